@@ -1,0 +1,79 @@
+"""The only doors to the outside. Adapters and fakes implement these and pass the same contract tests.
+
+A port raises `Unavailable` when the same call may succeed later; any other exception is a defect.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from schemas.modes import Fingerprint, VectorSpace
+from schemas.vectors import Encoded, Point, Scored, Vector, Where
+
+
+class Clock(Protocol):
+    """Tells the time, so that tests can."""
+
+    def now(self) -> datetime:
+        """The time, with its zone UTC."""
+        ...
+
+
+class Embedder(Protocol):
+    """One model that turns texts into vectors. Prefixes are the adapter's work, never the caller's."""
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """What decides where passages lie. Stable while the process lives."""
+        ...
+
+    async def passage(self, text: str) -> Encoded:
+        """Embed a text that is kept. Runs off the event loop; as many at once as there are cores."""
+        ...
+
+    async def query(self, text: str) -> Encoded:
+        """Embed a question, ahead of any passages that are waiting."""
+        ...
+
+
+class VectorIndex(Protocol):
+    """Vectors by space. Only the indexer writes.
+
+    Every call that writes is durable, and visible to `search`, when it returns. Ids are UUID strings. Writing to a
+    space creates its collection, with payload indexes before data; reading one that does not exist finds nothing.
+    """
+
+    async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
+        """Write points; the same id again replaces. A later point of the same id in `points` wins.
+
+        Raises ValueError for a vector of another dimension or with NaN or infinity, before anything is written.
+        """
+        ...
+
+    async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
+        """Remove points; unknown ids are ignored."""
+        ...
+
+    async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
+        """The nearest points that `where` admits, best first, equal ones by id."""
+        ...
+
+    async def score(self, space: VectorSpace, vector: Vector, where: Where, memory_ids: Sequence[str]) -> list[Scored]:
+        """The cosines of these memories, as far as they have a vector and `where` admits them."""
+        ...
+
+    async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
+        """The content hash of each of these memories' points, for those that have one."""
+        ...
+
+    async def count(self, space: VectorSpace, partition: int) -> int:
+        """How many points a partition has in this space."""
+        ...
+
+    async def spaces(self) -> Mapping[str, Fingerprint]:
+        """The collections that exist, by name, with the fingerprint that is kept in each."""
+        ...
+
+    async def close(self) -> None:
+        """Release files and connections; nothing may be called afterwards."""
+        ...

@@ -1,0 +1,1 @@
+"""What flows: records, events, replies and table values. Imports Pydantic and the standard library only."""

@@ -1,0 +1,34 @@
+"""The errors of the wire contract, and the two failure verbs that every part of the system uses."""
+
+from typing import Literal
+
+ErrorCode = Literal[
+    "invalid_json",
+    "unknown_schema",
+    "invalid_value",
+    "unknown_scope_field",
+    "selector_refused",
+    "unknown_mode",
+    "unknown_command",
+    "not_found",
+    "conflict",
+    "too_large",
+    "reply_topic_refused",
+    "not_allowed",
+    "unavailable",
+    "internal",
+]
+
+
+class Rejected(Exception):
+    """This input can't be processed, now or later: its sender gets the error, a turn becomes a dead letter."""
+
+    def __init__(self, code: ErrorCode, message: str, field: str | None = None) -> None:
+        super().__init__(f"{code}: {message}" + (f" ({field})" if field else ""))
+        self.code: ErrorCode = code
+        self.message = message
+        self.field = field
+
+
+class Unavailable(Exception):
+    """A dependency can't answer now; the same call may succeed later. Kafka keeps the backlog meanwhile."""

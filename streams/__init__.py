@@ -1,0 +1,1 @@
+"""How it flows: topics, tables, wiring, processes, and every adapter with a socket or a file."""
