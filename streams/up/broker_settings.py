@@ -1,0 +1,87 @@
+"""The broker's settings: one node that is broker and controller, on loopback, small and quick to start."""
+
+import base64
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+"""Room for a record of a table: a whole conversation's window or a category with its anchors is one value."""
+
+LOGGING = """<Configuration status="warn">
+  <Appenders>
+    <Console name="out" target="SYSTEM_OUT"><PatternLayout pattern="%d{ISO8601} %p %c{1}: %m%n"/></Console>
+  </Appenders>
+  <Loggers>
+    <Logger name="org.apache.kafka.common.config.AbstractConfig" level="warn"/>
+    <Logger name="org.apache.kafka.common.config.LogConfig" level="warn"/>
+    <Root level="info"><AppenderRef ref="out"/></Root>
+  </Loggers>
+</Configuration>
+"""
+"""Log4j's settings: everything to standard output, which the supervisor keeps in a file of bounded size. The dump of
+some 350 settings at each start is left out."""
+
+SMALL: Mapping[str, object] = {
+    "auto.create.topics.enable": "false",
+    "num.partitions": 1,
+    "offsets.topic.num.partitions": 4,
+    "transaction.state.log.num.partitions": 4,
+    "share.coordinator.state.topic.num.partitions": 4,
+    "offsets.topic.replication.factor": 1,
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
+    "share.coordinator.state.topic.replication.factor": 1,
+    "share.coordinator.state.topic.min.isr": 1,
+    "num.network.threads": 2,
+    "num.io.threads": 4,
+    "background.threads": 2,
+    "group.coordinator.threads": 1,
+    "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
+    "metadata.max.idle.interval.ms": 5000,
+}
+"""What is made for clusters, cut to one node: 50 partitions of offsets make the first group slow, the cleaner's 128
+MiB would be most of the heap, and an idle controller writes to disk twice a second."""
+
+QUICK: Mapping[str, object] = {
+    "group.initial.rebalance.delay.ms": 0,
+    "broker.session.timeout.ms": 2000,
+    "broker.heartbeat.interval.ms": 500,
+}
+"""No wait for more consumers, which here never come. After a `kill -9` the controller refuses the broker until the old
+registration's session has passed: with the default of 9 s it listens after 12 s, with 2 s after 4 s."""
+
+LIMITS: Mapping[str, object] = {
+    "message.max.bytes": MAX_MESSAGE_BYTES,
+    "replica.fetch.max.bytes": MAX_MESSAGE_BYTES,
+    "log.retention.ms": -1,
+}
+"""Nothing is forgotten by age unless a topic says so: the log is the truth."""
+
+
+def server_properties(port: int, controller_port: int, log_dir: Path) -> str:
+    """The text of `server.properties`. Both ports are on loopback; `log_dir` is where the records are kept."""
+    node: Mapping[str, object] = {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "log.dirs": escaped(str(log_dir)),
+    }
+    settings = {**node, **SMALL, **QUICK, **LIMITS}
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+def escaped(value: str) -> str:
+    """A value as a Java properties file spells it: backslashes doubled, all but ASCII as UTF-16 escapes."""
+    units = value.replace("\\", "\\\\").encode("utf-16-be")
+    codes = (int.from_bytes(units[i : i + 2], "big") for i in range(0, len(units), 2))
+    return "".join(chr(code) if code < 0x80 else f"\\u{code:04x}" for code in codes)
+
+
+def new_cluster_id() -> str:
+    """A Kafka UUID: 128 random bits in 22 characters of base64url."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()

@@ -1,0 +1,50 @@
+"""Where everything of one data directory lies."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The paths below a data directory; nothing is created by asking."""
+
+    data_dir: Path
+    """Absolute: children get it in their environment, and it tells them from other processes."""
+
+    @property
+    def run(self) -> Path:
+        """Pid files, the lock and generated settings: what only matters while something runs."""
+        return self.data_dir / "run"
+
+    @property
+    def logs(self) -> Path:
+        """What the children print."""
+        return self.data_dir / "logs"
+
+    @property
+    def kafka(self) -> Path:
+        """The broker's log segments: the truth."""
+        return self.data_dir / "kafka"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the one supervisor of this directory."""
+        return self.run / "up.lock"
+
+    @property
+    def metrics_port(self) -> Path:
+        """Written by the worker: the loopback port of its metrics and of `/live`."""
+        return self.run / "metrics.port"
+
+    def pid_file(self, name: str) -> Path:
+        """The pid of a child, in decimal."""
+        return self.run / f"{name}.pid"
+
+    def log(self, name: str) -> Path:
+        """The output of a child."""
+        return self.logs / f"{name}.log"
+
+    def create(self) -> None:
+        """Make the directories that others write into."""
+        for directory in (self.run, self.logs):
+            directory.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,60 @@
+"""A real broker for tests: the production class, on a free port, in a directory of the test's own."""
+
+import asyncio
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from streams.up.broker import STOP_S, KafkaBroker, free_port
+from streams.up.child import Child
+from streams.up.jars import default_cache
+from streams.up.layout import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class RunningBroker:
+    """A broker that answers."""
+
+    bootstrap: str
+    """`127.0.0.1:PORT`."""
+
+    pid: int
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+async def _start(broker: KafkaBroker) -> Child:
+    await broker.prepare()
+    child = await broker.start()
+    if not await broker.answered(child):
+        await child.stop(0)
+        reason = "the broker does not answer"
+        raise AssertionError(reason)
+    return child
+
+
+@contextmanager
+def running_broker(directory: Path, port: int | None = None) -> Iterator[RunningBroker]:
+    """Run a broker whose files are below `directory`, until the block ends; needs no event loop and blocks none.
+
+    It lives in a loop and thread of its own, so that one broker serves tests that each have their own loop.
+    """
+    broker = KafkaBroker(Layout(directory.resolve()), port or free_port(), default_cache(), _tell)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="broker", daemon=True)
+    thread.start()
+    try:
+        child = asyncio.run_coroutine_threadsafe(_start(broker), loop).result()
+        try:
+            yield RunningBroker(broker.bootstrap, child.pid)
+        finally:
+            asyncio.run_coroutine_threadsafe(child.stop(STOP_S), loop).result()
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

@@ -1,0 +1,68 @@
+"""The real broker: it keeps what it acknowledged, and ends cleanly."""
+
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from tests.live.broker import running_broker
+
+
+@asynccontextmanager
+async def admin(bootstrap: str) -> AsyncIterator[AIOKafkaAdminClient]:
+    """A started admin client."""
+    client = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    await client.start()
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def write(bootstrap: str, topic: str, values: list[bytes]) -> None:
+    """Produce values to partition 0 and wait for every acknowledgement."""
+    async with AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all", max_request_size=2**24) as producer:
+        for value in values:
+            await producer.send_and_wait(topic, value, partition=0)
+
+
+async def read(bootstrap: str, topic: str, count: int) -> list[bytes]:
+    """The first `count` values of partition 0."""
+    limit = 2**24
+    async with AIOKafkaConsumer(bootstrap_servers=bootstrap, max_partition_fetch_bytes=limit) as consumer:
+        partition = TopicPartition(topic, 0)
+        consumer.assign([partition])
+        await consumer.seek_to_beginning(partition)
+        return [(await consumer.getone()).value or b"" for _ in range(count)]
+
+
+async def test_a_killed_broker_has_its_records_again_on_the_same_directory(tmp_path: Path) -> None:
+    values = [b"one", b"two", b"x" * 3_000_000]
+    with running_broker(tmp_path) as first:
+        async with admin(first.bootstrap) as client:
+            await client.create_topics([NewTopic("kept", 1, 1)])
+        await write(first.bootstrap, "kept", values)
+        os.kill(first.pid, signal.SIGKILL)
+    with running_broker(tmp_path) as second:
+        assert await read(second.bootstrap, "kept", 3) == values
+        assert second.bootstrap != first.bootstrap
+
+
+async def test_a_topic_that_nobody_created_does_not_appear_by_being_asked_for(tmp_path: Path) -> None:
+    with running_broker(tmp_path) as broker:
+        async with admin(broker.bootstrap) as client:
+            await client.describe_topics(["mistyped"])
+            assert "mistyped" not in await client.list_topics()
+
+
+def test_a_broker_that_was_stopped_leaves_no_process_and_no_pid_file(tmp_path: Path) -> None:
+    with running_broker(tmp_path) as broker:
+        assert int((tmp_path / "run" / "broker.pid").read_text()) == broker.pid
+    assert not (tmp_path / "run" / "broker.pid").exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(broker.pid, 0)
