@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from streams.up.broker import STOP_S, KafkaBroker, free_port
+from streams.up.broker import STOP_S, KafkaBroker
 from streams.up.child import Child
+from streams.up.installing import install
 from streams.up.jars import default_cache
 from streams.up.layout import Layout
+from streams.up.ports import free_port
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +30,16 @@ def _tell(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
-async def _start(broker: KafkaBroker) -> Child:
-    await broker.prepare()
+async def _start(layout: Layout, port: int) -> tuple[KafkaBroker, Child]:
+    layout.create()
+    broker = KafkaBroker(layout, port, await install(default_cache(), layout, _tell))
+    await broker.format()
     child = await broker.start()
     if not await broker.answered(child):
         await child.stop(0)
-        reason = "the broker does not answer"
+        reason = f"the broker does not answer, see {layout.log('broker')}"
         raise AssertionError(reason)
-    return child
+    return broker, child
 
 
 @contextmanager
@@ -44,12 +48,12 @@ def running_broker(directory: Path, port: int | None = None) -> Iterator[Running
 
     It lives in a loop and thread of its own, so that one broker serves tests that each have their own loop.
     """
-    broker = KafkaBroker(Layout(directory.resolve()), port or free_port(), default_cache(), _tell)
+    starting = _start(Layout(directory.resolve()), port or free_port())
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="broker", daemon=True)
     thread.start()
     try:
-        child = asyncio.run_coroutine_threadsafe(_start(broker), loop).result()
+        broker, child = asyncio.run_coroutine_threadsafe(starting, loop).result()
         try:
             yield RunningBroker(broker.bootstrap, child.pid)
         finally:
