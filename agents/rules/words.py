@@ -1,0 +1,105 @@
+"""Texts into the terms that the word index keeps: pure, and the same for memories and questions.
+
+A word is folded (case, accents, width) and cut to its English stem; an identifier such as `ZX-81-K17`,
+`snake_case` or `fly.io` is kept whole and in parts; scripts without spaces give characters and pairs of characters;
+an emoji is a term. Stop words are terms of a text, but of a question only when it has no others.
+"""
+
+import re
+import unicodedata
+from functools import cache
+
+from py_rust_stemmers import SnowballStemmer
+
+from agents.rules.stop_words import stop_words_of
+
+LONGEST_TERM = 64
+"""Characters of a term. Longer runs are encoded data, found by how they begin."""
+
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+)
+"""Thai, Lao, Burmese, Khmer, Kana, Han and Hangul: scripts where a word does not end at a space, or rarely does."""
+
+_EMOJI = "\u203c\u2049\u2139\u2190-\u21ff\u2300-\u23ff\u2460-\u27bf\u2900-\u297f\u2b00-\u2bff\U0001f000-\U0001f3fa"
+_EMOJI += "\U0001f400-\U0001faff"
+"""Pictures and symbols, without the skin tones that only modify one."""
+
+_WORDS = re.compile(rf"[{_UNSPACED}]+|[{_EMOJI}]|(?:(?![{_UNSPACED}])\w)+(?:['\-./:@+](?:(?![{_UNSPACED}])\w)+)*")
+_ASCII_WORDS = re.compile(r"\w+(?:['\-./:@+]\w+)*", re.ASCII)
+_UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]+")
+_JOINTS = re.compile(r"[_'\-./:@+]+")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_CONTRACTION = re.compile(r"[^\W_]+'(?:s|t|d|m|re|ve|ll)")
+
+
+def terms(text: str) -> list[str]:
+    """The terms of a text that is kept, in order, with repetitions."""
+    return _stemmed(_surface(text))
+
+
+def telling_terms(text: str) -> list[str]:
+    """The different terms of a question, in order, without the stop words of its language; may be none."""
+    words = _surface(text)
+    stops = stop_words_of(words)
+    return list(dict.fromkeys(_stemmed([word for word in words if word not in stops])))
+
+
+def question_terms(text: str) -> list[str]:
+    """The telling terms of a question, or all of its different terms where none is telling."""
+    return telling_terms(text) or list(dict.fromkeys(terms(text)))
+
+
+def is_stop_word(word: str) -> bool:
+    """Whether an English sentence needs this word for its grammar only."""
+    return fold(word) in stop_words_of(())
+
+
+def fold(text: str) -> str:
+    """A text without case, accents and compatibility forms."""
+    if text.isascii():
+        return text.lower()
+    spread = unicodedata.normalize("NFKD", text).casefold().replace("\u2019", "'")
+    plain = "".join(character for character in spread if not unicodedata.combining(character))
+    return unicodedata.normalize("NFC", plain)
+
+
+def _surface(text: str) -> list[str]:
+    """Folded words, not yet stemmed."""
+    folded = fold(_CAMEL.sub("_", text))
+    found = (_ASCII_WORDS if folded.isascii() else _WORDS).findall(folded)
+    words: list[str] = []
+    for word in found:
+        if word.isalnum() and (word.isascii() or not _UNSPACED_RUN.match(word)):
+            words.append(word[:LONGEST_TERM])
+        else:
+            words.extend(_pieces(word))
+    return words
+
+
+def _pieces(word: str) -> list[str]:
+    """What a compound, an identifier, a run without spaces or an emoji is found by."""
+    if _UNSPACED_RUN.match(word):
+        return [*word, *map("".join, zip(word, word[1:], strict=False))]
+    if _CONTRACTION.fullmatch(word):
+        return [word[:LONGEST_TERM]]
+    parts = [part[:LONGEST_TERM] for part in _JOINTS.split(word) if part]
+    if len(parts) > 1 and _is_identifier(word):
+        parts.append(word[:LONGEST_TERM])
+    return parts
+
+
+def _is_identifier(word: str) -> bool:
+    """Whether the whole means more than its parts: `zx-81`, `fly.io`, `a_b`, but not `well-known` or `l'eau`."""
+    return any(character.isdigit() or character in "_./:@+" for character in word)
+
+
+def _stemmed(words: list[str]) -> list[str]:
+    stems: list[str] = _english().stem_words(words)
+    return stems
+
+
+@cache
+def _english() -> SnowballStemmer:
+    return SnowballStemmer("english")

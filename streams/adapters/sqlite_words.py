@@ -1,0 +1,109 @@
+"""The word index on SQLite: one file a Kafka partition, so that a partition that leaves takes its file with it.
+
+Implements `agents.word_port.WordIndex`. Terms, postings and statistics are kept by boundary, so a question costs what
+its user's memories cost, whatever others have stored, and no other user's text moves a score.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from sqlite3 import Connection
+
+from agents.rules.bm25 import Postings
+from agents.rules.roster import Roster
+from schemas.memories import EmbeddingStatus, Memory
+from streams.adapters.words_file import delete_file, entity_term, open_file, translated
+from streams.adapters.words_reader import WordsReader
+from streams.adapters.words_rosters import Rosters
+from streams.adapters.words_writer import WordsWriter
+
+
+@dataclass(frozen=True, slots=True)
+class _Partition:
+    """One open index."""
+
+    connection: Connection
+    writer: WordsWriter
+    reader: WordsReader
+
+
+class SqliteWords:
+    """All open indexes of one worker. Belongs to one thread."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._open: dict[int, _Partition] = {}
+
+    def open(self, partition: int) -> None:
+        """Begin to serve a partition; one that is open already is closed before, without a commit."""
+        self._close(partition)
+        connection = open_file(self._path(partition))
+        rosters = Rosters()
+        opened = _Partition(connection, WordsWriter(connection, rosters), WordsReader(connection, rosters))
+        self._open[partition] = opened
+
+    def drop(self, partition: int) -> None:
+        """Delete a partition's file, open or not."""
+        self._close(partition)
+        delete_file(self._path(partition))
+
+    def commit(self, partition: int) -> None:
+        """Make everything safe that was written to this partition."""
+        self._open[partition].writer.commit()
+
+    def close(self) -> None:
+        """Commit and close all partitions."""
+        for partition in list(self._open):
+            try:
+                self.commit(partition)
+            finally:
+                self._close(partition)
+
+    def applied(self, partition: int) -> Mapping[str, int]:
+        """The progress by topic."""
+        return self._open[partition].reader.applied()
+
+    def set_applied(self, partition: int, topic: str, next_offset: int) -> None:
+        """Note the progress in one topic."""
+        self._open[partition].writer.set_applied(topic, next_offset)
+
+    def put(self, partition: int, memory: Memory) -> None:
+        """Write a memory over the one before."""
+        self._open[partition].writer.put(memory)
+
+    def remove(self, partition: int, memory_id: str) -> None:
+        """Forget a memory and its words."""
+        self._open[partition].writer.remove(memory_id)
+
+    def roster(self, partition: int, boundary: str) -> Roster:
+        """All memories of a boundary."""
+        return self._open[partition].reader.roster(boundary)
+
+    def postings(self, partition: int, boundary: str, terms: Sequence[str]) -> list[Postings]:
+        """For each term the memories that have it."""
+        return self._open[partition].reader.postings(boundary, terms)
+
+    def entity_postings(self, partition: int, boundary: str, entities: Sequence[str]) -> list[Postings]:
+        """For each entity the memories that name it."""
+        return self._open[partition].reader.postings(boundary, [entity_term(entity) for entity in entities])
+
+    def counts(self, partition: int, boundary: str) -> Mapping[str, Mapping[EmbeddingStatus, int]]:
+        """How many memories a boundary has, by mode and embedding status."""
+        return self._open[partition].reader.counts(boundary)
+
+    def with_status(self, partition: int, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]:
+        """The ids of all memories with one of these statuses."""
+        return self._open[partition].reader.with_status(statuses)
+
+    def count_ready(self, partition: int, space: str) -> int:
+        """How many memories have their vector in this space."""
+        return self._open[partition].reader.count_ready(space)
+
+    def _path(self, partition: int) -> Path:
+        return self._directory / f"words-{partition}.sqlite"
+
+    def _close(self, partition: int) -> None:
+        opened = self._open.pop(partition, None)
+        if opened is not None:
+            with translated():
+                opened.connection.close()

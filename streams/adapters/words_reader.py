@@ -1,0 +1,102 @@
+"""Rosters, postings and counts out of one partition's word index."""
+
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+import numpy as np
+
+from agents.rules.bm25 import Postings
+from agents.rules.roster import Roster, Row, Trait
+from schemas.memories import EmbeddingStatus
+from streams.adapters.words_file import COUNT_BITS, NUMBER_BITS, translated
+from streams.adapters.words_rosters import Rosters
+
+_PAGE = 1000
+"""Ids fetched at once while all memories of a status are gone through."""
+
+
+class WordsReader:
+    """The reading half of one open index."""
+
+    def __init__(self, connection: sqlite3.Connection, rosters: Rosters) -> None:
+        self._execute = connection.execute
+        self._rosters = rosters
+
+    def applied(self) -> dict[str, int]:
+        """The progress by topic."""
+        with translated():
+            return dict(self._execute("SELECT topic, next_offset FROM progress"))
+
+    def roster(self, boundary: str) -> Roster:
+        """All memories of a boundary."""
+        with translated():
+            key = self._boundary(boundary)
+            if key is None:
+                return Roster()
+            roster = self._rosters.get(key)
+            if roster is None:
+                roster = self._read_roster(key)
+                self._rosters.keep(key, roster)
+            return roster
+
+    def _read_roster(self, boundary: int) -> Roster:
+        stored = self._execute("SELECT id, value FROM traits WHERE boundary = ?", (boundary,))
+        traits = {key: Trait.loads(value) for key, value in stored}
+        rows = self._execute(
+            "SELECT row - ?, memory_id, trait, occurred_ms, source, length, importance, superseded, space"
+            " FROM memories WHERE row >= ? AND row < ?",
+            (boundary << NUMBER_BITS, boundary << NUMBER_BITS, (boundary + 1) << NUMBER_BITS),
+        )
+        return Roster([Row(*row) for row in rows], traits)
+
+    def postings(self, boundary: str, terms: Sequence[str]) -> list[Postings]:
+        """For each term the memories that have it."""
+        with translated():
+            key = self._boundary(boundary)
+            return [self._postings_of(key, term) for term in terms]
+
+    def _postings_of(self, boundary: int | None, term: str) -> Postings:
+        rows = self._execute("SELECT entry FROM postings WHERE boundary = ? AND term = ?", (boundary, term)).fetchall()
+        entries = np.fromiter(chain.from_iterable(rows), np.int64, len(rows))
+        return Postings(entries >> COUNT_BITS, entries & ((1 << COUNT_BITS) - 1))
+
+    def counts(self, boundary: str) -> dict[str, dict[EmbeddingStatus, int]]:
+        """How many memories there are, by mode and embedding status."""
+        counted: defaultdict[str, Counter[EmbeddingStatus]] = defaultdict(Counter)
+        with translated():
+            key = self._boundary(boundary)
+            rows = self._execute(
+                "SELECT value, status, count(*) FROM memories JOIN traits ON traits.id = memories.trait"
+                " WHERE row >= ? AND row < ? GROUP BY trait, status",
+                ((key or 0) << NUMBER_BITS, ((key or -1) + 1) << NUMBER_BITS),
+            )
+            for value, status, number in rows:
+                counted[Trait.loads(value).mode][status] += number
+        return {mode: dict(statuses) for mode, statuses in counted.items()}
+
+    def with_status(self, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]:
+        """The ids of all memories with one of these statuses, each status by itself."""
+        for status in statuses:
+            last = -1
+            while rows := self._page(status, last):
+                yield from (memory_id for _, memory_id in rows)
+                last = rows[-1][0]
+
+    def _page(self, status: EmbeddingStatus, last: int) -> list[tuple[int, str]]:
+        index = "" if status == "ready" else " AND status <> 'ready'"
+        with translated():
+            return self._execute(
+                f"SELECT row, memory_id FROM memories WHERE status = ? AND row > ?{index} ORDER BY row LIMIT ?",
+                (status, last, _PAGE),
+            ).fetchall()
+
+    def count_ready(self, space: str) -> int:
+        """How many memories have their vector in this space."""
+        with translated():
+            return int(self._execute("SELECT count(*) FROM memories WHERE space = ?", (space,)).fetchone()[0])
+
+    def _boundary(self, name: str) -> int | None:
+        found = self._execute("SELECT id FROM boundaries WHERE name = ?", (name,)).fetchone()
+        return int(found[0]) if found else None

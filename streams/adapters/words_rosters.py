@@ -1,0 +1,56 @@
+"""The rosters that are kept in memory between reads, the least recently read given up first."""
+
+from collections import OrderedDict
+
+from agents.rules.roster import Roster, Row, Trait
+
+CACHED_MEMORIES = 200_000
+"""Memories whose columns one partition keeps: about 50 MB. Reading 5,000 again takes some 20 ms."""
+
+
+class Rosters:
+    """Rosters by boundary id, kept equal to the rows by those who write them."""
+
+    def __init__(self, most_memories: int = CACHED_MEMORIES) -> None:
+        self._most_memories = most_memories
+        self._kept: OrderedDict[int, Roster] = OrderedDict()
+        self._memories = 0
+
+    def get(self, boundary: int) -> Roster | None:
+        """The roster, when it is kept."""
+        if boundary in self._kept:
+            self._kept.move_to_end(boundary)
+        return self._kept.get(boundary)
+
+    def keep(self, boundary: int, roster: Roster) -> None:
+        """Keep a roster; always this one, however large."""
+        self._kept[boundary] = roster
+        self._memories += roster.documents
+        while self._memories > self._most_memories and len(self._kept) > 1:
+            self._memories -= self._kept.popitem(last=False)[1].documents
+
+    def written(self, boundary: int, row: Row, key: int, trait: Trait) -> None:
+        """Follow a row that was written."""
+        roster = self._kept.get(boundary)
+        if roster is not None:
+            before = roster.documents
+            roster.write([row], {} if roster.knows(key) else {key: trait})
+            self._memories += roster.documents - before
+
+    def removed(self, boundary: int, number: int) -> None:
+        """Follow a row that was removed."""
+        roster = self._kept.get(boundary)
+        if roster is not None:
+            before = roster.documents
+            roster.remove(number)
+            self._memories += roster.documents - before
+
+    def drop(self, boundary: int) -> None:
+        """Keep this one no longer."""
+        roster = self._kept.pop(boundary, None)
+        self._memories -= roster.documents if roster else 0
+
+    def clear(self) -> None:
+        """Keep none: what they followed was undone."""
+        self._kept.clear()
+        self._memories = 0
