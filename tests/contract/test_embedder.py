@@ -1,0 +1,216 @@
+"""What every embedder promises, on the fake, on a tiny model and on the real one."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Protocol
+
+import numpy as np
+import pytest
+
+from agents.ports import Embedder
+from schemas.failures import Unavailable
+from schemas.vectors import Encoded
+from streams.adapters.fastembed_embedder import FastembedEmbedder
+from streams.adapters.fastembed_model import LocalModel
+from tests.exported_minilm import exported_minilm
+from tests.fake_embedder import FakeEmbedder
+from tests.tiny_models import write_tiny_model
+
+WORDS = ("the", "red", "house", "cat", "sat", "on", "mat", "deploy", "target", "query", "passage")
+
+ODD_TEXTS = {
+    "empty": "",
+    "blank": " \n\t ",
+    "emoji": "👩‍👩‍👧 done 🎉",
+    "lone surrogate": "half \ud83d of a pair",
+    "null and controls": "a\x00b\x07c",
+    "right to left": "שלום עולם",
+    "no spaces": "東京都は日本の首都です",
+    "combining": "e\u0301\u0301\u0301\u0301 z\u0351",
+    "special tokens": "[CLS] [SEP] [PAD]",
+    "punctuation": "?!… —",
+    "one endless word": "a" * 5000,
+    "longer than any limit": "word " * 2000,
+}
+
+
+class Closable(Embedder, Protocol):
+    """An embedder whose maker also ends it."""
+
+    async def close(self) -> None: ...
+
+
+class Make(Protocol):
+    """Makes an embedder with these prefixes."""
+
+    def __call__(self, *, query_prefix: str = "", passage_prefix: str = "") -> Embedder: ...
+
+
+def fake(_: pytest.TempPathFactory) -> Callable[[str, str], Closable]:
+    return lambda query, passage: FakeEmbedder(dim=48, query_prefix=query, passage_prefix=passage)
+
+
+def tiny_mean(temporary: pytest.TempPathFactory) -> Callable[[str, str], Closable]:
+    folder = write_tiny_model(temporary.mktemp("tiny"), 32, words=WORDS)
+    return lambda query, passage: load(LocalModel("tiny", folder, 32, "fp32", "mean", True, None, query, passage))
+
+
+def tiny_cls(temporary: pytest.TempPathFactory) -> Callable[[str, str], Closable]:
+    folder = write_tiny_model(temporary.mktemp("tiny"), 40, words=WORDS)
+    return lambda query, passage: load(LocalModel("tiny", folder, 40, "fp32", "cls", True, None, query, passage))
+
+
+def minilm_int8(temporary: pytest.TempPathFactory) -> Callable[[str, str], Closable]:
+    folder = exported_minilm("int8", temporary)
+    return lambda query, passage: load(LocalModel("general", folder, 384, "int8", "mean", True, None, query, passage))
+
+
+def load(local: LocalModel) -> FastembedEmbedder:
+    return FastembedEmbedder.load(local, threads_at_once=2)
+
+
+@pytest.fixture(params=[fake, tiny_mean, tiny_cls, minilm_int8], ids=lambda maker: maker.__name__)
+async def make(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Make]:
+    made: list[Closable] = []
+    build = request.param(tmp_path_factory)
+
+    def make_one(*, query_prefix: str = "", passage_prefix: str = "") -> Embedder:
+        made.append(build(query_prefix, passage_prefix))
+        return made[-1]
+
+    yield make_one
+    for embedder in made:
+        await embedder.close()
+
+
+@pytest.fixture
+def embedder(make: Make) -> Embedder:
+    return make()
+
+
+def close(one: Encoded, other: Encoded) -> bool:
+    return np.allclose(one.pooled, other.pooled, atol=1e-6) and np.allclose(one.tokens, other.tokens, atol=1e-6)
+
+
+def cosine(one: Encoded, other: Encoded) -> float:
+    return float(one.pooled @ other.pooled)
+
+
+async def test_vectors_have_the_dimension_of_the_fingerprint(embedder: Embedder) -> None:
+    for encoded in (await embedder.passage("the red house"), await embedder.query("the red house")):
+        assert encoded.pooled.shape == (embedder.fingerprint.dim,)
+        assert encoded.tokens.shape == (3, embedder.fingerprint.dim)
+        assert encoded.pooled.dtype == encoded.tokens.dtype == np.float32
+
+
+async def test_vectors_have_length_one(embedder: Embedder) -> None:
+    encoded = await embedder.passage("the red house")
+    assert np.linalg.norm(encoded.pooled) == pytest.approx(1, abs=1e-5)
+    assert np.linalg.norm(encoded.tokens, axis=1) == pytest.approx(np.ones(3), abs=1e-5)
+
+
+async def test_token_vectors_follow_the_order_of_the_text(embedder: Embedder) -> None:
+    house_cat, cat_house = await embedder.passage("house cat"), await embedder.passage("cat house")
+    same_word = float(house_cat.tokens[0] @ cat_house.tokens[1])
+    same_place = float(house_cat.tokens[0] @ cat_house.tokens[0])
+    assert same_word > same_place
+
+
+async def test_the_same_text_has_the_same_vectors(embedder: Embedder) -> None:
+    assert close(await embedder.passage("the red house"), await embedder.passage("the red house"))
+
+
+async def test_without_prefixes_a_query_lies_where_the_passage_lies(embedder: Embedder) -> None:
+    assert close(await embedder.query("the red house"), await embedder.passage("the red house"))
+
+
+async def test_texts_that_share_words_are_nearer_than_texts_that_do_not(embedder: Embedder) -> None:
+    question = await embedder.query("where is the red house")
+    near, far = await embedder.passage("the house is red"), await embedder.passage("deploy on target")
+    assert cosine(question, near) > cosine(question, far) + 0.2
+
+
+@pytest.mark.parametrize("text", ODD_TEXTS.values(), ids=ODD_TEXTS.keys())
+async def test_odd_texts_have_finite_vectors_of_length_one(embedder: Embedder, text: str) -> None:
+    encoded = await embedder.passage(text)
+    assert np.linalg.norm(encoded.pooled) == pytest.approx(1, abs=1e-5)
+    assert np.isfinite(encoded.tokens).all()
+    assert len(encoded.tokens) <= embedder.fingerprint.max_tokens
+
+
+@pytest.mark.parametrize("text", ["", " \n\t "], ids=["empty", "blank"])
+async def test_a_text_without_words_has_no_token_vectors(embedder: Embedder, text: str) -> None:
+    assert (await embedder.query(text)).tokens.shape == (0, embedder.fingerprint.dim)
+
+
+async def test_calls_at_the_same_time_give_what_calls_one_by_one_give(embedder: Embedder) -> None:
+    texts = [" ".join(WORDS[: 1 + number % len(WORDS)]) + f" {number}" for number in range(40)]
+    one_by_one = [await embedder.passage(text) for text in texts]
+    together = await asyncio.gather(*(embedder.passage(text) for text in texts))
+    assert all(close(*pair) for pair in zip(one_by_one, together, strict=True))
+
+
+async def test_a_query_does_not_wait_for_the_passages_before_it(embedder: Embedder) -> None:
+    finished: list[str] = []
+
+    async def passage() -> None:
+        await embedder.passage("the cat sat on the mat " * 300)
+        finished.append("passage")
+
+    async def query() -> None:
+        await embedder.query("cat")
+        finished.append("query")
+
+    await asyncio.gather(*(passage() for _ in range(50)), query())
+    assert finished.index("query") < 25
+
+
+async def test_a_passage_prefix_stands_before_passages_only(make: Make) -> None:
+    plain, prefixed = make(), make(passage_prefix="passage: ")
+    expected = await plain.passage("passage: the red house")
+    found = await prefixed.passage("the red house")
+    assert np.allclose(found.pooled, expected.pooled, atol=1e-6)
+    assert not np.allclose(found.pooled, (await plain.passage("the red house")).pooled, atol=1e-3)
+    assert close(await prefixed.query("the red house"), await plain.query("the red house"))
+
+
+async def test_a_query_prefix_stands_before_queries_only(make: Make) -> None:
+    plain, prefixed = make(), make(query_prefix="query: ")
+    expected = await plain.query("query: the red house")
+    found = await prefixed.query("the red house")
+    assert np.allclose(found.pooled, expected.pooled, atol=1e-6)
+    assert not np.allclose(found.pooled, (await plain.query("the red house")).pooled, atol=1e-3)
+    assert close(await prefixed.passage("the red house"), await plain.passage("the red house"))
+
+
+async def test_token_vectors_are_those_of_the_text_without_its_prefix(make: Make) -> None:
+    plain, prefixed = make(), make(query_prefix="query: ")
+    with_prefix = (await plain.query("query: the red house")).tokens
+    assert np.allclose((await prefixed.query("the red house")).tokens, with_prefix[-3:], atol=1e-6)
+    assert len((await prefixed.query("")).tokens) == 0
+
+
+async def test_the_fingerprint_names_the_passage_prefix_and_not_the_query_prefix(make: Make) -> None:
+    plain = make().fingerprint
+    assert make().fingerprint.digest == plain.digest
+    assert make(query_prefix="query: ").fingerprint.digest == plain.digest
+    assert make(passage_prefix="passage: ").fingerprint.digest != plain.digest
+
+
+async def test_a_cancelled_passage_leaves_the_others_alone(embedder: Embedder) -> None:
+    tasks = [asyncio.create_task(embedder.passage("the red house")) for _ in range(10)]
+    await asyncio.sleep(0)
+    tasks[5].cancel()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(results[5], asyncio.CancelledError)
+    assert all(isinstance(result, Encoded) for number, result in enumerate(results) if number != 5)
+
+
+async def test_the_fake_is_unavailable_during_an_outage_and_works_after_it() -> None:
+    embedder = FakeEmbedder()
+    embedder.outage = True
+    for call in (embedder.passage, embedder.query):
+        with pytest.raises(Unavailable):
+            await call("the red house")
+    embedder.outage = False
+    assert len((await embedder.passage("the red house")).tokens) == 3

@@ -1,0 +1,113 @@
+"""Tiny embedding models of any dimension, in the files and format of the real ones.
+
+Enters: a folder, a dimension, the words that shall be whole tokens. Leaves: what fastembed loads. Guaranteed: the same
+arguments give the same bytes, and texts that share words have similar vectors, whatever the pooling.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
+from tokenizers.processors import TemplateProcessing
+
+SPECIAL_TOKENS = {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]"}
+"""Their ids are 0 to 3; the unknown token stands for part of a text, the others don't."""
+
+CLS_ID = 1
+UNKNOWN_ID = 3
+
+LETTER_WEIGHT = 0.3
+"""Length of a single letter's vector, where a word's is 1: words decide, and words that aren't known still count."""
+
+
+def write_tiny_model(
+    folder: Path, dim: int, *, words: Iterable[str] = (), seed: int = 0, max_tokens: int = 128
+) -> Path:
+    """Write a model into `folder` and return it. Give words in lower case; others are spelled in letters."""
+    folder.mkdir(parents=True, exist_ok=True)
+    vocabulary = _vocabulary(words)
+    onnx.save(_model(_token_table(vocabulary, dim, seed)), folder / "model.onnx")
+    _tokenizer(vocabulary).save(str(folder / "tokenizer.json"))
+    settings = {
+        "config.json": {"pad_token_id": 0},
+        "tokenizer_config.json": {"model_max_length": max_tokens, "pad_token": SPECIAL_TOKENS["pad_token"]},
+        "special_tokens_map.json": SPECIAL_TOKENS,
+    }
+    for name, content in settings.items():
+        (folder / name).write_text(json.dumps(content))
+    return folder
+
+
+def _vocabulary(words: Iterable[str]) -> list[str]:
+    letters = [chr(code) for code in range(ord("!"), ord("~") + 1)]
+    whole = sorted({word for word in words if len(word) > 1})
+    return [*SPECIAL_TOKENS.values(), *letters, *(f"##{letter}" for letter in letters), *whole]
+
+
+def _tokenizer(vocabulary: list[str]) -> Tokenizer:
+    ids = {token: number for number, token in enumerate(vocabulary)}
+    tokenizer = Tokenizer(WordPiece(ids, unk_token=SPECIAL_TOKENS["unk_token"]))
+    tokenizer.normalizer = BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = BertPreTokenizer()
+    around = [SPECIAL_TOKENS["cls_token"], SPECIAL_TOKENS["sep_token"]]
+    tokenizer.post_processor = TemplateProcessing(
+        single=f"{around[0]} $A {around[1]}", special_tokens=[(token, ids[token]) for token in around]
+    )
+    return tokenizer
+
+
+def _token_table(vocabulary: list[str], dim: int, seed: int) -> NDArray[np.float32]:
+    """Give each token a direction that depends on the token alone, so that models of different words agree."""
+    return np.stack([_direction(token, dim, seed) * _weight(token) for token in vocabulary])
+
+
+def _direction(token: str, dim: int, seed: int) -> NDArray[np.float32]:
+    digest = hashlib.sha256(f"{seed} {token.removeprefix('##')}".encode()).digest()
+    drawn = np.random.default_rng(list(digest)).standard_normal(dim)
+    return (drawn / np.linalg.norm(drawn)).astype(np.float32)
+
+
+def _weight(token: str) -> np.float32:
+    return np.float32(LETTER_WEIGHT if len(token.removeprefix("##")) == 1 else 1.0)
+
+
+def _model(table: NDArray[np.float32]) -> ModelProto:
+    """Tokens of the text keep their own vectors; special ones get the text's mean, so that both poolings give it.
+
+    The first special token's own vector, made short, is added to the mean: an empty text has a direction too.
+    """
+    constants = {
+        "table": table,
+        "empty": table[CLS_ID] * np.float32(0.01),
+        "last_special": np.array(UNKNOWN_ID - 1, np.int64),
+        "tokens_axis": np.array([1], np.int64),
+        "last_axis": np.array([-1], np.int64),
+        "one": np.float32(1),
+    }
+    nodes = [
+        helper.make_node("Gather", ["table", "input_ids"], ["own"]),
+        helper.make_node("Greater", ["input_ids", "last_special"], ["is_text"]),
+        helper.make_node("Unsqueeze", ["is_text", "last_axis"], ["choice"]),
+        helper.make_node("Cast", ["choice"], ["counted"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["own", "counted"], ["text"]),
+        helper.make_node("ReduceSum", ["text", "tokens_axis"], ["sum"]),
+        helper.make_node("ReduceSum", ["counted", "tokens_axis"], ["count"]),
+        helper.make_node("Max", ["count", "one"], ["at_least_one"]),
+        helper.make_node("Div", ["sum", "at_least_one"], ["text_mean"]),
+        helper.make_node("Add", ["text_mean", "empty"], ["mean"]),
+        helper.make_node("Where", ["choice", "own", "mean"], ["last_hidden_state"]),
+    ]
+    ids = helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["texts", "tokens"])
+    states = helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ["texts", "tokens", table.shape[1]])
+    tensors = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
+    graph = helper.make_graph(nodes, "tiny", [ids], [states], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
