@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from schemas.memories import Memory
 from schemas.modes import Fingerprint, VectorSpace
 from schemas.vectors import Encoded, Point, Scored, Vector, Where
 
@@ -16,6 +17,18 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """The time, with its zone UTC."""
+        ...
+
+
+class Memories(Protocol):
+    """The records, by partition and memory id: the table `memories`. `remember` alone writes."""
+
+    def get(self, partition: int, memory_id: str) -> Memory | None:
+        """The record, or None."""
+        ...
+
+    def put(self, partition: int, memory: Memory) -> None:
+        """Write a record over the one before. Only while an event of that partition is being handled."""
         ...
 
 

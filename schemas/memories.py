@@ -49,9 +49,10 @@ class Embedding(BaseModel):
 class Memory(BaseModel):
     """One memory. Written by `remember` alone; the same input twice gives the same record.
 
-    `texts` are the hashes of the different texts seen, in order of first sight; `version` is their number.
-    `source` is the offset on the turns topic of the record that made it: the order within a conversation where
-    times are equal.
+    `texts` are the hashes of the different texts seen, in order of first sight; `version` is their number and
+    `current` the place of the one that stands. `source` is the offset on the turns topic of the record that made
+    it, the order within a conversation where times are equal; `latest` that of the record whose text stands.
+    `content_hash` is the hash of what is embedded; another hash makes a vector stale.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -77,6 +78,7 @@ class Memory(BaseModel):
     evidence: tuple[Evidence, ...] = ()
     decay: Decay = "medium"
     texts: tuple[str, ...]
+    current: int = 0
     content_hash: str
     embedding: Embedding = Embedding()
     superseded_by: str | None = None

@@ -2,10 +2,11 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.memories import EmbeddingStatus, Evidence, MemoryType, Role
 from schemas.modes import ModeSource
+from schemas.moments import Moment
 from schemas.scopes import Selector
 
 MAX_QUERY_LENGTH = 32768
@@ -25,8 +26,8 @@ class RetrieveRequest(BaseModel):
     conversation_id: str | None = None
     top_k: Annotated[int, Field(ge=1, le=100)] = 10
     types: list[MemoryType] | None = None
-    since: AwareDatetime | None = None
-    until: AwareDatetime | None = None
+    since: Moment | None = None
+    until: Moment | None = None
     depth: Literal["items", "auto"] = "items"
     read_after: Annotated[int, Field(ge=0)] | None = None
     explain: bool = False

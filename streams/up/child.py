@@ -5,7 +5,6 @@ Its own session means that Ctrl-C in a terminal reaches the supervisor alone, wh
 
 import asyncio
 import os
-import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,8 +15,13 @@ WRITE_PID_THEN_BECOME = 'echo $$ >"$0.new" && mv "$0.new" "$0" && exec "$@"'
 """The child writes its own pid, in one step, and then becomes the command: whoever kills the supervisor at whatever
 moment leaves no child that a later start could not find."""
 
-OWNER = "MODESTREAM_DATA_DIR"
-"""The variable that every child carries: the worker's setting, and what proves that a pid still is our child's."""
+MARK = "STREAMS_UP_CHILD"
+"""The variable that every child carries, and nothing else reads: it proves that a pid still is our child's."""
+
+
+def mark(layout: Layout, name: str) -> str:
+    """What a child of this directory has in its environment."""
+    return f"{name}@{layout.data_dir}"
 
 
 class Child:
@@ -30,21 +34,16 @@ class Child:
     @classmethod
     async def start(cls, layout: Layout, name: str, command: Sequence[str], environment: Mapping[str, str]) -> "Child":
         """Start `command`. `environment` is added to the supervisor's own. Raises OSError."""
-        pid_file = layout.pid_file(name)
         with layout.log(name).open("ab") as log:
             process = await asyncio.create_subprocess_exec(
-                "/bin/sh",
-                "-c",
-                WRITE_PID_THEN_BECOME,
-                str(pid_file),
-                *command,
+                *("/bin/sh", "-c", WRITE_PID_THEN_BECOME, str(layout.pid_file(name)), *command),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                env={**os.environ, **environment, OWNER: str(layout.data_dir)},
+                env={**os.environ, **environment, MARK: mark(layout, name)},
             )
-        return cls(process, pid_file)
+        return cls(process, layout.pid_file(name))
 
     @property
     def pid(self) -> int:
@@ -70,10 +69,9 @@ class Child:
     async def stop(self, grace_s: float) -> int:
         """Ask it to end, insist after `grace_s` seconds, and return its exit code."""
         with suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGTERM)
-        try:
+            self._process.terminate()
+        with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
                 return await self.wait()
-        except TimeoutError:
-            self.kill()
-            return await self.wait()
+        self.kill()
+        return await self.wait()

@@ -8,20 +8,18 @@ import asyncio
 import os
 import shutil
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from streams.up import jars
 from streams.up.broker import STOP_S, KafkaBroker
+from streams.up.console import Tell
 from streams.up.installation import Installation
 from streams.up.layout import Layout
 from streams.up.ports import free_port
 
 ABANDONED_S = 3600.0
 """An unfinished part that nobody has written to for so long was left by a process that was killed."""
-
-Tell = Callable[[str], None]
 
 
 async def install(cache: Path, layout: Layout, tell: Tell) -> Installation:

@@ -10,12 +10,12 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from schemas.failures import Unavailable
+from streams.up.console import Tell
 from streams.up.progress import Arrived
 
 LOCK_FILE = Path(__file__).with_name("kafka.lock")
@@ -72,7 +72,7 @@ def installed(jars: list[Jar], cache: Path) -> list[Path] | None:
 class Download:
     """Fetches jars with `jgo`. Blocks, so it runs in a thread; `cancel` makes it raise soon, from any thread."""
 
-    def __init__(self, jars: list[Jar], cache: Path, tell: Callable[[str], None]) -> None:
+    def __init__(self, jars: list[Jar], cache: Path, tell: Tell) -> None:
         self._jars = jars
         self._cache = cache
         self._cancelled = threading.Event()
@@ -130,8 +130,7 @@ class Download:
 
     def _attempt(self, jar: Jar, repository: Path) -> Path:
         # Imported where it is needed: it takes 0.4 s, and a start that finds its jars does not need it.
-        from jgo import MavenContext
-        from jgo.maven import PythonResolver
+        from jgo.maven import MavenContext, PythonResolver
 
         resolver = PythonResolver(progress_callback=lambda *_: self._arrived.counter(self._cancelled))
         context = MavenContext(resolver=resolver, repo_cache=repository, timeout=TIMEOUT_S)

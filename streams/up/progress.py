@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from streams.up.console import Tell
+
 EVERY_S = 3.0
 """The pause between two lines: often enough to see that it goes on, seldom enough to read."""
 
@@ -12,7 +14,7 @@ EVERY_S = 3.0
 class Arrived:
     """Counts the bytes of a download that has several parts at once, and tells how far it is."""
 
-    def __init__(self, name: str, expected: int, tell: Callable[[str], None]) -> None:
+    def __init__(self, name: str, expected: int, tell: Tell) -> None:
         self._name = name
         self._expected = expected
         self._tell = tell

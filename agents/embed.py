@@ -1,0 +1,85 @@
+"""The indexer: the only writer of the vector index.
+
+Memories come in as `Remembered`; `encode` makes their vectors, several at the same time; `write` puts a batch of
+them into the index, in the order of their arrival, and returns the `Embedded` events that must follow. The index is
+durable when `write` returns. The same memory again replaces its point. While the index or the model can't be
+reached both raise `Unavailable`, and the caller tries again; a text that the model can't take is `failed`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from agents.ports import Clock, Embedder, VectorIndex
+from agents.rules.projection import embedding_text
+from schemas.events import Embedded
+from schemas.failures import Unavailable
+from schemas.memories import Memory
+from schemas.modes import VectorSpace
+from schemas.vectors import Point, Vector
+
+Models = Callable[[str], tuple[Embedder, VectorSpace]]
+"""The embedder of a mode and the space that its vectors lie in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vectored:
+    """A memory with its vector, or with why it has none."""
+
+    memory: Memory
+    partition: int
+    space: VectorSpace
+    vector: Vector | None
+    error: str | None = None
+
+
+class Embed:
+    """`Remembered` in, points written, `Embedded` out."""
+
+    def __init__(self, models: Models, index: VectorIndex, clock: Clock) -> None:
+        self._models = models
+        self._index = index
+        self._clock = clock
+
+    async def encode(self, memory: Memory, partition: int) -> Vectored:
+        """Make the vector of a memory in the space of its mode."""
+        embedder, space = self._models(memory.mode)
+        try:
+            encoded = await embedder.passage(embedding_text(memory))
+        except Unavailable:
+            raise
+        except Exception as problem:
+            return Vectored(memory, partition, space, None, f"{type(problem).__name__}: {problem}"[:300])
+        return Vectored(memory, partition, space, encoded.pooled)
+
+    async def write(self, batch: Sequence[Vectored]) -> list[Embedded]:
+        """Write a batch, in order, and say of each memory what became of its vector."""
+        for space in dict.fromkeys(one.space for one in batch):
+            await self._index.upsert(space, [_point(one) for one in batch if one.space == space and one.error is None])
+        now = self._clock.now()
+        return [
+            Embedded(
+                memory_id=one.memory.memory_id,
+                content_hash=one.memory.content_hash,
+                status="failed" if one.error else "ready",
+                space=one.space.fingerprint.digest,
+                at=now,
+                error=one.error,
+            )
+            for one in batch
+        ]
+
+
+def _point(one: Vectored) -> Point:
+    assert one.vector is not None
+    memory = one.memory
+    return Point(
+        memory_id=memory.memory_id,
+        vector=one.vector,
+        boundary=memory.boundary,
+        partition=one.partition,
+        scope=memory.scope,
+        mode=memory.mode,
+        type=memory.type,
+        occurred_ms=memory.occurred_ms,
+        content_hash=memory.content_hash,
+    )

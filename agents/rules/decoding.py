@@ -1,0 +1,68 @@
+"""From a record's bytes to a validated message, or to the error of the contract that says what is wrong."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails, from_json
+
+from schemas.failures import ErrorCode, Rejected
+
+Message = TypeVar("Message", bound=BaseModel)
+
+
+def decode(value: bytes | None, kinds: Mapping[str, type[Message]]) -> Message:
+    """Validate a record's value against the model that its `schema` names.
+
+    Raises Rejected: `invalid_json`, `unknown_schema`, or what the model objects to, with its field.
+    """
+    kind = _kind(_object(value))
+    if kind not in kinds:
+        known = ", ".join(sorted(kinds))
+        raise Rejected("unknown_schema", f"schema {str(kind)[:80]!r} is not known here; known are: {known}", "schema")
+    return validate(kinds[kind], value or b"")
+
+
+def validate(model: type[Message], value: bytes) -> Message:
+    """Validate JSON against one model. Raises Rejected with the first error and its dotted field."""
+    try:
+        return model.model_validate_json(value)
+    except ValidationError as problem:
+        raise rejected(problem) from None
+
+
+def rejected(problem: ValidationError) -> Rejected:
+    """The contract's error for the first thing that a model objects to."""
+    first = problem.errors(include_url=False, include_context=False)[0]
+    return Rejected(_code(first), first["msg"], _field(first))
+
+
+def _object(value: bytes | None) -> dict[str, Any]:
+    if value is None:
+        raise Rejected("invalid_json", "the record has no value; a JSON object was expected")
+    try:
+        parsed = from_json(value, allow_inf_nan=False)
+    except ValueError as problem:
+        raise Rejected("invalid_json", f"the value is no valid JSON in UTF-8: {problem}") from None
+    if not isinstance(parsed, dict):
+        raise Rejected("invalid_json", f"a JSON object was expected, not {type(parsed).__name__}")
+    return parsed
+
+
+def _kind(message: dict[str, Any]) -> str | None:
+    kind = message.get("schema")
+    return kind if isinstance(kind, str) else None
+
+
+def _code(error: ErrorDetails) -> ErrorCode:
+    if error["type"] == "extra_forbidden" and error["loc"][:1] == ("scope",):
+        return "unknown_scope_field"
+    if error["type"] in ("string_too_long", "too_long") and error["loc"][:1] != ("scope",):
+        return "too_large"
+    return "invalid_value"
+
+
+def _field(error: ErrorDetails) -> str:
+    """The dotted path, without the names of union members that Pydantic puts at the end of a location."""
+    parts = [str(part) for part in error["loc"]]
+    return ".".join(part for part in parts if part.isidentifier() or part.isdigit())

@@ -1,0 +1,84 @@
+"""Where a request wants its reply and until when, read from its headers in any of three dialects (CONTRACT §2)."""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from schemas.failures import Rejected
+from schemas.records import Record
+from schemas.replies import ReplyAddress
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The header names of one family of clients, and how it spells a partition."""
+
+    topic: str
+    correlation: str
+    partition: str
+    spelling: Literal["decimal", "big_endian"]
+
+
+DIALECTS = (
+    Dialect("reply_to", "correlation_id", "reply_partition", "decimal"),
+    Dialect("kafka_replyTopic", "kafka_correlationId", "kafka_replyPartition", "big_endian"),
+    Dialect("REPLY_TOPIC", "REPLY_CORRELATION_ID", "REPLY_PARTITION", "big_endian"),
+)
+"""Ours, Spring Kafka's and SmallRye's; the first whose topic header is there counts."""
+
+MAX_TOPIC_LENGTH = 249
+"""Characters of a topic's name, Kafka's own limit."""
+
+
+def reply_address(record: Record, replies: str) -> ReplyAddress | None:
+    """The address that a record asks its reply to, of no certain partition yet, or None.
+
+    `replies` is the shared reply topic; it and the topics below it are the only ones allowed.
+    Raises Rejected `reply_topic_refused` for any other.
+    """
+    dialect = _dialect(record)
+    if dialect is None:
+        return None
+    correlation = record.header(dialect.correlation)
+    back = None if correlation is None else (dialect.correlation, correlation)
+    return ReplyAddress(_allowed(record.header(dialect.topic) or b"", replies), None, back)
+
+
+def at_partition(address: ReplyAddress | None, record: Record) -> ReplyAddress | None:
+    """The same address with the partition that the record names. Raises Rejected where that is no number."""
+    dialect = _dialect(record)
+    if address is None or dialect is None:
+        return address
+    return replace(address, partition=_partition(record.header(dialect.partition), dialect))
+
+
+def deadline_ms(record: Record) -> int | None:
+    """The moment after which nobody waits for the reply, in milliseconds since the epoch."""
+    header = record.header("deadline")
+    if header is None:
+        return None
+    if not re.fullmatch(rb"[0-9]{1,18}", header):
+        raise Rejected("invalid_value", "the header deadline is not milliseconds in ASCII digits", "headers.deadline")
+    return int(header)
+
+
+def _dialect(record: Record) -> Dialect | None:
+    return next((dialect for dialect in DIALECTS if record.header(dialect.topic) is not None), None)
+
+
+def _allowed(topic: bytes, replies: str) -> str:
+    name = topic.decode(errors="replace")
+    if len(name) > MAX_TOPIC_LENGTH or not re.fullmatch(re.escape(replies) + r"(\.[A-Za-z0-9._-]+)?", name):
+        raise Rejected("reply_topic_refused", f"replies go to {replies} or {replies}.<name> only, not to {name[:80]!r}")
+    return name
+
+
+def _partition(header: bytes | None, dialect: Dialect) -> int | None:
+    if header is None:
+        return None
+    if dialect.spelling == "decimal" and re.fullmatch(rb"[0-9]{1,9}", header):
+        return int(header)
+    if dialect.spelling == "big_endian" and len(header) == 4 and header[0] < 128:
+        return int.from_bytes(header, "big")
+    field = f"headers.{dialect.partition}"
+    raise Rejected("invalid_value", f"the header {dialect.partition} is not a partition number", field)

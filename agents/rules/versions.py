@@ -1,0 +1,77 @@
+"""What a turn makes of the memory that it is: a new one, a further version, or nothing new (CONTRACT §4)."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from agents.rules.entities import entities
+from agents.rules.identity import derived_turn_id, memory_id, text_hash
+from agents.rules.projection import embedding_text
+from schemas.memories import Embedding, Evidence, Memory
+from schemas.modes import ModeSource
+from schemas.turns import Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which turn and which memory a published turn is."""
+
+    turn_id: str
+    memory_id: str
+    occurred_at: datetime
+    text: str
+
+
+def identity(turn: Turn, recorded_at: datetime) -> Identity:
+    """Who a turn is; one without id or time gets them from its content and from its record's timestamp."""
+    scope = turn.scope.model_dump()
+    occurred_at = turn.occurred_at or recorded_at
+    turn_id = turn.turn_id or derived_turn_id(scope, turn.conversation_id, turn.role, turn.content, occurred_at)
+    return Identity(turn_id, memory_id(scope, turn.conversation_id, turn_id), occurred_at, text_hash([turn.content]))
+
+
+def is_repeated(known: Memory | None, who: Identity) -> bool:
+    """Whether the text that stands is this turn's text already."""
+    return known is not None and known.texts[known.current] == who.text
+
+
+def is_redelivered(known: Memory, offset: int) -> bool:
+    """Whether this very record made what stands: Kafka delivers again what a killed worker had not finished."""
+    return known.latest == offset
+
+
+def next_memory(
+    turn: Turn, who: Identity, known: Memory | None, mode: tuple[str, ModeSource], offset: int
+) -> Memory:
+    """The record after this turn. An edit keeps id, place and first time; its text and the rest are the turn's."""
+    texts = known.texts if known else ()
+    if who.text not in texts:
+        texts = (*texts, who.text)
+    memory = Memory(
+        memory_id=who.memory_id,
+        turn_id=who.turn_id,
+        conversation_id=turn.conversation_id,
+        scope=turn.scope.model_dump(),
+        boundary=turn.scope.boundary,
+        mode=mode[0],
+        mode_source=mode[1],
+        role=turn.role,
+        speaker=turn.speaker,
+        text=turn.content,
+        resources=turn.resources,
+        metadata=turn.metadata,
+        occurred_at=known.occurred_at if known and turn.occurred_at is None else who.occurred_at,
+        source=known.source if known else offset,
+        latest=offset,
+        importance=turn.importance,
+        entities=entities(turn.content),
+        evidence=(Evidence(turn_id=who.turn_id, start=0, end=len(turn.content)),),
+        texts=texts,
+        current=texts.index(who.text),
+        content_hash="",
+    )
+    return memory.model_copy(update={"content_hash": text_hash([embedding_text(memory)])})
+
+
+def with_embedding(memory: Memory, embedding: Embedding) -> Memory:
+    """The same memory with another embedding status."""
+    return memory.model_copy(update={"embedding": embedding})

@@ -1,0 +1,202 @@
+"""The vector index in this process: Qdrant Edge, one shard directory a collection under one root directory.
+
+In go points and questions of the port; out come scored ids. Guaranteed: one owner of the root (a lock, taken before
+any shard is opened), what a returned write wrote survives `kill -9`, and with `flush` a power cut too. There is no
+optimising: it would hold the interpreter for seconds, and filtered searches are exact and fast without.
+"""
+
+import asyncio
+import fcntl
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from qdrant_edge import (
+    CountRequest,
+    EdgeShard,
+    FieldCondition,
+    Filter,
+    HasIdCondition,
+    MatchAny,
+    MatchValue,
+    Query,
+    QueryRequest,
+    RangeFloat,
+    UpdateOperation,
+)
+from qdrant_edge import Point as EdgePoint
+
+from schemas.modes import Fingerprint, VectorSpace
+from schemas.vectors import Point, Scored, Vector, Where
+from streams.adapters.edge_shard import FINGERPRINT, CollectionShard, translated, write_durably
+from streams.adapters.qdrant_payload import (
+    HASH,
+    PARTITION,
+    TIME,
+    admits_none,
+    admitted,
+    alias,
+    indexed_fields,
+    payload,
+)
+from streams.adapters.vector_contract import (
+    batches,
+    checked,
+    checked_fingerprint,
+    checked_ids,
+    checked_vector,
+    nearest,
+    ranked,
+)
+
+LOCK = ".owner.lock"
+"""The file in the root directory whose lock its owner holds. The kernel frees it with the process."""
+
+UNFLUSHED = 4096
+"""Writes of one collection that may wait for a flush with `flush=False`: keeps the log short, replay under 0.1 s."""
+
+
+class EdgeIndex:
+    """`VectorIndex` on Qdrant Edge."""
+
+    def __init__(self, root: Path, *, flush: bool = True) -> None:
+        """Take the directory. `flush=False` trusts the log: faster writes that a power cut may lose.
+
+        Raises RuntimeError when another process has the directory.
+        """
+        root.mkdir(parents=True, exist_ok=True)
+        self._root = root
+        self._lock = (root / LOCK).open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock.close()
+            raise RuntimeError(f"another process owns the vector index in {root}") from error
+        self._shards: dict[str, CollectionShard] = {}
+        self._flush_after = 1 if flush else UNFLUSHED
+        self._unflushed: dict[str, int] = {}
+
+    async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
+        """Write points, in batches that let others run between them."""
+        fresh = checked(space, points)
+        if not fresh:
+            return
+        shard = self._existing(space) or self._created(space)
+        shard.index(indexed_fields(fresh))
+        for batch in batches(fresh):
+            shard.update(UpdateOperation.upsert_points([edge_point(point) for point in batch]))
+            await asyncio.sleep(0)
+        self._written(space, len(fresh))
+
+    async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
+        """Remove points; unknown ids are ignored."""
+        known = checked_ids(memory_ids)
+        if not known or (shard := self._existing(space)) is None:
+            return
+        for batch in batches(known):
+            shard.update(UpdateOperation.delete_points(list(batch)))
+            await asyncio.sleep(0)
+        self._written(space, len(known))
+
+    async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
+        """The nearest points that `where` admits: exact, best first, equal ones by id."""
+
+        async def fetch(count: int) -> list[Scored]:
+            return self._query(space, vector, where, count)
+
+        return await nearest(fetch, limit)
+
+    async def score(self, space: VectorSpace, vector: Vector, where: Where, memory_ids: Sequence[str]) -> list[Scored]:
+        """The cosines of these memories, as far as they have a vector and `where` admits them."""
+        known = checked_ids(memory_ids)
+        return self._query(space, vector, where, len(known), HasIdCondition(set(known))) if known else []
+
+    async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
+        """The content hash of each of these memories' points, for those that have one."""
+        known = checked_ids(memory_ids)
+        kept: dict[str, str] = {}
+        if (shard := self._existing(space)) is None:
+            return kept
+        for batch in batches(known):
+            kept |= shard.ask(hashes_of(batch))
+            await asyncio.sleep(0)
+        return kept
+
+    async def count(self, space: VectorSpace, partition: int) -> int:
+        """How many points a partition has in this space."""
+        if (shard := self._existing(space)) is None:
+            return 0
+        request = CountRequest(filter=Filter(must=[FieldCondition(PARTITION, match=MatchValue(partition))]))
+        return shard.ask(lambda engine: engine.count(request))
+
+    async def spaces(self) -> Mapping[str, Fingerprint]:
+        """The collections that exist, by name, with the fingerprint that is kept in each."""
+        files = self._root.glob(f"[!.]*/{FINGERPRINT}")
+        return {file.parent.name: Fingerprint.model_validate_json(file.read_text()) for file in files}
+
+    async def close(self) -> None:
+        """Flush and close every shard, then let the directory go."""
+        try:
+            while self._shards:
+                self._shards.popitem()[1].close()
+        finally:
+            self._lock.close()
+
+    def _query(
+        self, space: VectorSpace, vector: Vector, where: Where, limit: int, ids: HasIdCondition | None = None
+    ) -> list[Scored]:
+        query = Query.Nearest(checked_vector(space, vector))
+        if admits_none(where) or (shard := self._existing(space)) is None:
+            return []
+        request = QueryRequest(
+            limit, query=query, filter=edge_filter(where, ids), with_payload=False, with_vector=False
+        )
+        return ranked((point.id, point.score) for point in shard.ask(lambda engine: engine.query(request)))
+
+    def _existing(self, space: VectorSpace) -> CollectionShard | None:
+        if self._lock.closed:
+            # Opening a shard that another process may own by now would damage it.
+            raise RuntimeError(f"the vector index in {self._root} is closed")
+        name = space.collection
+        if name not in self._shards:
+            if not (self._root / name).exists():
+                return None
+            self._shards[name] = CollectionShard(self._root / name)
+        checked_fingerprint(space, self._shards[name].fingerprint)
+        return self._shards[name]
+
+    def _created(self, space: VectorSpace) -> CollectionShard:
+        # The alias first: killed in between, it names a collection that the repeated write makes.
+        translated(lambda: write_durably(self._root / alias(space.mode), space.collection))
+        shard = CollectionShard.create(self._root / space.collection, space.fingerprint)
+        self._shards[space.collection] = shard
+        return shard
+
+    def _written(self, space: VectorSpace, count: int) -> None:
+        waiting = self._unflushed.get(space.collection, 0) + count
+        if waiting >= self._flush_after:
+            self._shards[space.collection].flush()
+            waiting = 0
+        self._unflushed[space.collection] = waiting
+
+
+def edge_point(point: Point) -> EdgePoint:
+    """Give a point in the engine's class."""
+    return EdgePoint(point.memory_id, point.vector.tolist(), payload(point))
+
+
+def edge_filter(where: Where, ids: HasIdCondition | None) -> Filter:
+    """Give a filter in the engine's classes; its ranges are of floats, exact for milliseconds far beyond any date."""
+    times = RangeFloat(gte=where.since_ms, lt=where.until_ms)
+    must = [FieldCondition(field, match=MatchAny(words)) for field, words in admitted(where).items()]
+    timed = [FieldCondition(TIME, range=times)] if where.since_ms is not None or where.until_ms is not None else []
+    return Filter(must=[*must, *timed, *([ids] if ids else [])])
+
+
+def hashes_of(memory_ids: Sequence[str]) -> Callable[[EdgeShard], dict[str, str]]:
+    """Give the question for the content hashes of these points."""
+
+    def question(engine: EdgeShard) -> dict[str, str]:
+        records = engine.retrieve(list(memory_ids), [HASH], with_vector=False)
+        return {str(record.id): record.payload[HASH] for record in records if record.payload}
+
+    return question

@@ -1,0 +1,134 @@
+"""The vector index on a Qdrant server, shared by any number of workers.
+
+In go points and questions of the port; out come scored ids. Guaranteed: a write that returned is applied
+(`wait=True`); a server that is away, slow, busy or broken is `Unavailable` within the timeout of each request.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from qdrant_client import AsyncQdrantClient
+from qdrant_client.models import (
+    Condition,
+    FieldCondition,
+    Filter,
+    HasIdCondition,
+    MatchAny,
+    MatchValue,
+    PointStruct,
+    Range,
+    SearchParams,
+)
+
+from schemas.modes import Fingerprint, VectorSpace
+from schemas.vectors import Point, Scored, Vector, Where
+from streams.adapters.qdrant_collections import ServerCollections
+from streams.adapters.qdrant_payload import HASH, PARTITION, TIME, admits_none, admitted, payload
+from streams.adapters.vector_contract import batches, checked, checked_ids, checked_vector, nearest, ranked
+
+
+class QdrantIndex:
+    """`VectorIndex` on a Qdrant server."""
+
+    def __init__(self, client: AsyncQdrantClient, *, prefix: str = "", timeout_s: float = 5.0) -> None:
+        """Use this client, and close it at the end. `prefix` starts the collections' names; a request has `timeout_s`."""
+        self._client = client
+        self._collections = ServerCollections(client, prefix, timeout_s)
+
+    @classmethod
+    def connect(cls, url: str, *, api_key: str | None = None, prefix: str = "", timeout_s: float = 5.0) -> Self:
+        """Give an index on the server at `url`. Nothing is sent: it may be started before the server."""
+        seconds = math.ceil(timeout_s)
+        client = AsyncQdrantClient(url=url, api_key=api_key, timeout=seconds, check_compatibility=False)
+        return cls(client, prefix=prefix, timeout_s=timeout_s)
+
+    async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
+        """Write points; the same id again replaces."""
+        fresh = checked(space, points)
+        if not fresh:
+            return
+        name = await self._collections.writable(space, fresh)
+        for batch in batches(fresh):
+            structs = [PointStruct(id=one.memory_id, vector=one.vector.tolist(), payload=payload(one)) for one in batch]
+            await self._collections.write(name, self._client.upsert(name, structs, wait=True))
+
+    async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
+        """Remove points; unknown ids are ignored."""
+        known = checked_ids(memory_ids)
+        if (name := await self._collections.readable(space)) is None:
+            return
+        for batch in batches(known):
+            await self._collections.write(name, self._client.delete(name, list(batch), wait=True))
+
+    async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
+        """The nearest points that `where` admits, best first, equal ones by id.
+
+        Cosines are exact; in a boundary large enough for a graph (some ten thousand points) a near one may be missed.
+        """
+
+        async def fetch(count: int) -> list[Scored]:
+            return await self._query(space, vector, where, count)
+
+        return await nearest(fetch, limit)
+
+    async def score(self, space: VectorSpace, vector: Vector, where: Where, memory_ids: Sequence[str]) -> list[Scored]:
+        """The cosines of these memories, as far as they have a vector and `where` admits them."""
+        known = checked_ids(memory_ids)
+        return await self._query(space, vector, where, len(known), known) if known else []
+
+    async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
+        """The content hash of each of these memories' points, for those that have one."""
+        known = checked_ids(memory_ids)
+        kept: dict[str, str] = {}
+        if (name := await self._collections.readable(space)) is None:
+            return kept
+        for batch in batches(known):
+            found = self._client.retrieve(name, list(batch), [HASH], with_vectors=False)
+            records = await self._collections.ask(name, found)
+            kept |= {str(record.id): record.payload[HASH] for record in records if record.payload}
+        return kept
+
+    async def count(self, space: VectorSpace, partition: int) -> int:
+        """How many points a partition has in this space."""
+        if (name := await self._collections.readable(space)) is None:
+            return 0
+        only = Filter(must=[FieldCondition(key=PARTITION, match=MatchValue(value=partition))])
+        return (await self._collections.ask(name, self._client.count(name, only, exact=True))).count
+
+    async def spaces(self) -> Mapping[str, Fingerprint]:
+        """The collections that exist, by name without the prefix, with the fingerprint that is kept in each."""
+        return await self._collections.fingerprints()
+
+    async def close(self) -> None:
+        """Close the client's connections."""
+        await self._client.close()
+
+    async def _query(
+        self, space: VectorSpace, vector: Vector, where: Where, limit: int, ids: Sequence[str] | None = None
+    ) -> list[Scored]:
+        numbers = checked_vector(space, vector)
+        if admits_none(where) or (name := await self._collections.readable(space)) is None:
+            return []
+        query = self._client.query_points(
+            name,
+            query=numbers,
+            query_filter=server_filter(where, ids),
+            search_params=SearchParams(exact=True) if ids else None,
+            limit=limit,
+            with_payload=False,
+            with_vectors=False,
+        )
+        return ranked((point.id, point.score) for point in (await self._collections.ask(name, query)).points)
+
+
+def server_filter(where: Where, ids: Sequence[str] | None) -> Filter:
+    """Give a filter in the client's classes; its ranges are of floats, exact for milliseconds far beyond any date."""
+    must: list[Condition] = [
+        FieldCondition(key=field, match=MatchAny(any=words)) for field, words in admitted(where).items()
+    ]
+    if where.since_ms is not None or where.until_ms is not None:
+        must.append(FieldCondition(key=TIME, range=Range(gte=where.since_ms, lt=where.until_ms)))
+    if ids is not None:
+        must.append(HasIdCondition(has_id=list(ids)))
+    return Filter(must=must)

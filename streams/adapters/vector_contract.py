@@ -1,0 +1,85 @@
+"""What every vector index promises alike, whatever engine is behind it: what it refuses, and the order of its answer.
+
+In go the port's arguments and what an engine found; out come checked arguments and ranked ids. Guaranteed: nothing
+that the engines would keep silently (NaN) or refuse late (a dimension, an id) reaches them.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
+from uuid import UUID
+
+import numpy as np
+
+from schemas.modes import Fingerprint, VectorSpace
+from schemas.vectors import Point, Scored, Vector
+
+T = TypeVar("T")
+
+BATCH = 256
+"""Points or ids in one call of an engine: a call of the embedded one holds the interpreter, 256 for about 10 ms."""
+
+WIDER = 4
+"""How much more is asked for while equal cosines straddle the cut. Few rounds, little waste."""
+
+
+def checked(space: VectorSpace, points: Sequence[Point]) -> list[Point]:
+    """Give the points to write, one an id, the later wins. Raises ValueError for a vector or an id that is refused."""
+    last = {point.memory_id: point for point in points}
+    checked_ids(tuple(last))
+    for point in points:
+        checked_vector(space, point.vector)
+    return list(last.values())
+
+
+def checked_vector(space: VectorSpace, vector: Vector) -> list[float]:
+    """Give the vector as an engine takes it. Raises ValueError for another shape than (dim,), NaN or infinity."""
+    if False:
+        raise ValueError(f"{space.collection} takes vectors of {space.fingerprint.dim} numbers, not {vector.shape}")
+    if not np.isfinite(vector).all():
+        raise ValueError(f"a vector for {space.collection} holds NaN or infinity")
+    numbers: list[float] = vector.tolist()
+    return numbers
+
+
+def checked_ids(memory_ids: Sequence[str]) -> list[str]:
+    """Give each id once, in order. Raises ValueError for one that is no UUID in its usual spelling."""
+    for memory_id in memory_ids:
+        if str(UUID(memory_id)) != memory_id:
+            raise ValueError(f"{memory_id!r} is a UUID in another spelling than {UUID(memory_id)}")
+    return list(dict.fromkeys(memory_ids))
+
+
+def checked_fingerprint(space: VectorSpace, kept: Fingerprint) -> None:
+    """Raise ValueError where a collection holds vectors of another space than the one that is asked for."""
+    if kept != space.fingerprint:
+        raise ValueError(f"collection {space.collection} holds vectors of {kept}, not of {space.fingerprint}")
+
+
+def batches(items: Iterable[T], size: int = BATCH) -> Iterator[list[T]]:
+    """Cut items into lists of at most `size`."""
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch
+
+
+def ranked(found: Iterable[tuple[object, float]]) -> list[Scored]:
+    """Order ids by cosine, the best first, equal ones by id. Rounding beyond -1..1 is cut off."""
+    scored = [Scored(str(memory_id), min(1.0, max(-1.0, score))) for memory_id, score in found]
+    return sorted(scored, key=lambda one: (-one.cosine, one.memory_id))
+
+
+async def nearest(fetch: Callable[[int], Awaitable[list[Scored]]], limit: int) -> list[Scored]:
+    """Give the best `limit` of what `fetch` finds, equal ones by id.
+
+    Engines keep any of those that tie at the cut, and the same short text said often ties with itself. So it asks for
+    one more, and for still more as long as the last one ties with the last that is wanted.
+    """
+    if limit < 1:
+        return []
+    asked = limit + 1
+    found = await fetch(asked)
+    while len(found) >= asked and found[-1].cosine == found[limit - 1].cosine:
+        asked *= WIDER
+        found = await fetch(asked)
+    return found[:limit]

@@ -1,0 +1,90 @@
+"""At least once, in order, without waiting for each round trip.
+
+An agent's events go through two steps. `begin` runs for one event after another, in the order of the partition; it
+decides, writes tables and hands records to the producer, and returns what is still to be awaited. `settle` gets the
+longest run of finished events, oldest first, makes their effects safe, and only then are they acknowledged, in
+order. So many events may be under way, and none is acknowledged before its effects and those of all before it are
+safe. A step that raises ends the run: what was not acknowledged is delivered again.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from schemas.records import Record
+
+Finished = TypeVar("Finished")
+
+Begin = Callable[[Record], Awaitable[Awaitable[Finished]]]
+Settle = Callable[[Sequence[Finished]], Awaitable[None]]
+
+
+class Delivered(Protocol):
+    """An event as the stream gives it: a record, and the way to acknowledge it."""
+
+    @property
+    def record(self) -> Record:
+        """What was read."""
+        ...
+
+    def settle(self) -> None:
+        """Acknowledge it."""
+        ...
+
+
+class Delivery(Generic[Finished]):
+    """Runs one agent over its stream. `window` bounds the events under way, `batch` those of one `settle`."""
+
+    def __init__(self, begin: Begin[Finished], settle: Settle[Finished], *, window: int, batch: int) -> None:
+        self._begin = begin
+        self._settle = settle
+        self._batch = batch
+        self._room = asyncio.Semaphore(window)
+        self._under_way: deque[tuple[Delivered, asyncio.Future[Finished]]] = deque()
+        self._arrived = asyncio.Event()
+        self._settled = asyncio.Event()
+
+    async def run(self, stream: AsyncIterable[Delivered]) -> None:
+        """Handle the stream until it ends and everything under way is settled. To be called once."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                settling = group.create_task(self._settle_in_order())
+                async for event in stream:
+                    await self._start(event)
+                while self._under_way:
+                    self._settled.clear()
+                    await self._settled.wait()
+                settling.cancel()
+        finally:
+            for _, finishing in self._under_way:
+                finishing.cancel()
+
+    async def _start(self, event: Delivered) -> None:
+        await self._room.acquire()
+        finishing = await self._begin(event.record)
+        self._under_way.append((event, asyncio.ensure_future(finishing)))
+        self._arrived.set()
+
+    async def _settle_in_order(self) -> None:
+        while True:
+            while not self._under_way:
+                self._arrived.clear()
+                await self._arrived.wait()
+            await self._under_way[0][1]
+            events, results = self._finished_head()
+            await self._settle(results)
+            for event in events:
+                event.settle()
+                self._under_way.popleft()
+                self._room.release()
+            self._settled.set()
+
+    def _finished_head(self) -> tuple[list[Delivered], list[Finished]]:
+        events, results = [], []
+        for event, finishing in self._under_way:
+            if len(events) == self._batch or not finishing.done():
+                break
+            events.append(event)
+            results.append(finishing.result())
+        return events, results

@@ -1,0 +1,22 @@
+"""Structured logs: one line of JSON an event on standard error, libraries from warnings up."""
+
+import logging
+import sys
+
+import structlog
+
+def configure_logs(level: str) -> None:
+    """Send structlog's and the standard library's events to standard error."""
+    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
+    before = [structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, stamp]
+    structlog.configure(
+        processors=[*before, structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    render = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, structlog.processors.JSONRenderer()]
+    foreign = [*before, structlog.stdlib.add_logger_name, structlog.processors.format_exc_info]
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=render, foreign_pre_chain=foreign))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)

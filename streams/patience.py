@@ -1,0 +1,31 @@
+"""Waiting in place for what is unavailable: Kafka holds the backlog meanwhile."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import structlog
+
+from schemas.failures import Unavailable
+from streams.metrics import Meters
+
+Result = TypeVar("Result")
+
+FIRST_SECONDS = 0.2
+LONGEST_SECONDS = 5.0
+"""The first pause, and the longest after doubling: short, as a broker or a store that restarts is back in seconds."""
+
+log = structlog.get_logger()
+
+
+async def until_available(call: Callable[[], Awaitable[Result]], what: str, meters: Meters) -> Result:
+    """Repeat a call until it is not `Unavailable` any more."""
+    pause = FIRST_SECONDS
+    while True:
+        try:
+            return await call()
+        except Unavailable as problem:
+            meters.waited_for(what)
+            log.warning("waiting", what=what, problem=str(problem), seconds=pause)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_SECONDS)

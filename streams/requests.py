@@ -1,0 +1,172 @@
+"""What all topics that others write to have in common: admission, moving, replies, errors and dead letters.
+
+A record comes in; exactly one of these happens: it is moved to its partition, dropped because nobody waits any
+more, refused with an error reply or a dead letter, or handled and answered. `begin` returns what must be awaited
+before the record may be acknowledged. A bad record costs nothing but itself.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+import structlog
+
+from agents.ports import Clock
+from agents.rules.dead_letters import dead_letter
+from agents.rules.decoding import decode
+from agents.rules.partitioning import partition_of
+from agents.rules.placement import is_moved, moved, original
+from agents.rules.reply_address import at_partition, deadline_ms, reply_address
+from schemas.failures import Rejected, Unavailable
+from schemas.records import Outgoing, Record
+from schemas.replies import Answer, ReplyAddress, encode_error
+from streams.metrics import Meters
+from streams.publishing import Publisher
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """What handling a request gave: its answer, the events that must follow, and what else must be awaited."""
+
+    answer: Answer
+    events: Sequence[Outgoing] = ()
+    safe: Sequence[Awaitable[object]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How a request wants to be answered; `deadline_ms` is milliseconds since the epoch."""
+
+    address: ReplyAddress | None = None
+    deadline_ms: int | None = None
+
+
+Handle = Callable[[Any, Record, Asked], Awaitable[Handled]]
+"""Handles one valid message of a channel's kinds. May raise Rejected, or Unavailable for a later try."""
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """One input topic: what it carries and how it is served."""
+
+    topic: str
+    kinds: Mapping[str, type[Any]]
+    keeps_rejected: bool = False
+    """Whether a rejected record is a dead letter even if its sender got the error: turns are."""
+    outlives_deadline: bool = False
+    """Whether a record past its deadline is handled all the same, without a reply: turns are."""
+    concurrent: bool = False
+    """Whether several are handled at the same time: those that change nothing are."""
+
+
+@dataclass(slots=True)
+class Requests:
+    """Serves one input topic."""
+
+    channel: Channel
+    handle: Handle
+    partitions: int
+    replies: str
+    dead_letters: str
+    publisher: Publisher
+    clock: Clock
+    meters: Meters
+
+    async def begin(self, record: Record) -> Awaitable[object]:
+        """Take one record as far as order demands."""
+        address = None
+        try:
+            address = reply_address(record, self.replies)
+            address = at_partition(address, record)
+            deadline = deadline_ms(record)
+            if self._expired(deadline):
+                self.meters.expired(record.topic)
+                if not self.channel.outlives_deadline:
+                    return _nothing()
+                address = deadline = None
+            return await self._admit(record, Asked(address, deadline))
+        except Rejected as error:
+            return await self._refuse(record, address, error)
+
+    async def _admit(self, record: Record, asked: Asked) -> Awaitable[object]:
+        message = decode(record.value, self.channel.kinds)
+        if elsewhere := self._elsewhere(record, message.scope.boundary.encode()):
+            self.meters.moved(record.topic)
+            return await self.publisher.send(elsewhere)
+        if self.channel.concurrent:
+            return self._answer(message, record, asked)
+        return await self._carry_out(message, record, asked)
+
+    def _expired(self, deadline: int | None) -> bool:
+        return deadline is not None and self.clock.now().timestamp() * 1000 > deadline
+
+    def _elsewhere(self, record: Record, key: bytes) -> Outgoing | None:
+        """The record as it must be written where it belongs, or None where it is there.
+
+        Moving is bounded: a record that was moved and is still elsewhere means that the partition counts differ.
+        """
+        partition = partition_of(key, self.partitions)
+        if partition == record.partition:
+            return None
+        if is_moved(record):
+            message = f"moved to partition {record.partition}, but its key belongs to {partition} of {self.partitions}"
+            raise Rejected("internal", message)
+        return moved(record, key, partition)
+
+    async def _answer(self, message: Any, record: Record, asked: Asked) -> None:
+        try:
+            finishing = await self._carry_out(message, record, asked)
+        except Rejected as error:
+            finishing = await self._refuse(record, asked.address, error)
+        await finishing
+
+    async def _carry_out(self, message: Any, record: Record, asked: Asked) -> Awaitable[object]:
+        handled = await self._handled(message, record, asked)
+        self.meters.handled(record.topic)
+        sent = [*handled.safe, *[await self.publisher.send(event) for event in handled.events]]
+        return _all([*sent, *await self._reply(record, asked.address, handled.answer.encode())])
+
+    async def _handled(self, message: Any, record: Record, asked: Asked) -> Handled:
+        try:
+            return await self.handle(message, record, asked)
+        except Rejected:
+            raise
+        except Unavailable as problem:
+            raise Rejected("unavailable", f"{problem}; the same request may succeed later") from problem
+        except Exception as problem:
+            log.exception("handling failed", **context(record))
+            raise Rejected("internal", f"{type(problem).__name__}; the worker's log has the rest") from problem
+
+    async def _refuse(self, record: Record, address: ReplyAddress | None, error: Rejected) -> Awaitable[object]:
+        self.meters.rejected(record.topic, error.code)
+        log.info("record refused", code=error.code, field=error.field, **context(record))
+        sent = await self._reply(record, address, encode_error(error))
+        if self.channel.keeps_rejected or not sent:
+            letter = dead_letter(self.dead_letters, original(record), error, self.clock.now())
+            sent.append(await self.publisher.send(letter))
+        return _all(sent)
+
+    async def _reply(self, record: Record, address: ReplyAddress | None, value: bytes) -> list[Awaitable[object]]:
+        if address is None:
+            return []
+        headers = () if address.correlation is None else (address.correlation,)
+        out = Outgoing(address.topic, original(record).key, value, headers, address.partition)
+        return [await self.publisher.reply(out)]
+
+
+def context(record: Record) -> dict[str, object]:
+    """What a log line says of a record; never its text."""
+    key = None if record.key is None else f"{crc32(record.key):08x}"
+    return {"topic": record.topic, "partition": record.partition, "offset": record.offset, "key_hash": key}
+
+
+async def _nothing() -> None:
+    return None
+
+
+async def _all(awaitables: Sequence[Awaitable[object]]) -> None:
+    for awaitable in awaitables:
+        await awaitable

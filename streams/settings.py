@@ -1,0 +1,65 @@
+"""Settings: environment variables with the prefix `MODESTREAM_`, or the same names in a `.env` file."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Everything that a deployment may choose. Each field is read from `MODESTREAM_<NAME>`."""
+
+    model_config = SettingsConfigDict(env_prefix="MODESTREAM_", env_file=".env", extra="ignore", frozen=True)
+
+    broker: str = "kafka://127.0.0.1:9092"
+    """Where Kafka is; several addresses are joined by `;`."""
+
+    data_dir: Path = Path(".modestream")
+    """Tables, lexical index, embedded vectors and models. All of it can be made again from Kafka."""
+
+    topic_prefix: str = "memory."
+    """What the names of all topics begin with; two deployments on one Kafka have two prefixes."""
+
+    partitions: int = Field(default=4, ge=1)
+    """Partitions of every topic. It decides where a user's memories are, so it can't be changed later."""
+
+    replication_factor: int = Field(default=1, ge=1)
+    """Copies that Kafka keeps of every topic: 3 in production."""
+
+    qdrant_url: str | None = None
+    """A Qdrant server; none: vectors are kept in the data directory, by this worker alone."""
+
+    qdrant_api_key: str | None = None
+    """The key of that server."""
+
+    embedding_precision: Literal["int8", "fp32"] = "int8"
+    """Of the general model. fp32 is half as fast and finds no more (see README)."""
+
+    embedding_threads: int = Field(default=0, ge=0)
+    """How many texts are embedded at the same time; 0: as many as there are cores."""
+
+    model_dir: Path | None = None
+    """Where exported models are kept; none: `models` in the data directory."""
+
+    ranking_weights: Path | None = None
+    """A file of ranking weights; none: those that come with the project."""
+
+    worker_id: str | None = None
+    """Tells workers apart, so that one that is started again gets its partitions back at once; none: from a file."""
+
+    metrics_port: int = Field(default=0, ge=0, lt=65536)
+    """The loopback port of `/metrics` and `/live`; 0: a free one, written to `run/metrics.port`."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Of the structured logs on standard error. The text of a memory is never logged at info or above."""
+
+    @property
+    def bootstrap_servers(self) -> list[str]:
+        """The broker's addresses as Kafka clients take them."""
+        return [address.removeprefix("kafka://") for address in self.broker.split(";")]
+
+    @property
+    def models(self) -> Path:
+        """Where exported models are kept."""
+        return self.model_dir or self.data_dir / "models"

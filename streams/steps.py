@@ -1,0 +1,191 @@
+"""How each agent is run: its two halves for a `Delivery`, `begin` in order and `settle` before the acknowledgement."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+import structlog
+from pydantic import BaseModel
+
+from agents.embed import Embed, Vectored
+from agents.remember import Remember
+from agents.rules.dead_letters import dead_letter
+from agents.rules.decoding import decode
+from schemas.events import Embedded, Remembered
+from schemas.failures import Rejected
+from schemas.records import Outgoing, Record
+from schemas.replies import Answer
+from schemas.turns import Turn
+from streams.patience import until_available
+from streams.requests import Asked, Channel, Handle, Handled, Requests, context
+from streams.surroundings import Surroundings
+
+log = structlog.get_logger()
+
+Event = TypeVar("Event", bound=BaseModel)
+
+
+class Step(Protocol):
+    """One agent as a delivery runs it."""
+
+    window: int
+    """Events under way at most."""
+
+    async def begin(self, record: Record) -> Awaitable[Any]:
+        """The part that must happen in order."""
+        ...
+
+    async def settle(self, finished: Sequence[Any]) -> None:
+        """The part that makes a run of events safe."""
+        ...
+
+
+class Requested:
+    """A topic that others write to: every record is answered, moved, or a dead letter."""
+
+    window = 256
+
+    def __init__(self, channel: Channel, handle: Handle, around: Surroundings) -> None:
+        topics = around.topics
+        self._requests = Requests(
+            channel=channel,
+            handle=handle,
+            partitions=around.partitions,
+            replies=topics.replies,
+            dead_letters=topics.dead_letters,
+            publisher=around.publisher,
+            clock=around.clock,
+            meters=around.meters,
+        )
+
+    async def begin(self, record: Record) -> Awaitable[Any]:
+        """Take the record as far as order demands."""
+        return await self._requests.begin(record)
+
+    async def settle(self, finished: Sequence[Any]) -> None:
+        """Nothing is left to do: replies and events are out."""
+
+
+class RememberTurns(Requested):
+    """Turns into memories, one after another; what is applied can be read at once, and is committed before acks."""
+
+    window = 1024
+
+    def __init__(self, channel: Channel, remember: Remember, around: Surroundings) -> None:
+        super().__init__(channel, self._handle, around)
+        self._remember = remember
+        self._around = around
+
+    async def begin(self, record: Record) -> Awaitable[int]:
+        """Apply the record, and note that it is applied whatever became of it."""
+        finishing = await super().begin(record)
+        self._around.words.set_applied(record.partition, record.topic, record.offset + 1)
+        self._around.progress.advance(record.partition, record.offset + 1)
+        return _then(finishing, record.partition)
+
+    async def settle(self, finished: Sequence[int]) -> None:
+        """Commit the word index of the partitions that were written."""
+        for partition in set(finished):
+            self._around.words.commit(partition)
+
+    async def _handle(self, turn: Turn, record: Record, _asked: Asked) -> Handled:
+        accepted = self._remember.turn(turn, record)
+        safe = self._around.memories.unwritten()
+        return Handled(Answer(accepted.result), _remembered(self._around, accepted.event), safe)
+
+
+class Internal:
+    """A topic that only we write to. What can't be read there is a dead letter all the same."""
+
+    def __init__(self, kinds: dict[str, type[Event]], around: Surroundings) -> None:
+        self._kinds = kinds
+        self._around = around
+
+    async def read(self, record: Record) -> Any:
+        """The event in a record, or None for one that went to the dead letters."""
+        try:
+            return decode(record.value, self._kinds)
+        except Rejected as error:
+            log.error("an event of our own can't be read", code=error.code, **context(record))
+            self._around.meters.rejected(record.topic, error.code)
+            letter = dead_letter(self._around.topics.dead_letters, record, error, self._around.clock.now())
+            await (await self._around.publisher.send(letter))
+            return None
+
+
+class RememberEmbedded(Internal):
+    """The embedding status of memories, from what the indexer says."""
+
+    window = 1024
+
+    def __init__(self, remember: Remember, around: Surroundings) -> None:
+        super().__init__({"embedded.v1": Embedded}, around)
+        self._remember = remember
+
+    async def begin(self, record: Record) -> Awaitable[int]:
+        """Apply one event."""
+        event = await self.read(record)
+        follows = None if event is None else self._remember.embedded(event, record.partition)
+        safe: list[Awaitable[object]] = list(self._around.memories.unwritten())
+        safe += [await self._around.publisher.send(out) for out in _remembered(self._around, follows)]
+        self._around.words.set_applied(record.partition, record.topic, record.offset + 1)
+        return _then(_all(safe), record.partition)
+
+    async def settle(self, finished: Sequence[int]) -> None:
+        """Commit the word index of the partitions that were written."""
+        for partition in set(finished):
+            self._around.words.commit(partition)
+
+
+class EmbedRemembered(Internal):
+    """Memories into vectors: many at the same time, written in batches, in order."""
+
+    window = 64
+
+    def __init__(self, embed: Embed, around: Surroundings) -> None:
+        super().__init__({"remembered.v1": Remembered}, around)
+        self._embed = embed
+
+    async def begin(self, record: Record) -> Awaitable[Vectored | None]:
+        """Start one memory's vector."""
+        event = await self.read(record)
+        return _nothing() if event is None else self._vector(event, record.partition)
+
+    async def settle(self, finished: Sequence[Vectored | None]) -> None:
+        """Write the vectors, then tell the keeper."""
+        batch = [one for one in finished if one is not None]
+        if not batch:
+            return
+        meters = self._around.meters
+        events = await until_available(lambda: self._embed.write(batch), "vector index", meters)
+        sent = []
+        for one, event in zip(batch, events, strict=True):
+            meters.embedded(event.status)
+            key = one.memory.boundary.encode()
+            value = event.model_dump_json(by_alias=True).encode()
+            sent.append(await self._around.publisher.send(Outgoing(self._around.topics.embedded, key, value)))
+        await _all(sent)
+
+    async def _vector(self, event: Remembered, partition: int) -> Vectored:
+        encode: Callable[[], Awaitable[Vectored]] = lambda: self._embed.encode(event.memory, partition)  # noqa: E731
+        return await until_available(encode, "embedder", self._around.meters)
+
+
+def _remembered(around: Surroundings, event: Remembered | None) -> list[Outgoing]:
+    if event is None:
+        return []
+    value = event.model_dump_json(by_alias=True).encode()
+    return [Outgoing(around.topics.remembered, event.memory.boundary.encode(), value)]
+
+
+async def _then(finishing: Awaitable[object], partition: int) -> int:
+    await finishing
+    return partition
+
+
+async def _all(awaitables: Sequence[Awaitable[object]]) -> None:
+    await asyncio.gather(*awaitables)
+
+
+async def _nothing() -> None:
+    return None

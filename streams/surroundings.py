@@ -1,0 +1,34 @@
+"""What every step of the map needs beside its agent."""
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Protocol
+
+from agents.ports import Clock, Memories
+from agents.word_port import WordIndex
+from streams.metrics import Meters
+from streams.progress import Progress
+from streams.publishing import Publisher
+from streams.topics import Topics
+
+
+class KeptMemories(Memories, Protocol):
+    """Records whose writes can be awaited."""
+
+    def unwritten(self) -> list[Awaitable[None]]:
+        """What must be awaited for the writes since the last call."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """One worker's shared parts."""
+
+    topics: Topics
+    partitions: int
+    memories: KeptMemories
+    words: WordIndex
+    progress: Progress
+    publisher: Publisher
+    clock: Clock
+    meters: Meters

@@ -1,0 +1,53 @@
+"""Every topic by name, once, and how it is kept. All have the same partition count and the same key.
+
+That is what lets an agent find its table shard, and a reader its writer, in its own process.
+"""
+
+from dataclasses import dataclass, fields
+
+from streams.settings import Settings
+
+DAY_MS = 24 * 3600 * 1000
+
+MAX_INPUT_BYTES = 8 * 1024 * 1024
+"""The largest record that producers may write; our own topics take twice as much, so that whatever came in fits
+into a dead letter or an event with its headers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """Names of the topics that the agents read and write."""
+
+    turns: str
+    retrieve: str
+    commands: str
+    consolidate: str
+    replies: str
+    dead_letters: str
+    remembered: str
+    embedded: str
+
+    def all(self) -> list[str]:
+        """Every name."""
+        return [getattr(self, field.name) for field in fields(self)]
+
+
+def named(prefix: str) -> Topics:
+    """The topics below a prefix such as `memory.`."""
+    return Topics(**{field.name: prefix + field.name.replace("_", "-") for field in fields(Topics)})
+
+
+def configuration(topics: Topics, topic: str) -> dict[str, str]:
+    """Kafka's settings of a topic. Only requests and replies are ever deleted by age."""
+    inputs = (topics.turns, topics.retrieve, topics.commands, topics.consolidate)
+    short_lived = (topics.retrieve, topics.replies)
+    return {
+        "cleanup.policy": "delete",
+        "retention.ms": str(DAY_MS if topic in short_lived else -1),
+        "max.message.bytes": str(MAX_INPUT_BYTES if topic in inputs else 2 * MAX_INPUT_BYTES),
+    }
+
+
+def group_id(settings: Settings) -> str:
+    """The consumer group of the workers, and the name that their tables' changelogs begin with."""
+    return f"{settings.topic_prefix}worker"

@@ -1,0 +1,92 @@
+"""A broker and a worker that are kept running, the broker first and the worker once that answers."""
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+from schemas.failures import Unavailable
+from streams.up.broker import KafkaBroker
+from streams.up.installing import install
+from streams.up.kept import Kept
+from streams.up.kinds import broker_kind, worker_kind
+from streams.up.layout import Layout
+from streams.up.logs import bound
+from streams.up.options import UpOptions
+
+PROBE_EVERY_S = 0.2
+"""The pause between two questions whether requests are answered."""
+
+PROBE_S = 30.0
+"""How long one such question may take."""
+
+STILL_EVERY_S = 10.0
+"""How often someone who waits is told that the start still goes on."""
+
+TEND_EVERY_S = 5.0
+"""The pause between two looks at the size of the logs."""
+
+
+async def run_system(options: UpOptions, layout: Layout) -> None:
+    """Run until cancelled, and end the children in order. Raises Unavailable or Refused when it can't be started."""
+    broker = KafkaBroker(layout, options.port, await install(options.cache, layout, options.tell))
+    await broker.format()
+    await _System(options, layout, broker).run()
+
+
+class _System:
+    def __init__(self, options: UpOptions, layout: Layout, broker: KafkaBroker) -> None:
+        self._options = options
+        self._layout = layout
+        self._bootstrap = broker.bootstrap
+        self._answering = asyncio.Event()
+        worker = worker_kind(layout, options.worker, broker.bootstrap, options.liveness_every_s)
+        self._broker = Kept(broker_kind(layout, broker, self._answering), options.tell)
+        self._worker = Kept(worker, options.tell)
+
+    async def run(self) -> None:
+        try:
+            await _together(self._broker.keep(), self._keep_worker(), self._announce(), self._tend_logs())
+        finally:
+            # The worker commits its offsets and leaves its group while the broker still lives.
+            await self._worker.stop()
+            await self._broker.stop()
+
+    async def _keep_worker(self) -> None:
+        await self._answering.wait()
+        await self._worker.keep()
+
+    async def _announce(self) -> None:
+        await self._answering.wait()
+        told = time.monotonic()
+        while not await self._is_ready():
+            if time.monotonic() - told > STILL_EVERY_S:
+                told = time.monotonic()
+                self._options.tell("the broker answers, the worker is still starting")
+            await asyncio.sleep(PROBE_EVERY_S)
+        self._broker.proven = self._worker.proven = True
+        print(f"ready bootstrap={self._bootstrap}", flush=True)
+
+    async def _is_ready(self) -> bool:
+        with suppress(Unavailable, TimeoutError):
+            async with asyncio.timeout(PROBE_S):
+                return await self._options.probe(self._bootstrap)
+        return False
+
+    async def _tend_logs(self) -> None:
+        while True:
+            for name in ("broker", "worker"):
+                bound(self._layout.log(name))
+            await asyncio.sleep(TEND_EVERY_S)
+
+
+async def _together(*work: Coroutine[Any, Any, None]) -> None:
+    """Run all; the first that fails ends the others, and its error is raised."""
+    tasks = [asyncio.create_task(each) for each in work]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
