@@ -27,6 +27,7 @@ from streams.client_failures import (
     MemoryUnreachable,
 )
 from streams.client_merge import one_answer
+from streams.client_records import record
 from streams.client_requests import TURNS, Requests, Written
 
 __all__ = [
@@ -146,20 +147,20 @@ class MemoryClient:
             False returns as soon as Kafka has acknowledged the record: it will be accepted, or become a dead letter,
             and only `partition` and `offset` are known. A timeout means that it may still be written.
         """
-        turn = {
-            "schema": "turn.v1",
-            "turn_id": turn_id,
-            "scope": self._scope(user_id, project_id),
-            "conversation_id": conversation_id,
-            "role": role,
-            "speaker": speaker,
-            "content": content,
-            "occurred_at": _iso(occurred_at),
-            "mode": mode,
-            "importance": importance,
-            "resources": [dict(resource) for resource in resources],
-            "metadata": dict(metadata or {}),
-        }
+        turn = record(
+            "turn.v1",
+            turn_id=turn_id,
+            scope=self._scope(user_id, project_id),
+            conversation_id=conversation_id,
+            role=role,
+            speaker=speaker,
+            content=content,
+            occurred_at=occurred_at,
+            mode=mode,
+            importance=importance,
+            resources=resources,
+            metadata=metadata or {},
+        )
         if not wait:
             return Remembered(*await self._requests.write(TURNS, turn, timeout=timeout))
         # No deadline: it would not keep the turn from being stored, only its reply from being sent.
@@ -223,24 +224,28 @@ class MemoryClient:
         asked = self._users(users)
         if isinstance(read_after, int) and len(asked) > 1:
             raise ValueError("an offset is in one user's partition: give it with one user")
-        question = {
-            "schema": "retrieve.v1",
-            "query": query,
-            "mode": _names(mode),
-            "conversation_id": conversation_id,
-            "top_k": top_k,
-            "types": _names(types),
-            "since": _iso(since),
-            "until": _iso(until),
-            "depth": depth,
-            "explain": explain,
-            "include_superseded": include_superseded,
-        }
-        scopes = [{"user_id": user, "project_id": _names(projects) or self._project_id} for user in asked]
-        outcomes = await asyncio.gather(
-            *(self._ask(question, scope, read_after, timeout) for scope in scopes), return_exceptions=True
+        question = record(
+            "retrieve.v1",
+            query=query,
+            mode=mode,
+            conversation_id=conversation_id,
+            top_k=top_k,
+            types=types,
+            since=since,
+            until=until,
+            depth=depth,
+            explain=explain,
+            include_superseded=include_superseded,
         )
-        return one_answer(dict(zip(asked, outcomes, strict=True)), top_k, partial=partial)
+        selected = self._project_id if projects is None else projects
+        requests = [
+            record(
+                **question, scope={"user_id": user, "project_id": selected}, read_after=self._after(user, read_after)
+            )
+            for user in asked
+        ]
+        replies = await asyncio.gather(*(self._ask(one, timeout) for one in requests), return_exceptions=True)
+        return one_answer(dict(zip(asked, replies, strict=True)), top_k, partial=partial)
 
     async def command(
         self,
@@ -255,12 +260,8 @@ class MemoryClient:
 
         Every later request sees its effect. Commands are idempotent; a long one wants a longer `timeout`.
         """
-        order = {
-            "schema": "command.v1",
-            "command": name,
-            "scope": self._scope(user_id, project_id),
-            "arguments": dict(arguments or {}),
-        }
+        scope = self._scope(user_id, project_id)
+        order = record("command.v1", command=name, scope=scope, arguments=arguments or {})
         reply, _ = await self.request("commands", order, timeout=timeout)
         return reply.result
 
@@ -274,10 +275,12 @@ class MemoryClient:
         """
         return await self._requests.ask(topic, value, timeout=timeout, deadline=deadline)
 
-    async def _ask(self, question: Json, scope: Json, read_after: ReadAfter, timeout: float | None) -> Answer:
-        after = self._requests.last_turn(scope["user_id"]) if read_after == OWN_WRITES else read_after
-        reply, _ = await self.request("retrieve", {**question, "scope": scope, "read_after": after}, timeout=timeout)
+    async def _ask(self, question: Json, timeout: float | None) -> Answer:
+        reply, _ = await self.request("retrieve", question, timeout=timeout)
         return answer_of(reply)
+
+    def _after(self, user_id: str, read_after: ReadAfter) -> int | None:
+        return self._requests.last_turn(user_id) if read_after == OWN_WRITES else read_after
 
     def _scope(self, user_id: str | None, project_id: str | None) -> Json:
         return {"user_id": self._users(user_id)[0], "project_id": project_id or self._project_id}
@@ -288,15 +291,3 @@ class MemoryClient:
         if not asked:
             raise ValueError("whose memories? Give a user here or `user_id` to MemoryClient")
         return asked
-
-
-def _iso(moment: datetime | str | None) -> str | None:
-    if not isinstance(moment, datetime):
-        return moment
-    if moment.tzinfo is None:
-        raise ValueError(f"{moment.isoformat()} has no time zone")
-    return moment.isoformat()
-
-
-def _names(names: str | Sequence[str] | None) -> str | list[str] | None:
-    return names if names is None or isinstance(names, str) else list(names)

@@ -1,0 +1,82 @@
+"""The demo over a real broker, against a stand-in that keeps turns and finds the latest ones."""
+
+import secrets
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from streams.demo import run_demo
+from tests.live.broker import RunningBroker, running_broker
+from tests.live.stand_in import Json, Seen, by_contract, error, ok, standing_in
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    with running_broker(tmp_path_factory.mktemp("broker")) as running:
+        yield running
+
+
+class Notebook:
+    """Keeps turns by id; embeds one with every look at its health; finds the latest turn."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, list[str]] = {}
+        self.latest: Json = {}
+        self.pending = 0
+
+    def __call__(self, seen: Seen) -> Sequence[Json]:
+        if seen.topic == "turns":
+            return [ok(self.keep(seen.value))]
+        return [ok(self.health())] if seen.topic == "commands" else [ok(self.find())]
+
+    def keep(self, turn: Json) -> Json:
+        texts = self.texts.setdefault(turn["turn_id"], [])
+        duplicate = texts[-1:] == [turn["content"]]
+        if not duplicate:
+            texts.append(turn["content"])
+            self.pending = 2
+        self.latest = turn
+        told = {"memory_id": turn["turn_id"], "turn_id": turn["turn_id"], "version": len(set(texts))}
+        return {**told, "mode": "general", "mode_source": "fallback", "duplicate": duplicate}
+
+    def health(self) -> Json:
+        left, self.pending = self.pending, max(0, self.pending - 1)
+        return {"modes": {"general": {"eligible": len(self.texts), "pending": left}}}
+
+    def find(self) -> Json:
+        turn = self.latest
+        same = {name: turn[name] for name in ("turn_id", "conversation_id", "scope", "role", "speaker", "occurred_at")}
+        evidence = [{"turn_id": turn["turn_id"], "start": 0, "end": len(turn["content"])}]
+        hit: dict[str, Any] = {**same, "memory_id": "m", "text": turn["content"], "type": "episodic", "score": 0.5}
+        hit |= {"mode": "general", "mode_source": "fallback", "evidence": evidence, "version": 1}
+        return {"hits": [{**hit, "embedding_status": "ready"}], "modes": ["general"], "strategy": "hybrid"}
+
+
+async def test_the_demo_publishes_waits_asks_and_knows_its_turns_again(broker: RunningBroker) -> None:
+    async with standing_in(broker.bootstrap, prefix := f"test-{secrets.token_hex(4)}.") as service:
+        service.behaviour = Notebook()
+        first: list[str] = []
+        assert await run_demo(broker.bootstrap, first.append, prefix) == 0
+        again: list[str] = []
+        assert await run_demo(broker.bootstrap, again.append, prefix) == 0
+    assert any("36 new, 0 known" in line for line in first)
+    assert first.index("Embedding: 2 memories to go.") < first.index("All are embedded.")
+    assert sum(line.startswith("Question") for line in first) == 6
+    assert any("from turn bread-09, characters 0 to" in line for line in first)
+    assert any("0 new, 36 known" in line for line in again)
+
+
+async def test_the_demo_fails_where_a_question_finds_nothing(broker: RunningBroker) -> None:
+    async with standing_in(broker.bootstrap, prefix := f"test-{secrets.token_hex(4)}.") as service:
+        notebook = Notebook()
+        service.behaviour = lambda seen: by_contract(seen) if seen.topic == "retrieve" else notebook(seen)
+        assert await run_demo(broker.bootstrap, lambda _: None, prefix) == 1
+
+
+async def test_the_demo_says_why_it_cannot_go_on(broker: RunningBroker) -> None:
+    lines: list[str] = []
+    async with standing_in(broker.bootstrap, prefix := f"test-{secrets.token_hex(4)}.") as service:
+        service.behaviour = lambda _: [error("unavailable", "the disk is full")]
+        assert await run_demo(broker.bootstrap, lines.append, prefix) == 1
+    assert lines[-1] == "The demo can't go on: unavailable: the disk is full"
