@@ -72,7 +72,9 @@ def installed(jars: list[Jar], cache: Path) -> list[Path] | None:
 class Download:
     """Fetches jars with `jgo`. Blocks, so it runs in a thread; `cancel` makes it raise soon, from any thread."""
 
-    def __init__(self, jars: list[Jar], cache: Path, tell: Tell) -> None:
+    def __init__(self, jars: list[Jar], cache: Path, tell: Tell, registry: str | None = None) -> None:
+        """`registry` is the address of a Maven repository; Maven's own by default."""
+        self._registries = {"registry": registry} if registry else None
         self._jars = jars
         self._cache = cache
         self._cancelled = threading.Event()
@@ -133,7 +135,7 @@ class Download:
         from jgo.maven import MavenContext, PythonResolver
 
         resolver = PythonResolver(progress_callback=lambda *_: self._arrived.counter(self._cancelled))
-        context = MavenContext(resolver=resolver, repo_cache=repository, timeout=TIMEOUT_S)
+        context = MavenContext(resolver, repository, remote_repos=self._registries, timeout=TIMEOUT_S)
         group, artifact, version = jar.coordinate.split(":")
         path = context.project(group, artifact).at_version(version).artifact().resolve()
         if hashlib.sha256(path.read_bytes()).hexdigest() != jar.sha256:

@@ -1,0 +1,153 @@
+"""`up` on a real broker: what dies comes back, what is stopped is gone, what was killed is cleaned up."""
+
+import json
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from streams.up.ports import free_port
+from tests.live.supervised import Up, eventually, is_alive, supervised
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "with a space"
+
+
+async def topics(bootstrap: str) -> list[str]:
+    client = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    await client.start()
+    try:
+        return list(await client.list_topics())
+    finally:
+        await client.close()
+
+
+async def create_topic(bootstrap: str, name: str) -> None:
+    client = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    await client.start()
+    try:
+        await client.create_topics([NewTopic(name, 1, 1)])
+    finally:
+        await client.close()
+
+
+async def refused(directory: Path) -> str:
+    """What a start that must fail says. It is not wiped: the pid files are another's."""
+    up = Up(directory, free_port())
+    assert await up.code() == 1
+    assert await up.line() == ""
+    return up.errors.read_text()
+
+
+def accepts(bootstrap: str) -> bool:
+    host, _, port = bootstrap.rpartition(":")
+    with socket.socket() as client:
+        return client.connect_ex((host, int(port))) == 0
+
+
+@pytest.mark.parametrize("order", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+async def test_a_signal_ends_the_worker_first_and_leaves_nothing(directory: Path, order: signal.Signals) -> None:
+    with supervised(directory, port := free_port()) as up:
+        assert await up.line() == f"ready bootstrap=127.0.0.1:{port}\n"
+        pids = [up.pid_of("worker"), up.pid_of("broker")]
+        assert json.loads((directory / "given").read_text()) == {"pid": pids[0], "broker": f"kafka://127.0.0.1:{port}"}
+        assert all(map(is_alive, pids))
+        assert await up.end(order) == 0
+        assert not any(map(is_alive, pids))
+        assert await up.line() == ""
+        assert json.loads((directory / "ended").read_text()) == {"signal": signal.SIGTERM, "broker_there": True}
+        assert list((directory / "run").glob("*.pid*")) == []
+
+
+async def test_ctrl_c_in_a_terminal_reaches_the_supervisor_alone(directory: Path) -> None:
+    with supervised(directory, free_port()) as up:
+        await up.line()
+        os.killpg(up.process.pid, signal.SIGINT)
+        os.killpg(up.process.pid, signal.SIGINT)
+        assert await up.code() == 0
+        assert json.loads((directory / "ended").read_text()) == {"signal": signal.SIGTERM, "broker_there": True}
+
+
+async def test_a_worker_that_is_killed_comes_back_and_the_broker_stays(directory: Path) -> None:
+    with supervised(directory, free_port()) as up:
+        await up.line()
+        worker, broker = up.pid_of("worker"), up.pid_of("broker")
+        os.kill(worker, signal.SIGKILL)
+        await eventually(lambda: up.pid_of("worker") not in (0, worker))
+        assert is_alive(up.pid_of("worker"))
+        assert up.pid_of("broker") == broker
+        assert is_alive(broker)
+
+
+async def test_a_broker_that_is_killed_comes_back_at_its_port_and_the_worker_stays(directory: Path) -> None:
+    with supervised(directory, free_port()) as up:
+        await up.line()
+        await create_topic(up.bootstrap, "kept")
+        worker, broker = up.pid_of("worker"), up.pid_of("broker")
+        os.kill(broker, signal.SIGKILL)
+        await eventually(lambda: up.pid_of("broker") not in (0, broker))
+        await eventually(lambda: accepts(up.bootstrap))
+        assert "kept" in await topics(up.bootstrap)
+        assert up.pid_of("worker") == worker
+        assert is_alive(worker)
+
+
+async def test_a_worker_that_says_it_is_stuck_is_replaced(directory: Path) -> None:
+    with supervised(directory, free_port()) as up:
+        await up.line()
+        worker = up.pid_of("worker")
+        (directory / "stuck").touch()
+        await eventually(lambda: not is_alive(worker))
+        (directory / "stuck").unlink()
+        await eventually(lambda: up.pid_of("worker") not in (0, worker))
+        assert "killing the worker: it is stuck" in up.errors.read_text()
+
+
+async def test_a_second_up_on_the_same_directory_is_refused_and_disturbs_nothing(directory: Path) -> None:
+    with supervised(directory, free_port()) as first:
+        await first.line()
+        pids = [first.pid_of("worker"), first.pid_of("broker")]
+        assert f"in use by another `up`, process {first.process.pid}" in await refused(directory)
+        assert [first.pid_of("worker"), first.pid_of("broker")] == pids
+        assert all(map(is_alive, pids))
+        assert first.errors.read_text() == ""
+
+
+async def test_a_port_that_another_program_has_is_refused(directory: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other, supervised(directory, other.getsockname()[1]) as up:
+        assert await up.code() == 1
+        assert await up.line() == ""
+        assert f"port {other.getsockname()[1]} is taken" in up.errors.read_text()
+
+
+async def test_a_supervisor_that_was_killed_is_followed_by_one_that_cleans_up(directory: Path) -> None:
+    with supervised(directory, port := free_port()) as first:
+        await first.line()
+        await create_topic(first.bootstrap, "kept")
+        orphans = [first.pid_of("worker"), first.pid_of("broker")]
+        await first.end(signal.SIGKILL)
+        assert all(map(is_alive, orphans))
+        with supervised(directory, port) as second:
+            assert await second.line() == f"ready bootstrap=127.0.0.1:{port}\n"
+            assert not any(map(is_alive, orphans))
+            assert is_alive(second.pid_of("worker"))
+            assert is_alive(second.pid_of("broker"))
+            assert "kept" in await topics(second.bootstrap)
+            assert await second.end() == 0
+
+
+async def test_a_worker_that_never_starts_ends_the_start_with_its_reason(directory: Path) -> None:
+    directory.mkdir()
+    (directory / "refuse").touch()
+    with supervised(directory, free_port()) as up:
+        assert await up.code() == 1
+        assert await up.line() == ""
+        said = up.errors.read_text()
+        assert "a setting is wrong" in said
+        assert "the worker does not start" in said
+        assert list((directory / "run").glob("*.pid*")) == []

@@ -1,0 +1,23 @@
+"""`up` with the toy worker: `python toy_up.py DATA_DIR PORT`."""
+
+import asyncio
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from streams.up.options import UpOptions
+from streams.up.supervisor import run_up
+
+if __name__ == "__main__":
+    directory, port = Path(sys.argv[1]), int(sys.argv[2])
+
+    async def probe(_: str) -> bool:
+        """Whether the worker of this start has got as far as serving."""
+        with suppress(OSError, ValueError):
+            pid = int((directory / "run" / "worker.pid").read_text())
+            return bool(json.loads((directory / "given").read_text())["pid"] == pid)
+        return False
+
+    worker = (sys.executable, str(Path(__file__).with_name("toy_worker.py")))
+    sys.exit(asyncio.run(run_up(UpOptions(directory, port, probe, worker=worker, liveness_every_s=0.1))))
