@@ -1,0 +1,123 @@
+"""Fetching Kafka from a registry that misbehaves; a real HTTP server stands for it."""
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from schemas.failures import Unavailable
+from streams.up import jars
+from streams.up.jars import Download, Jar, installed
+
+CONTENT = b"the contents of a jar" * 1000
+
+Reply = Callable[[BaseHTTPRequestHandler, int], None]
+"""Answers a request, given how many came before it."""
+
+
+def whole(handler: BaseHTTPRequestHandler, _: int) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(len(CONTENT)))
+    handler.end_headers()
+    handler.wfile.write(CONTENT)
+
+
+def cut_short(handler: BaseHTTPRequestHandler, _: int) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(len(CONTENT)))
+    handler.end_headers()
+    handler.wfile.write(CONTENT[:500])
+    handler.close_connection = True
+
+
+def changed(handler: BaseHTTPRequestHandler, _: int) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Length", "5")
+    handler.end_headers()
+    handler.wfile.write(b"other")
+
+
+def busy(handler: BaseHTTPRequestHandler, _: int) -> None:
+    handler.send_error(503)
+
+
+def twice(first: Reply) -> Reply:
+    """Two bad answers, then good ones."""
+    return lambda handler, number: (first if number < 2 else whole)(handler, number)
+
+
+@contextmanager
+def registry(reply: Reply) -> Iterator[str]:
+    """The address of a server that answers each request for a jar so; it has no checksum files."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if not self.path.endswith(".jar"):
+                self.send_error(404)
+                return
+            asked.append(self.path)
+            reply(self, len(asked) - 1)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jars, "PAUSE_S", 0.001)
+
+
+WANTED = [Jar("org.example:thing:1.0", hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))]
+
+
+@pytest.mark.parametrize("reply", [whole, twice(cut_short), twice(changed), twice(busy)])
+def test_a_jar_arrives_whole_though_the_registry_hiccups(tmp_path: Path, reply: Reply) -> None:
+    with registry(reply) as address:
+        (path,) = Download(WANTED, tmp_path, [].append, address).run()
+    assert path.read_bytes() == CONTENT
+    assert installed(WANTED, tmp_path) == [path]
+    assert [each for each in tmp_path.iterdir() if "incomplete" in each.name] == []
+
+
+@pytest.mark.parametrize("reply", [cut_short, changed, busy])
+def test_what_never_arrives_whole_is_unavailable_and_leaves_nothing(tmp_path: Path, reply: Reply) -> None:
+    with registry(reply) as address, pytest.raises(Unavailable, match=r"org\.example:thing:1\.0 can't be fetched"):
+        Download(WANTED, tmp_path, [].append, address).run()
+    assert installed(WANTED, tmp_path) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cancelled_download_ends_and_leaves_nothing(tmp_path: Path) -> None:
+    cancel: list[Callable[[], None]] = []
+
+    def cancelling(handler: BaseHTTPRequestHandler, number: int) -> None:
+        cancel[0]()
+        whole(handler, number)
+
+    with registry(cancelling) as address:
+        download = Download(WANTED, tmp_path, [].append, address)
+        cancel.append(download.cancel)
+        with pytest.raises(Unavailable):
+            download.run()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_contents_are_another_installation(tmp_path: Path) -> None:
+    with registry(whole) as address:
+        Download(WANTED, tmp_path, [].append, address).run()
+    assert installed([Jar("org.example:thing:1.0", "0" * 64, 1)], tmp_path) is None

@@ -1,0 +1,88 @@
+"""Who may run on a data directory, and which processes are ended at a start."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from streams.up import ownership
+from streams.up.child import MARK, Child, mark
+from streams.up.layout import Layout
+from streams.up.ownership import Refused, claimed, end_orphans, is_child
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    layout = Layout(tmp_path)
+    layout.create()
+    return layout
+
+
+@contextmanager
+def process(environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that does nothing for a long time."""
+    sleeper = subprocess.Popen(["sleep", "600"], env={**os.environ, **environment})
+    try:
+        yield sleeper
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+
+
+def test_a_claimed_directory_is_refused_with_the_holder_named_and_free_again_afterwards(layout: Layout) -> None:
+    with (
+        claimed(layout),
+        pytest.raises(Refused, match=f"in use by another `up`, process {os.getpid()}"),
+        claimed(layout),
+    ):
+        pass
+    with claimed(layout):
+        pass
+
+
+async def test_an_orphan_is_ended_and_its_pid_file_taken_away(layout: Layout) -> None:
+    told: list[str] = []
+    with process({MARK: mark(layout, "worker")}) as orphan:
+        layout.pid_file("worker").write_text(f"{orphan.pid}\n")
+        await end_orphans(layout, told.append)
+        assert orphan.wait() < 0
+    assert told == [f"ending the worker that an earlier start left behind, process {orphan.pid}"]
+    assert not layout.pid_file("worker").exists()
+
+
+@pytest.mark.parametrize("environment", [{}, {MARK: "worker@/another/directory"}, {MARK: "broker@{data_dir}"}])
+async def test_a_process_that_got_the_pid_of_a_child_is_left_alone(layout: Layout, environment: dict[str, str]) -> None:
+    marks = {name: value.format(data_dir=layout.data_dir) for name, value in environment.items()}
+    with process(marks) as stranger:
+        layout.pid_file("worker").write_text(str(stranger.pid))
+        await end_orphans(layout, [].append)
+        assert stranger.poll() is None
+    assert not layout.pid_file("worker").exists()
+
+
+@pytest.mark.parametrize("text", ["", "x", "4194999"])
+async def test_a_pid_file_that_names_no_process_is_taken_away(layout: Layout, text: str) -> None:
+    layout.pid_file("broker").write_text(text)
+    await end_orphans(layout, [].append)
+    assert not layout.pid_file("broker").exists()
+
+
+async def test_a_child_is_known_by_its_mark_from_its_first_moment_to_its_last(layout: Layout) -> None:
+    child = await Child.start(layout, "worker", ["sleep", "600"], {})
+    assert is_child(child.pid, layout, "worker")
+    child.kill()
+    assert await child.wait() < 0
+    assert not is_child(child.pid, layout, "worker")
+
+
+async def test_without_a_process_file_system_nothing_unproven_is_ended(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(ownership, "PROCESSES", tmp_path / "absent")
+    with process({}) as stranger:
+        layout.pid_file("worker").write_text(str(stranger.pid))
+        await end_orphans(layout, [].append)
+        assert stranger.poll() is None
