@@ -86,6 +86,10 @@ class Govern:
 
 def shown(memory: Memory) -> dict[str, Any]:
     """The whole record as `get_memory` shows it."""
-    internal = {"boundary", "source", "latest", "texts", "current"}
+    internal = {"boundary", "source", "latest", "versions", "current"}
     whole = memory.model_dump(mode="json", exclude=internal)
-    return whole | {"version": memory.version, "versions": memory.version, "occurred_at": iso(memory.occurred_at)}
+    versions = [
+        {"version": number, "current": number == memory.current + 1, **version.model_dump(mode="json")}
+        for number, version in enumerate(memory.versions, 1)
+    ]
+    return whole | {"version": memory.version, "versions": versions, "occurred_at": iso(memory.occurred_at)}

@@ -46,11 +46,20 @@ class Embedding(BaseModel):
     error: str | None = None
 
 
+class TextVersion(BaseModel):
+    """One of the texts that a memory has had, by its hash: a replaced text itself is not kept."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text_hash: str
+    first_seen: datetime
+
+
 class Memory(BaseModel):
     """One memory. Written by `remember` alone; the same input twice gives the same record.
 
-    `texts` are the hashes of the different texts seen, in order of first sight; `version` is their number and
-    `current` the place of the one that stands. `source` is the offset on the turns topic of the record that made
+    `versions` are the different texts seen, in order of first sight; `version` is their number and `current` the
+    place of the one that stands. `source` is the offset on the turns topic of the record that made
     it, the order within a conversation where times are equal; `latest` that of the record whose text stands.
     `content_hash` is the hash of what is embedded; another hash makes a vector stale.
     """
@@ -77,7 +86,7 @@ class Memory(BaseModel):
     entities: tuple[str, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     decay: Decay = "medium"
-    texts: tuple[str, ...]
+    versions: tuple[TextVersion, ...]
     current: int = 0
     content_hash: str
     embedding: Embedding = Embedding()
@@ -86,7 +95,7 @@ class Memory(BaseModel):
     @property
     def version(self) -> int:
         """How many different texts this memory has had."""
-        return len(self.texts)
+        return len(self.versions)
 
     @property
     def occurred_ms(self) -> int:

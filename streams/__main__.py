@@ -1,27 +1,55 @@
 """`python -m streams`: the commands of the application."""
 
 import argparse
+import asyncio
 import sys
+from pathlib import Path
 
-COMMANDS = {"worker": "one worker against a broker that is already there"}
+from streams.settings import Settings
 
 
 def main() -> None:
-    """Run the command that the arguments name."""
-    parser = argparse.ArgumentParser(prog="python -m streams")
-    commands = parser.add_subparsers(dest="command", required=True)
-    for name, text in COMMANDS.items():
-        commands.add_parser(name, help=text)
-    options = parser.parse_args()
-    sys.exit(_run(options))
+    """Run the command that the arguments name, and exit with its code."""
+    settings = Settings()
+    options = _parser(settings).parse_args()
+    sys.exit(options.run(options, settings))
 
 
-def _run(options: argparse.Namespace) -> int:
-    from streams.settings import Settings
+def _parser(settings: Settings) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m streams", description="Conversation memory as an event pipeline.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    up = commands.add_parser("up", help="broker, embedded vector index and one worker, until Ctrl-C")
+    up.add_argument("--data-dir", type=Path, default=settings.data_dir, help="everything is kept here (%(default)s)")
+    up.add_argument("--port", type=int, default=9092, help="the broker's port on 127.0.0.1 (%(default)s)")
+    up.set_defaults(run=_up)
+    worker = commands.add_parser("worker", help="one worker against a broker that is already there")
+    worker.set_defaults(run=_worker)
+    demo = commands.add_parser("demo", help="start everything, publish a conversation, ask questions, end")
+    demo.add_argument("--data-dir", type=Path, default=settings.data_dir / "demo", help="(%(default)s)")
+    demo.set_defaults(run=_demo)
+    return parser
+
+
+def _up(options: argparse.Namespace, settings: Settings) -> int:
+    from streams.readiness import answers_requests
+    from streams.up.options import UpOptions
+    from streams.up.supervisor import run_up
+
+    probe = answers_requests(settings.topic_prefix)
+    return asyncio.run(run_up(UpOptions(data_dir=options.data_dir, port=options.port, probe=probe)))
+
+
+def _worker(_options: argparse.Namespace, settings: Settings) -> int:
     from streams.worker import run_worker
 
-    run_worker(Settings())
+    run_worker(settings)
     return 0
+
+
+def _demo(options: argparse.Namespace, settings: Settings) -> int:
+    from streams.demo_system import run_demo_system
+
+    return asyncio.run(run_demo_system(options.data_dir, settings))
 
 
 if __name__ == "__main__":

@@ -33,8 +33,10 @@ def kafka_app(settings: Settings, worker_id: str) -> faust.App:
         consumer_group_instance_id=worker_id,
         # What is handled and not committed is handled again after a kill: keep it little.
         broker_commit_interval=0.5,
-        broker_max_poll_records=500,
-        stream_buffer_maxsize=1024,
+        # Faust stops fetching for an agent at 0.8 of its buffer. What was polled before must still fit, or a slow
+        # agent's full buffer holds up the topics of all others.
+        broker_max_poll_records=200,
+        stream_buffer_maxsize=2000,
         # A commit waits for the producer: not for twenty minutes.
         producer_request_timeout=30,
         producer_max_request_size=2 * MAX_INPUT_BYTES,

@@ -20,3 +20,6 @@ def configure_logs(level: str) -> None:
     foreign = [*before, structlog.stdlib.add_logger_name, structlog.processors.format_exc_info]
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=render, foreign_pre_chain=foreign))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    # Callers' reply topics come and go; each one gone would be an error line at every refresh.
+    logging.getLogger("aiokafka.cluster").setLevel(logging.CRITICAL)
+    logging.getLogger("mode.timers").setLevel(logging.ERROR)

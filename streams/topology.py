@@ -8,7 +8,7 @@ The topics are Kafka's in a worker and channels in memory in a test; the map is 
 """
 
 import os
-from collections.abc import AsyncIterable, Callable, Mapping
+from collections.abc import AsyncIterable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from schemas.retrieval import RetrieveRequest
 from schemas.turns import Turn
 from streams.answering import AnswerCommand, AnswerRetrieve
 from streams.delivery import Delivery
+from streams.metrics import Meters
 from streams.requests import Channel
 from streams.steps import EmbedRemembered, RememberEmbedded, RememberTurns, Requested, Step
 from streams.surroundings import Surroundings
@@ -62,15 +63,25 @@ def steps(agents: Agents, around: Surroundings) -> dict[str, Step]:
     }
 
 
-def connect(app: faust.App, channels: Mapping[str, Any], readers: Mapping[str, Step], on_defect: Callable[[], None]) -> None:
+def connect(
+    app: faust.App,
+    channels: Mapping[str, Any],
+    readers: Mapping[str, Step],
+    meters: Meters,
+    on_defect: Callable[[], None],
+) -> None:
     """Start an agent for each reader on its channel; `on_defect` is called when one ends by an exception."""
     for topic, step in readers.items():
-        app.agent(channels[topic], name=topic)(_running(topic, step, on_defect))
+        app.agent(channels[topic], name=topic)(_running(topic, step, meters, on_defect))
 
 
-def _running(topic: str, step: Step, on_defect: Callable[[], None]) -> Callable[[Any], Any]:
+def _running(topic: str, step: Step, meters: Meters, on_defect: Callable[[], None]) -> Callable[[Any], Any]:
+    async def settle(finished: Sequence[Any]) -> None:
+        await step.settle(finished)
+        meters.settled(len(finished))
+
     async def run(stream: Any) -> None:
-        delivery: Delivery[Any] = Delivery(step.begin, step.settle, window=step.window, batch=BATCH)
+        delivery: Delivery[Any] = Delivery(step.begin, settle, window=step.window, batch=BATCH)
         try:
             await delivery.run(_held(stream))
         except Exception:

@@ -70,7 +70,7 @@ class Parts(Service):
         """Connect the agents to their topics, and the recovery of the table to the arrival of partitions."""
         agents = agents_of(self.settings, self.models, self.index, self.around, self.standing)
         readers = steps(agents, self.around)
-        connect(self.app, kafka_channels(self.app, list(readers)), readers, end_process)
+        connect(self.app, kafka_channels(self.app, list(readers)), readers, self.meters, end_process)
         self.memories.table.on_recover(self._partitions_arrived)
 
     async def on_start(self) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from agents.rules.entities import entities
 from agents.rules.identity import derived_turn_id, memory_id, text_hash
 from agents.rules.projection import embedding_text
-from schemas.memories import Embedding, Evidence, Memory
+from schemas.memories import Embedding, Evidence, Memory, TextVersion
 from schemas.modes import ModeSource
 from schemas.turns import Turn
 
@@ -17,8 +17,9 @@ class Identity:
 
     turn_id: str
     memory_id: str
+    recorded_at: datetime
     occurred_at: datetime
-    text: str
+    text_hash: str
 
 
 def identity(turn: Turn, recorded_at: datetime) -> Identity:
@@ -26,12 +27,13 @@ def identity(turn: Turn, recorded_at: datetime) -> Identity:
     scope = turn.scope.model_dump()
     occurred_at = turn.occurred_at or recorded_at
     turn_id = turn.turn_id or derived_turn_id(scope, turn.conversation_id, turn.role, turn.content, occurred_at)
-    return Identity(turn_id, memory_id(scope, turn.conversation_id, turn_id), occurred_at, text_hash([turn.content]))
+    identifier = memory_id(scope, turn.conversation_id, turn_id)
+    return Identity(turn_id, identifier, recorded_at, occurred_at, text_hash([turn.content]))
 
 
 def is_repeated(known: Memory | None, who: Identity) -> bool:
     """Whether the text that stands is this turn's text already."""
-    return known is not None and known.texts[known.current] == who.text
+    return known is not None and known.versions[known.current].text_hash == who.text_hash
 
 
 def is_redelivered(known: Memory, offset: int) -> bool:
@@ -43,9 +45,7 @@ def next_memory(
     turn: Turn, who: Identity, known: Memory | None, mode: tuple[str, ModeSource], offset: int
 ) -> Memory:
     """The record after this turn. An edit keeps id, place and first time; its text and the rest are the turn's."""
-    texts = known.texts if known else ()
-    if who.text not in texts:
-        texts = (*texts, who.text)
+    versions = _with_text(known.versions if known else (), who)
     memory = Memory(
         memory_id=who.memory_id,
         turn_id=who.turn_id,
@@ -64,9 +64,9 @@ def next_memory(
         latest=offset,
         importance=turn.importance,
         entities=entities(turn.content),
-        evidence=(Evidence(turn_id=who.turn_id, start=0, end=len(turn.content)),),
-        texts=texts,
-        current=texts.index(who.text),
+        evidence=_evidence(turn, who.turn_id),
+        versions=versions,
+        current=[version.text_hash for version in versions].index(who.text_hash),
         content_hash="",
     )
     return memory.model_copy(update={"content_hash": text_hash([embedding_text(memory)])})
@@ -75,3 +75,20 @@ def next_memory(
 def with_embedding(memory: Memory, embedding: Embedding) -> Memory:
     """The same memory with another embedding status."""
     return memory.model_copy(update={"embedding": embedding})
+
+
+def _with_text(versions: tuple[TextVersion, ...], who: Identity) -> tuple[TextVersion, ...]:
+    if any(version.text_hash == who.text_hash for version in versions):
+        return versions
+    return (*versions, TextVersion(text_hash=who.text_hash, first_seen=who.recorded_at))
+
+
+def _evidence(turn: Turn, turn_id: str) -> tuple[Evidence, ...]:
+    """The whole text, and the whole text of each resource."""
+    said = Evidence(turn_id=turn_id, start=0, end=len(turn.content))
+    shown = [
+        Evidence(turn_id=turn_id, start=0, end=len(resource.text), resource=resource.uri)
+        for resource in turn.resources
+        if resource.text
+    ]
+    return (said, *shown)

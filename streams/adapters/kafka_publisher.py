@@ -1,12 +1,11 @@
-"""Writes records to Kafka with a producer of our own, apart from the one that Faust keeps for changelogs.
+"""Writes records to Kafka with producers of our own, apart from the one that Faust keeps for changelogs.
 
-It is idempotent, so what aiokafka tries again is written once; what aiokafka gives up on is handed over again here,
-for ever. A reply is different: its topic is the caller's, so it gets five seconds, and a topic that was found to be
-missing is not asked for again for a while.
+Events and dead letters go through an idempotent producer, so what aiokafka tries again is written once; what it
+gives up on is handed over again here, for ever. Replies are different: their topics are the callers', may be missing
+and come and go, so they have a producer of their own, five seconds, and are forgotten when nobody uses them.
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable
 
 import structlog
@@ -14,14 +13,12 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from schemas.records import Outgoing
+from streams.adapters.reply_topics import ReplyTopics
 from streams.metrics import Meters
 from streams.topics import MAX_INPUT_BYTES
 
 REPLY_SECONDS = 5.0
 """How long a reply is tried for (CONTRACT §2)."""
-
-MISSING_SECONDS = 5.0
-"""How long a missing reply topic is believed to be missing."""
 
 RETRY_SECONDS = 0.5
 """The pause before a record is handed over again."""
@@ -30,30 +27,24 @@ log = structlog.get_logger()
 
 
 class KafkaPublisher:
-    """Publishes over one producer. `start` before, `stop` after."""
+    """Publishes over two producers. `start` before, `stop` after."""
 
     def __init__(self, bootstrap_servers: list[str], meters: Meters) -> None:
         self._servers = bootstrap_servers
         self._meters = meters
-        self._missing: dict[str, float] = {}
-        self._producer: AIOKafkaProducer | None = None
 
     async def start(self) -> None:
         """Connect."""
-        self._producer = AIOKafkaProducer(
-            bootstrap_servers=self._servers,
-            acks="all",
-            enable_idempotence=True,
-            max_request_size=2 * MAX_INPUT_BYTES,
-            max_batch_size=256 * 1024,
-            request_timeout_ms=30_000,
-        )
-        await self._producer.start()
+        self._events = self._producer(enable_idempotence=True, request_timeout_ms=30_000)
+        self._replies = self._producer(enable_idempotence=False, request_timeout_ms=int(REPLY_SECONDS * 1000))
+        self._reply_topics = ReplyTopics(self._replies)
+        await self._events.start()
+        await self._replies.start()
 
     async def stop(self) -> None:
         """Write what was handed over, and disconnect."""
-        if self._producer is not None:
-            await self._producer.stop()
+        await self._events.stop()
+        await self._replies.stop()
 
     async def send(self, out: Outgoing) -> Awaitable[None]:
         """Hand a record over, in order; done when the broker has it, after however many tries."""
@@ -63,10 +54,20 @@ class KafkaPublisher:
         """Try a reply for five seconds, beside everything else."""
         return asyncio.ensure_future(self._try_reply(out))
 
+    def _producer(self, *, enable_idempotence: bool, request_timeout_ms: int) -> AIOKafkaProducer:
+        return AIOKafkaProducer(
+            bootstrap_servers=self._servers,
+            acks="all",
+            enable_idempotence=enable_idempotence,
+            max_request_size=2 * MAX_INPUT_BYTES,
+            max_batch_size=256 * 1024,
+            request_timeout_ms=request_timeout_ms,
+        )
+
     async def _until_taken(self, out: Outgoing) -> asyncio.Future[object]:
         while True:
             try:
-                return await self._hand_over(out)
+                return await _hand_over(self._events, out)
             except KafkaError as problem:
                 await self._pause(problem)
 
@@ -87,38 +88,23 @@ class KafkaPublisher:
 
     async def _try_reply(self, out: Outgoing) -> bool:
         try:
-            if self._missing.get(out.topic, 0) > time.monotonic():
-                raise KafkaError("the reply topic is missing")
             async with asyncio.timeout(REPLY_SECONDS):
-                await self._check(out)
-                await (await self._hand_over(out))
-        except (KafkaError, TimeoutError, ValueError, AssertionError) as problem:
-            self._meters.reply_given_up()
+                if await self._reply_topics.has(out.topic, out.partition):
+                    await (await _hand_over(self._replies, out))
+                    return True
+        except (KafkaError, TimeoutError) as problem:
             log.info("reply given up", reply_topic=out.topic, problem=repr(problem))
-            return False
-        return True
+        self._meters.reply_given_up()
+        return False
 
-    async def _check(self, out: Outgoing) -> None:
-        """Ask the broker for the topic in time: waiting for its metadata would hold the producer's queue."""
-        assert self._producer is not None
-        try:
-            async with asyncio.timeout(REPLY_SECONDS - 1):
-                there = await self._producer.partitions_for(out.topic)
-        except (KafkaError, TimeoutError):
-            there = set()
-        if not there or (out.partition is not None and out.partition not in there):
-            if not there:
-                self._missing[out.topic] = time.monotonic() + MISSING_SECONDS
-            raise KafkaError(f"no partition {out.partition} of {out.topic}")
 
-    async def _hand_over(self, out: Outgoing) -> asyncio.Future[object]:
-        assert self._producer is not None
-        handed: asyncio.Future[object] = await self._producer.send(
-            out.topic,
-            out.value,
-            key=out.key,
-            partition=out.partition,
-            timestamp_ms=out.timestamp_ms,
-            headers=list(out.headers),
-        )
-        return handed
+async def _hand_over(producer: AIOKafkaProducer, out: Outgoing) -> asyncio.Future[object]:
+    handed: asyncio.Future[object] = await producer.send(
+        out.topic,
+        out.value,
+        key=out.key,
+        partition=out.partition,
+        timestamp_ms=out.timestamp_ms,
+        headers=list(out.headers),
+    )
+    return handed
