@@ -23,7 +23,7 @@ from schemas.modes import GENERAL, VectorSpace
 from schemas.moments import iso
 from schemas.retrieval import Hit, RetrieveRequest, RetrieveResult, Scores, Strategy
 from schemas.scopes import ANY
-from schemas.vectors import Where
+from schemas.vectors import Scored, Where
 
 Warnings = list[tuple[str, str]]
 
@@ -33,9 +33,9 @@ DENSE_LIMIT = 300
 
 @dataclass(frozen=True, slots=True)
 class _Nearest:
-    """The cosines that the vector index gave, or why there are none."""
+    """What the vector index found, or why nothing."""
 
-    cosines: dict[str, float]
+    found: Sequence[Scored]
     missing: str | None = None
 
 
@@ -67,7 +67,7 @@ class Retrieve:
         embedder, space = self._embedder_of(mode)
         where = _where(request, mode)
         roster = self._words.roster(partition, where.boundary)
-        question = understood(request.query, {trait.speaker for trait in roster.traits if trait.speaker})
+        question = understood(request.query, roster.speakers)
         admitted = roster.admitted(where, request.include_superseded)
         ready = admitted & roster.embedded(space.fingerprint.digest)
         nearest = await self._nearest(question, embedder, space, where, admitted, ready)
@@ -95,15 +95,15 @@ class Retrieve:
     ) -> _Nearest:
         """Ask the vector index, where that can be of use."""
         if not admitted.any():
-            return _Nearest({})
+            return _Nearest(())
         if not ready.any():
-            return _Nearest({}, "no vectors yet")
+            return _Nearest((), "no vectors yet")
         try:
             encoded = await embedder.query(question.text)
             found = await self._vectors.search(space, encoded.pooled, where, DENSE_LIMIT)
         except Unavailable as failure:
-            return _Nearest({}, str(failure))
-        return _Nearest({scored.memory_id: scored.cosine for scored in found})
+            return _Nearest((), str(failure))
+        return _Nearest(found)
 
     def _signals(
         self, roster: Roster, question: Question, nearest: _Nearest, space: VectorSpace, partition: int, boundary: str
@@ -111,20 +111,20 @@ class Retrieve:
         """All signals of all memories of the boundary."""
         columns = roster.columns
         dense = _dense(roster, nearest, roster.embedded(space.fingerprint.digest))
-        postings = self._words.postings(partition, boundary, question.terms)
-        lexical = bm25(postings, roster.lengths, roster.documents)
+        lexical = bm25(
+            self._words.postings(partition, boundary, question.terms), columns.lengths, roster.documents
+        )
         named = self._words.entity_postings(partition, boundary, question.entities)
         before, after = roster.beside()
-        now_ms = self._clock.now().timestamp() * 1000
-        half_lives = roster.of_trait(HALF_LIFE_DAYS[trait.decay] * DAY_MS for trait in roster.traits)
+        ages_ms = self._clock.now().timestamp() * 1000 - columns.occurred_ms.astype(np.float64)
         return Signals(
             dense=dense,
             lexical=lexical,
             neighbours=(beside(dense, before, after) + beside(lexical, before, after)) / 2,
-            recency=recency(now_ms - columns["occurred_ms"], np.maximum(half_lives, 1.0)),
-            importance=columns["importance"],
-            entity=share(named, len(columns)),
-            speaker=roster.of_trait(float(trait.speaker in question.named) for trait in roster.traits),
+            recency=recency(ages_ms, roster.of_kind(lambda kind: HALF_LIFE_DAYS[kind.decay] * DAY_MS)),
+            importance=columns.importance,
+            entity=share(named, len(columns.live)),
+            speaker=roster.spoken_by(question.named).astype(np.float64),
         )
 
     def _hits(
@@ -156,12 +156,11 @@ def _milliseconds(moment: datetime | None) -> int | None:
 
 def _dense(roster: Roster, nearest: _Nearest, ready: Mask) -> Floats:
     """The cosines by number; a vector that is not that of today's text counts for nothing."""
-    dense = np.zeros(len(roster.columns))
-    for memory_id, cosine in nearest.cosines.items():
-        number = roster.number_of.get(memory_id)
-        if number is not None:
-            dense[number] = min(max(cosine, 0.0), 1.0)
-    return dense * ready
+    nowhere = len(ready)
+    dense = np.zeros(nowhere + 1)
+    places = [roster.number_of.get(scored.memory_id, nowhere) for scored in nearest.found]
+    dense[places] = [scored.cosine for scored in nearest.found]
+    return np.clip(dense[:nowhere], 0.0, 1.0) * ready
 
 
 def _hit(memory: Memory, score: float, scores: Scores | None) -> Hit:

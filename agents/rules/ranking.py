@@ -88,7 +88,8 @@ def recency(ages_ms: Floats, half_lives_ms: Floats) -> Floats:
 def beside(signal: Floats, before: Numbers, after: Numbers) -> Floats:
     """The mean of a signal over the turn before and the turn after; a turn that is not there counts 0."""
     padded = np.append(signal, 0.0)
-    return (padded[before] + padded[after]) / 2
+    mean: Floats = (padded[before] + padded[after]) / 2
+    return mean
 
 
 def share(postings: Sequence[Postings], memories: int) -> Floats:

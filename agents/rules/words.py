@@ -29,6 +29,7 @@ _EMOJI += "\U0001f400-\U0001faff"
 _WORDS = re.compile(rf"[{_UNSPACED}]+|[{_EMOJI}]|(?:(?![{_UNSPACED}])\w)+(?:['\-./:@+](?:(?![{_UNSPACED}])\w)+)*")
 _ASCII_WORDS = re.compile(r"\w+(?:['\-./:@+]\w+)*", re.ASCII)
 _UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]+")
+_PLAIN = str.maketrans("\u2018\u2019\u201c\u201d\u2013\u2014\u2026\u00a0", "''      ")
 _JOINTS = re.compile(r"[_'\-./:@+]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _CONTRACTION = re.compile(r"[^\W_]+'(?:s|t|d|m|re|ve|ll)")
@@ -58,9 +59,10 @@ def is_stop_word(word: str) -> bool:
 
 def fold(text: str) -> str:
     """A text without case, accents and compatibility forms."""
+    text = text.translate(_PLAIN)
     if text.isascii():
         return text.lower()
-    spread = unicodedata.normalize("NFKD", text).casefold().replace("\u2019", "'")
+    spread = unicodedata.normalize("NFKD", text).casefold()
     plain = "".join(character for character in spread if not unicodedata.combining(character))
     return unicodedata.normalize("NFC", plain)
 

@@ -17,6 +17,9 @@ FORM = 1
 NUMBER_BITS = 32
 """A memory's row is its boundary's id above its number, so that one boundary's rows lie side by side."""
 
+NUMBER_MASK = (1 << NUMBER_BITS) - 1
+"""The bits of a row that are the memory's number."""
+
 COUNT_BITS = 8
 """A posting is a memory's number above how often it has the term; 255 and more are the same to BM25."""
 
@@ -30,7 +33,7 @@ CREATE TABLE traits (
   UNIQUE (boundary, value));
 CREATE TABLE memories (
   row INTEGER PRIMARY KEY, memory_id TEXT NOT NULL UNIQUE, trait INTEGER NOT NULL, occurred_ms INTEGER NOT NULL,
-  source INTEGER NOT NULL, length INTEGER NOT NULL, importance REAL, superseded INTEGER NOT NULL, space TEXT,
+  source INTEGER NOT NULL, length INTEGER NOT NULL, importance REAL NOT NULL, superseded INTEGER NOT NULL, space TEXT,
   status TEXT NOT NULL, digest BLOB NOT NULL, terms TEXT NOT NULL);
 CREATE INDEX unready ON memories (status, row) WHERE status <> 'ready';
 CREATE TABLE postings (

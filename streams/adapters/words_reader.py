@@ -8,7 +8,8 @@ from itertools import chain
 import numpy as np
 
 from agents.rules.bm25 import Postings
-from agents.rules.roster import Roster, Row, Trait
+from agents.rules.roster import Roster, Row
+from agents.rules.traits import Trait
 from schemas.memories import EmbeddingStatus
 from streams.adapters.words_file import COUNT_BITS, NUMBER_BITS, translated
 from streams.adapters.words_rosters import Rosters
@@ -49,7 +50,7 @@ class WordsReader:
             " FROM memories WHERE row >= ? AND row < ?",
             (boundary << NUMBER_BITS, boundary << NUMBER_BITS, (boundary + 1) << NUMBER_BITS),
         )
-        return Roster([Row(*row) for row in rows], traits)
+        return Roster(list(map(Row._make, rows)), traits)
 
     def postings(self, boundary: str, terms: Sequence[str]) -> list[Postings]:
         """For each term the memories that have it."""
@@ -73,7 +74,7 @@ class WordsReader:
                 ((key or 0) << NUMBER_BITS, ((key or -1) + 1) << NUMBER_BITS),
             )
             for value, status, number in rows:
-                counted[Trait.loads(value).mode][status] += number
+                counted[Trait.loads(value).kind.mode][status] += number
         return {mode: dict(statuses) for mode, statuses in counted.items()}
 
     def with_status(self, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 from collections import OrderedDict
 
-from agents.rules.roster import Roster, Row, Trait
+from agents.rules.roster import Roster, Row
+from agents.rules.traits import Trait
 
 CACHED_MEMORIES = 200_000
 """Memories whose columns one partition keeps: about 50 MB. Reading 5,000 again takes some 20 ms."""
@@ -29,24 +30,16 @@ class Rosters:
         while self._memories > self._most_memories and len(self._kept) > 1:
             self._memories -= self._kept.popitem(last=False)[1].documents
 
-    def written(self, boundary: int, row: Row, key: int, trait: Trait) -> None:
+    def written(self, boundary: int, row: Row, trait: Trait) -> None:
         """Follow a row that was written."""
         roster = self._kept.get(boundary)
         if roster is not None:
             before = roster.documents
-            roster.write([row], {} if roster.knows(key) else {key: trait})
-            self._memories += roster.documents - before
-
-    def removed(self, boundary: int, number: int) -> None:
-        """Follow a row that was removed."""
-        roster = self._kept.get(boundary)
-        if roster is not None:
-            before = roster.documents
-            roster.remove(number)
+            roster.write([row], {} if roster.knows(row.trait) else {row.trait: trait})
             self._memories += roster.documents - before
 
     def drop(self, boundary: int) -> None:
-        """Keep this one no longer."""
+        """Keep this one no longer: something left it."""
         roster = self._kept.pop(boundary, None)
         self._memories -= roster.documents if roster else 0
 

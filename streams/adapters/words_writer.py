@@ -11,12 +11,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple, Self
 
+from agents.rules.importance import importance
 from agents.rules.projection import word_text
-from agents.rules.roster import Row, Trait
+from agents.rules.roster import Row
+from agents.rules.traits import Trait
 from agents.rules.words import terms
 from schemas.failures import Unavailable
 from schemas.memories import Memory
-from streams.adapters.words_file import COUNT_BITS, NUMBER_BITS, entity_term, translated
+from streams.adapters.words_file import COUNT_BITS, NUMBER_BITS, NUMBER_MASK, entity_term, translated
 from streams.adapters.words_rosters import Rosters
 
 _MOST_COUNTED = (1 << COUNT_BITS) - 1
@@ -46,7 +48,7 @@ class _Spelled(NamedTuple):
 
     def entries(self, row: int) -> list[tuple[str, int]]:
         """Term and posting for each different term."""
-        number = row & ((1 << NUMBER_BITS) - 1)
+        number = row & NUMBER_MASK
         counts = Counter(self.terms.split("\n")) if self.terms else {}
         return [(term, number << COUNT_BITS | min(count, _MOST_COUNTED)) for term, count in counts.items()]
 
@@ -89,13 +91,19 @@ class WordsWriter:
             spelled = self._spell(memory, boundary, row, old)
             trait = Trait.of(memory)
             key = self._join(boundary, trait, old)
-            space = memory.embedding.space if memory.embedding.status == "ready" else None
-            known = (key, memory.occurred_ms, memory.source, spelled.length, memory.importance)
-            known_too = (memory.superseded_by is not None, space)
-            status = memory.embedding.status
-            self._execute(_WRITE_MEMORY, (row, memory.memory_id, *known, *known_too, status, *spelled[1:]))
-            number = row & ((1 << NUMBER_BITS) - 1)
-            self._rosters.written(boundary, Row(number, memory.memory_id, *known, *known_too), key, trait)
+            known = Row(
+                number=row & NUMBER_MASK,
+                memory_id=memory.memory_id,
+                trait=key,
+                occurred_ms=memory.occurred_ms,
+                source=memory.source,
+                length=spelled.length,
+                importance=importance(memory.importance, memory.text, spelled.length),
+                superseded=memory.superseded_by is not None,
+                space=memory.embedding.space if memory.embedding.status == "ready" else None,
+            )
+            self._execute(_WRITE_MEMORY, (row, *known[1:], memory.embedding.status, *spelled[1:]))
+            self._rosters.written(boundary, known, trait)
 
     def remove(self, memory_id: str) -> None:
         """Forget a memory, its words, and what it alone had."""
@@ -106,7 +114,6 @@ class WordsWriter:
             boundary = old.row >> NUMBER_BITS
             self._unspell(boundary, old)
             self._execute("DELETE FROM memories WHERE row = ?", (old.row,))
-            self._rosters.removed(boundary, old.row & ((1 << NUMBER_BITS) - 1))
             self._leave(boundary, old.trait)
 
     def _stored(self, memory_id: str) -> _Stored | None:
@@ -162,11 +169,11 @@ class WordsWriter:
 
     def _leave(self, boundary: int, trait: int) -> None:
         """Forget a trait with its last member, and a boundary with its last trait."""
+        self._rosters.drop(boundary)
         self._execute("UPDATE traits SET members = members - 1 WHERE id = ?", (trait,))
         gone = self._execute("DELETE FROM traits WHERE id = ? AND members <= 0 RETURNING id", (trait,)).fetchall()
         if gone and not self._execute("SELECT 1 FROM traits WHERE boundary = ? LIMIT 1", (boundary,)).fetchone():
             self._execute("DELETE FROM boundaries WHERE id = ?", (boundary,))
-            self._rosters.drop(boundary)
 
     def _check(self) -> None:
         if self._lost:
