@@ -34,7 +34,7 @@ def checked(space: VectorSpace, points: Sequence[Point]) -> list[Point]:
 
 def checked_vector(space: VectorSpace, vector: Vector) -> list[float]:
     """Give the vector as an engine takes it. Raises ValueError for another shape than (dim,), NaN or infinity."""
-    if False:
+    if vector.shape != (space.fingerprint.dim,):
         raise ValueError(f"{space.collection} takes vectors of {space.fingerprint.dim} numbers, not {vector.shape}")
     if not np.isfinite(vector).all():
         raise ValueError(f"a vector for {space.collection} holds NaN or infinity")

@@ -1,0 +1,323 @@
+"""What every vector index does: the fake, the embedded one, and the server's adapter.
+
+The server's adapter runs on its client's local mode, and on a real server where MODESTREAM_TEST_QDRANT_URL is set.
+"""
+
+import asyncio
+import math
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from qdrant_client import AsyncQdrantClient
+
+from agents.ports import VectorIndex
+from schemas.failures import Unavailable
+from schemas.modes import Fingerprint, VectorSpace
+from schemas.vectors import Point, Scored, Vector, Where
+from streams.adapters.edge_index import EdgeIndex
+from streams.adapters.qdrant_index import QdrantIndex
+from tests.fake_index import FakeIndex
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Payload indexes have no effect"),
+    pytest.mark.filterwarnings("ignore:Local mode performs exact"),
+]
+
+SERVER = os.environ.get("MODESTREAM_TEST_QDRANT_URL")
+ON_SERVER = pytest.param("server", marks=pytest.mark.skipif(SERVER is None, reason="no MODESTREAM_TEST_QDRANT_URL"))
+
+
+@pytest.fixture(params=["fake", "edge", "local", ON_SERVER])
+async def index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorIndex]:
+    kind: str = request.param
+    made = {"fake": FakeIndex, "edge": lambda: EdgeIndex(tmp_path), "local": local, "server": on_server}[kind]()
+    if kind == "server":
+        await require_server(made)
+    yield made
+    if kind == "server":
+        await remove_collections(made)
+    await made.close()
+
+
+def local() -> QdrantIndex:
+    return QdrantIndex(AsyncQdrantClient(":memory:"), prefix="test-")
+
+
+def on_server() -> QdrantIndex:
+    return QdrantIndex.connect(SERVER or "", prefix=f"test-{uuid4().hex[:8]}-", timeout_s=10)
+
+
+async def require_server(made: QdrantIndex) -> None:
+    try:
+        await made.spaces()
+    except Unavailable:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"no Qdrant server answers at {SERVER}")
+
+
+async def remove_collections(made: QdrantIndex) -> None:
+    for name in await made.spaces():
+        await made._client.delete_collection(made._collections._prefix + name)
+
+
+def space_of(dim: int = 4, mode: str = "general", embedder: str = "tiny") -> VectorSpace:
+    fingerprint = Fingerprint(
+        embedder=embedder, file_sha256="0" * 64, precision="fp32", dim=dim, pooling="mean", normalize=True,
+        passage_prefix="", max_tokens=256,
+    )  # fmt: skip
+    return VectorSpace(mode, fingerprint)
+
+
+SPACE = space_of()
+EVERYTHING = Where("u1")
+
+
+def memory(number: int) -> str:
+    return f"00000000-0000-4000-8000-{number:012d}"
+
+
+def vector(*numbers: float) -> Vector:
+    return np.array(numbers, dtype=np.float32)
+
+
+X = vector(1, 0, 0, 0)
+
+
+def point(number: int, **changes: object) -> Point:
+    plain = Point(
+        memory_id=memory(number), vector=X, boundary="u1", partition=0, scope={"user_id": "u1", "project_id": "p1"},
+        mode="general", type="episodic", occurred_ms=1_800_000_000_000, content_hash=f"hash-{number}",
+    )  # fmt: skip
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+def ids(found: Sequence[Scored]) -> list[str]:
+    return [one.memory_id for one in found]
+
+
+async def test_a_space_that_was_never_written_is_empty_and_stays_unmade(index: VectorIndex) -> None:
+    await index.delete(SPACE, [memory(1)])
+    await index.upsert(SPACE, [])
+    assert await index.search(SPACE, X, EVERYTHING, 10) == []
+    assert await index.score(SPACE, X, EVERYTHING, [memory(1)]) == []
+    assert await index.hashes(SPACE, [memory(1)]) == {}
+    assert await index.count(SPACE, 0) == 0
+    assert await index.spaces() == {}
+
+
+async def test_search_gives_cosines_best_first(index: VectorIndex) -> None:
+    vectors = [vector(0, 1, 0, 0), vector(-2, 0, 0, 0), vector(3, 3, 0, 0), vector(0.5, 0, 0, 0)]
+    await index.upsert(SPACE, [point(number, vector=one) for number, one in enumerate(vectors)])
+    found = await index.search(SPACE, vector(7, 0, 0, 0), EVERYTHING, 10)
+    assert ids(found) == [memory(3), memory(2), memory(0), memory(1)]
+    assert [one.cosine for one in found] == pytest.approx([1, math.sqrt(0.5), 0, -1], abs=1e-6)
+
+
+async def test_cosines_agree_with_exact_arithmetic_and_never_leave_their_range(index: VectorIndex) -> None:
+    space, drawn = space_of(dim=384), np.random.default_rng(1).standard_normal((64, 384)).astype(np.float32)
+    await index.upsert(space, [point(number, vector=one) for number, one in enumerate(drawn)])
+    for query in drawn[:8]:
+        found = {one.memory_id: one.cosine for one in await index.search(space, query, EVERYTHING, 64)}
+        exact = drawn.astype(np.float64) @ query / np.linalg.norm(drawn, axis=1) / np.linalg.norm(query)
+        assert [found[memory(number)] for number in range(64)] == pytest.approx(list(exact), abs=1e-5)
+        assert max(found.values()) <= 1
+
+
+async def test_search_gives_no_more_than_the_limit(index: VectorIndex) -> None:
+    await index.upsert(SPACE, [point(number, vector=vector(1, number, 0, 0)) for number in range(9)])
+    assert ids(await index.search(SPACE, X, EVERYTHING, 3)) == [memory(0), memory(1), memory(2)]
+    assert await index.search(SPACE, X, EVERYTHING, 0) == []
+
+
+async def test_equal_cosines_are_ordered_by_id_also_where_the_limit_cuts_them(index: VectorIndex) -> None:
+    best = point(999, vector=vector(1, 0.1, 0, 0))
+    await index.upsert(SPACE, [best, *(point(number, vector=vector(1, 1, 0, 0)) for number in range(300, 0, -1))])
+    found = ids(await index.search(SPACE, X, EVERYTHING, 7))
+    assert found == [memory(number) for number in (999, 1, 2, 3, 4, 5, 6)]
+    assert ids(await index.score(SPACE, X, EVERYTHING, [memory(5), memory(4)])) == [memory(4), memory(5)]
+
+
+async def test_no_read_crosses_a_boundary(index: VectorIndex) -> None:
+    await index.upsert(SPACE, [point(1), point(2, boundary="u2"), point(3, boundary="u1/x")])
+    assert ids(await index.search(SPACE, X, Where("u1"), 10)) == [memory(1)]
+    assert ids(await index.score(SPACE, X, Where("u1"), [memory(1), memory(2), memory(3)])) == [memory(1)]
+    assert await index.search(SPACE, X, Where("nobody"), 10) == []
+
+
+FILTERS: Mapping[str, tuple[Where, list[int]]] = {
+    "a scope field": (Where("u1", {"project_id": ("p2",)}), [2]),
+    "several values of a scope field": (Where("u1", {"project_id": ("p2", "p3", "p4")}), [2, 3]),
+    "any value of a scope field": (Where("u1", {"user_id": ("u1",), "project_id": None}), [1, 2, 3, 4, 5, 6]),
+    "two scope fields": (Where("u1", {"user_id": ("u9",), "project_id": ("p1",)}), []),
+    "a scope field that no point has": (Where("u1", {"team": ("red",)}), []),
+    "a mode": (Where("u1", modes=("code",)), [4]),
+    "several modes": (Where("u1", modes=("code", "journal")), [4]),
+    "a type": (Where("u1", types=("semantic",)), [5]),
+    "several types": (Where("u1", types=("semantic", "document")), [5, 6]),
+    "since, inclusive": (Where("u1", since_ms=1_800_000_000_001), [5, 6]),
+    "until, exclusive": (Where("u1", until_ms=1_800_000_000_001), [1, 2, 3, 4]),
+    "a span": (Where("u1", since_ms=1_800_000_000_001, until_ms=1_800_000_000_002), [5]),
+    "a span from the epoch on": (Where("u1", since_ms=0, until_ms=1), []),
+    "all at once": (Where("u1", {"project_id": ("p1", "p2")}, ("code",), ("episodic",), 0, 2**45), [4]),
+    "no value of a scope field": (Where("u1", {"project_id": ()}), []),
+    "no mode": (Where("u1", modes=()), []),
+    "no type": (Where("u1", types=()), []),
+}
+
+
+@pytest.mark.parametrize("name", FILTERS)
+async def test_reads_see_only_what_the_filter_admits(index: VectorIndex, name: str) -> None:
+    where, expected = FILTERS[name]
+    points = [
+        point(1),
+        point(2, scope={"user_id": "u1", "project_id": "p2"}),
+        point(3, scope={"user_id": "u1", "project_id": "p3"}),
+        point(4, mode="code"),
+        point(5, type="semantic", occurred_ms=1_800_000_000_001),
+        point(6, type="document", occurred_ms=1_800_000_000_002),
+        *(point(number, boundary="u2") for number in range(7, 20)),
+    ]
+    await index.upsert(SPACE, points)
+    everyone = [one.memory_id for one in points]
+    assert ids(await index.search(SPACE, X, where, 50)) == [memory(number) for number in expected]
+    assert ids(await index.score(SPACE, X, where, everyone)) == [memory(number) for number in expected]
+
+
+async def test_a_scope_field_that_appears_later_is_filtered_by(index: VectorIndex) -> None:
+    await index.upsert(SPACE, [point(1)])
+    await index.upsert(SPACE, [point(2, scope={"user_id": "u1", "team": "red"})])
+    assert ids(await index.search(SPACE, X, Where("u1", {"team": ("red",)}), 10)) == [memory(2)]
+    assert ids(await index.search(SPACE, X, Where("u1", {"team": None}), 10)) == [memory(1), memory(2)]
+
+
+async def test_the_same_id_again_replaces_the_vector_and_all_beside_it(index: VectorIndex) -> None:
+    await index.upsert(SPACE, [point(1)])
+    changes = {"boundary": "u2", "partition": 3, "scope": {"user_id": "u2"}, "type": "semantic", "content_hash": "new"}
+    await index.upsert(SPACE, [point(1, vector=vector(0, 1, 0, 0), **changes)])
+    assert await index.search(SPACE, X, EVERYTHING, 10) == []
+    [found] = await index.search(SPACE, X, Where("u2", {"user_id": ("u2",)}, types=("semantic",)), 10)
+    assert found.cosine == pytest.approx(0, abs=1e-6)
+    assert await index.hashes(SPACE, [memory(1)]) == {memory(1): "new"}
+    assert [await index.count(SPACE, partition) for partition in (0, 3)] == [0, 1]
+
+
+async def test_of_one_id_twice_in_a_batch_the_later_wins(index: VectorIndex) -> None:
+    first, later = point(1, content_hash="first"), point(1, vector=vector(0, 1, 0, 0), content_hash="later")
+    await index.upsert(SPACE, [first, point(2), later])
+    assert await index.hashes(SPACE, [memory(1)]) == {memory(1): "later"}
+    assert ids(await index.search(SPACE, X, EVERYTHING, 10)) == [memory(2), memory(1)]
+
+
+async def test_deleted_points_are_gone_and_unknown_ids_are_ignored(index: VectorIndex) -> None:
+    await index.upsert(SPACE, [point(number) for number in range(4)])
+    await index.delete(SPACE, [memory(1), memory(2), memory(99), memory(1)])
+    await index.delete(SPACE, [])
+    assert ids(await index.search(SPACE, X, EVERYTHING, 10)) == [memory(0), memory(3)]
+    assert await index.hashes(SPACE, [memory(1)]) == {}
+    assert await index.count(SPACE, 0) == 2
+
+
+async def test_score_gives_the_asked_ids_only(index: VectorIndex) -> None:
+    await index.upsert(SPACE, [point(number, vector=vector(1, number, 0, 0)) for number in range(5)])
+    found = await index.score(SPACE, X, EVERYTHING, [memory(3), memory(1), memory(77), memory(3)])
+    assert ids(found) == [memory(1), memory(3)]
+    assert [one.cosine for one in found] == pytest.approx([math.sqrt(1 / 2), math.sqrt(1 / 10)], abs=1e-6)
+    assert await index.score(SPACE, X, EVERYTHING, []) == []
+
+
+async def test_hashes_and_counts_follow_what_is_there(index: VectorIndex) -> None:
+    await index.upsert(SPACE, [point(number, partition=number % 3) for number in range(7)])
+    asked = [memory(number) for number in (6, 1, 50)]
+    assert await index.hashes(SPACE, asked) == {memory(6): "hash-6", memory(1): "hash-1"}
+    assert [await index.count(SPACE, partition) for partition in range(4)] == [3, 2, 2, 0]
+
+
+async def test_more_than_one_batch_is_written_read_and_deleted(index: VectorIndex) -> None:
+    points = [point(number, vector=vector(1, number, 0, 0)) for number in range(600)]
+    await index.upsert(SPACE, points)
+    everyone = [one.memory_id for one in points]
+    assert await index.hashes(SPACE, everyone) == {one.memory_id: one.content_hash for one in points}
+    assert ids(await index.score(SPACE, X, EVERYTHING, everyone)) == everyone
+    await index.delete(SPACE, everyone[1:])
+    assert await index.count(SPACE, 0) == 1
+
+
+REFUSED = {
+    "another dimension": vector(1, 0, 0),
+    "another shape": np.ones((1, 4), dtype=np.float32),
+    "NaN": vector(1, math.nan, 0, 0),
+    "infinity": vector(1, math.inf, 0, 0),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+async def test_a_bad_vector_is_refused_before_anything_is_written(index: VectorIndex, name: str) -> None:
+    for bad in ([point(1), point(2, vector=REFUSED[name])], [point(1, vector=REFUSED[name]), point(1)]):
+        with pytest.raises(ValueError, match=SPACE.collection):
+            await index.upsert(SPACE, bad)
+    assert await index.spaces() == {}
+    await index.upsert(SPACE, [point(3)])
+    assert await index.count(SPACE, 0) == 1
+    with pytest.raises(ValueError, match=SPACE.collection):
+        await index.search(SPACE, REFUSED[name], EVERYTHING, 1)
+    with pytest.raises(ValueError, match=SPACE.collection):
+        await index.score(SPACE, REFUSED[name], EVERYTHING, [memory(3)])
+
+
+@pytest.mark.parametrize("memory_id", ["t-17", "", memory(1).replace("-", ""), "A" + memory(1)[1:]])
+async def test_an_id_that_is_no_plain_uuid_is_refused(index: VectorIndex, memory_id: str) -> None:
+    with pytest.raises(ValueError, match="UUID"):
+        await index.upsert(SPACE, [point(1), replace(point(2), memory_id=memory_id)])
+    assert await index.spaces() == {}
+    for call in (index.delete(SPACE, [memory_id]), index.hashes(SPACE, [memory_id])):
+        with pytest.raises(ValueError, match="UUID"):
+            await call
+
+
+async def test_spaces_do_not_mix_and_say_what_they_hold(index: VectorIndex) -> None:
+    others = [space_of(mode="code"), space_of(dim=2), space_of(embedder="other")]
+    for number, space in enumerate([SPACE, *others]):
+        numbers = np.ones(space.fingerprint.dim, dtype=np.float32)
+        await index.upsert(space, [point(1, vector=numbers, content_hash=f"in-{number}")])
+    await index.delete(others[0], [memory(1)])
+    assert await index.hashes(SPACE, [memory(1)]) == {memory(1): "in-0"}
+    assert await index.search(others[0], X, EVERYTHING, 10) == []
+    assert await index.hashes(others[2], [memory(1)]) == {memory(1): "in-3"}
+    assert await index.spaces() == {space.collection: space.fingerprint for space in [SPACE, *others]}
+
+
+@dataclass(frozen=True)
+class Misnamed(VectorSpace):
+    """A space that finds another one's collection under its name, as after a change of the naming."""
+
+    @property
+    def collection(self) -> str:
+        return SPACE.collection
+
+
+async def test_a_collection_of_another_fingerprint_is_refused(index: VectorIndex) -> None:
+    await index.upsert(SPACE, [point(1)])
+    wrong = Misnamed("general", space_of(embedder="other").fingerprint)
+    for call in (
+        index.upsert(wrong, [point(2)]),
+        index.delete(wrong, [memory(1)]),
+        index.search(wrong, X, EVERYTHING, 1),
+        index.score(wrong, X, EVERYTHING, [memory(1)]),
+        index.hashes(wrong, [memory(1)]),
+        index.count(wrong, 0),
+    ):
+        with pytest.raises(ValueError, match="holds vectors of .*tiny.*not of .*other"):
+            await call
+    assert await index.count(SPACE, 0) == 1
+
+
+async def test_writers_at_the_same_time_make_one_collection(index: VectorIndex) -> None:
+    await asyncio.gather(*(index.upsert(SPACE, [point(number)]) for number in range(8)))
+    assert await index.count(SPACE, 0) == 8
+    assert list(await index.spaces()) == [SPACE.collection]

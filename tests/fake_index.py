@@ -1,0 +1,119 @@
+"""A vector index in memory: exact search in numpy, and a switch that takes it away.
+
+It implements `agents.ports.VectorIndex` and passes the same contract tests as the adapters.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from schemas.failures import Unavailable
+from schemas.modes import Fingerprint, VectorSpace
+from schemas.vectors import Point, Scored, Vector, Where
+from streams.adapters.vector_contract import (
+    checked,
+    checked_fingerprint,
+    checked_ids,
+    checked_vector,
+    ranked,
+)
+
+
+@dataclass
+class Kept:
+    """One collection."""
+
+    fingerprint: Fingerprint
+    points: dict[str, Point] = field(default_factory=dict)
+
+
+class FakeIndex:
+    """`VectorIndex` in memory. After `down` every call raises `Unavailable`, until `up`; what was written stays."""
+
+    def __init__(self) -> None:
+        """Start empty and up."""
+        self._collections: dict[str, Kept] = {}
+        self._is_down = False
+
+    def down(self) -> None:
+        """Make every call fail from now on."""
+        self._is_down = True
+
+    def up(self) -> None:
+        """Answer again."""
+        self._is_down = False
+
+    async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
+        """Write points; the same id again replaces."""
+        self._points(space)
+        if fresh := checked(space, points):
+            kept = self._collections.setdefault(space.collection, Kept(space.fingerprint))
+            kept.points |= {point.memory_id: point for point in fresh}
+
+    async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
+        """Remove points; unknown ids are ignored."""
+        points = self._points(space)
+        for memory_id in checked_ids(memory_ids):
+            points.pop(memory_id, None)
+
+    async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
+        """The nearest points that `where` admits, best first, equal ones by id."""
+        return self._scored(space, vector, where, self._points(space))[: max(0, limit)]
+
+    async def score(self, space: VectorSpace, vector: Vector, where: Where, memory_ids: Sequence[str]) -> list[Scored]:
+        """The cosines of these memories, as far as they have a vector and `where` admits them."""
+        return self._scored(space, vector, where, checked_ids(memory_ids))
+
+    async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
+        """The content hash of each of these memories' points, for those that have one."""
+        points = self._points(space)
+        return {one: points[one].content_hash for one in checked_ids(memory_ids) if one in points}
+
+    async def count(self, space: VectorSpace, partition: int) -> int:
+        """How many points a partition has in this space."""
+        return sum(point.partition == partition for point in self._points(space).values())
+
+    async def spaces(self) -> Mapping[str, Fingerprint]:
+        """The collections that exist, by name, with the fingerprint that is kept in each."""
+        self._answer()
+        return {name: kept.fingerprint for name, kept in self._collections.items()}
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+    def _answer(self) -> None:
+        if self._is_down:
+            raise Unavailable("the vector index is switched off")
+
+    def _points(self, space: VectorSpace) -> dict[str, Point]:
+        self._answer()
+        kept = self._collections.get(space.collection)
+        if kept is None:
+            return {}
+        checked_fingerprint(space, kept.fingerprint)
+        return kept.points
+
+    def _scored(self, space: VectorSpace, vector: Vector, where: Where, memory_ids: Iterable[str]) -> list[Scored]:
+        points = self._points(space)
+        checked_vector(space, vector)
+        admitted = [points[one] for one in memory_ids if one in points and admits(where, points[one])]
+        return ranked((point.memory_id, cosine(vector, point.vector)) for point in admitted)
+
+
+def admits(where: Where, point: Point) -> bool:
+    """Tell whether a read may see a point."""
+    words = [(point.scope.get(name), values) for name, values in where.scope.items()]
+    words += [(point.mode, where.modes), (point.type, where.types)]
+    return (
+        point.boundary == where.boundary
+        and all(values is None or word in values for word, values in words)
+        and (where.since_ms is None or where.since_ms <= point.occurred_ms)
+        and (where.until_ms is None or point.occurred_ms < where.until_ms)
+    )
+
+
+def cosine(left: Vector, right: Vector) -> float:
+    """The cosine of the angle between two vectors, 0 where one has no direction."""
+    lengths = float(np.linalg.norm(left) * np.linalg.norm(right))
+    return float(np.dot(left, right)) / lengths if lengths else 0.0
