@@ -49,9 +49,8 @@ class Replies:
             yield awaited
         finally:
             self._waiting.pop(awaited.correlation_id, None)
-            if not awaited.reply.cancel() and not awaited.reply.cancelled():
-                # Looked at, or asyncio complains of a failure that came while nobody waited for the reply.
-                awaited.reply.exception()
+            # Also where it is done: asyncio then does not complain of a failure that nobody has looked at.
+            awaited.reply.cancel()
 
     def deliver(self, headers: Headers, value: bytes | None) -> None:
         """Give a reply to the request that waits for it, if any does."""

@@ -262,6 +262,13 @@ async def test_a_question_reads_after_the_own_writes_of_its_user(
     assert await read_after(memory, service, users="somebody else") is None
 
 
+async def test_a_question_reads_after_turns_only(memory: MemoryClient, service: StandIn) -> None:
+    await memory.remember("x")
+    for _ in range(3):
+        await memory.command("health")
+        assert await read_after(memory, service) == 0
+
+
 async def test_read_after_is_that_of_each_user_in_a_question_about_several(
     memory: MemoryClient, service: StandIn
 ) -> None:

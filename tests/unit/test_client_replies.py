@@ -51,6 +51,15 @@ async def test_closing_fails_what_waits_and_refuses_what_comes() -> None:
         pass
 
 
+async def test_a_reply_that_comes_while_closing_harms_nobody() -> None:
+    replies = Replies()
+    with replies.expect() as awaited:
+        replies.close()
+        replies.deliver([("correlation_id", awaited.correlation_id)], b"just too late")
+        with pytest.raises(MemoryClosed):
+            await awaited.reply
+
+
 async def test_closing_is_silent_for_a_request_that_never_looks_at_its_reply() -> None:
     complaints: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
