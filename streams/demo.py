@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from schemas.memories import Evidence
+from schemas.retrieval import Hit
 from streams.client import Answer, MemoryClient, MemoryClientError
 from streams.demo_page import answer_lines, question_lines
 
@@ -70,17 +72,19 @@ async def _publish(memory: MemoryClient, turns: Sequence[Json], tell: Tell) -> N
 
 async def _embedded(memory: MemoryClient, tell: Tell) -> None:
     until, told = time.monotonic() + EMBEDDING_S, None
-    while (pending := await _pending(memory)) and time.monotonic() < until:
-        if pending != told:
-            tell(f"Embedding: {pending} memories to go.")
-            told = pending
+    while (counts := await _counts(memory))["pending"] and time.monotonic() < until:
+        if counts != told:
+            tell(f"Embedding: {counts['ready']} of {counts['eligible']} done.")
+            told = counts
         await asyncio.sleep(POLL_S)
-    tell(f"{pending} memories have no vector yet; they are found by their words." if pending else "All are embedded.")
+    missing = counts["pending"]
+    tell(f"{missing} without a vector yet; they are found by their words." if missing else "All are embedded.")
 
 
-async def _pending(memory: MemoryClient) -> int:
+async def _counts(memory: MemoryClient) -> dict[str, int]:
     health = await memory.command("health")
-    return int(health["modes"]["general"]["pending"])
+    counts: dict[str, int] = health["modes"]["general"]
+    return {name: counts[name] for name in ("eligible", "pending", "ready")}
 
 
 async def _ask(memory: MemoryClient, number: int, question: Json, tell: Tell) -> Answer:
@@ -89,9 +93,25 @@ async def _ask(memory: MemoryClient, number: int, question: Json, tell: Tell) ->
         tell(line)
     began = time.perf_counter()
     answer = await memory.retrieve(query, projects=projects, since=since, top_k=TOP_K)
-    for line in answer_lines(answer, 1000 * (time.perf_counter() - began)):
+    took_ms = 1000 * (time.perf_counter() - began)
+    for line in answer_lines(answer, took_ms, await _quotes(memory, answer)):
         tell(line)
     return answer
+
+
+async def _quotes(memory: MemoryClient, answer: Answer) -> dict[Evidence, str]:
+    return {
+        evidence: await _quote(memory, hit, evidence)
+        for hit in answer.hits
+        for evidence in hit.evidence
+        if evidence.resource
+    }
+
+
+async def _quote(memory: MemoryClient, hit: Hit, evidence: Evidence) -> str:
+    whole = await memory.command("get_memory", {"memory_id": hit.memory_id}, project_id=hit.scope["project_id"])
+    texts = {resource["uri"]: str(resource["text"]) for resource in whole["resources"]}
+    return texts[evidence.resource or ""][evidence.start : evidence.end]
 
 
 def _limits(projects: str, since: str | None) -> str:

@@ -1,7 +1,7 @@
 """How the demo shows what was found, for a terminal of 100 columns. Pure: answers enter, lines leave."""
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from schemas.memories import Evidence
@@ -22,20 +22,26 @@ def question_lines(number: int, query: str, limits: str) -> list[str]:
     return ["", RULE, f"Question {number}: {query}" + (f"  [{limits}]" if limits else "")]
 
 
-def answer_lines(answer: Answer, took_ms: float) -> Iterator[str]:
-    """What a question found, best first, and how; `took_ms` is the round trip of the request."""
+def answer_lines(answer: Answer, took_ms: float, quotes: Mapping[Evidence, str]) -> Iterator[str]:
+    """What a question found, best first, and how.
+
+    `took_ms` is the round trip of the request; `quotes` are the words of evidence that lies in a resource.
+    """
     found = f"{len(answer.hits)} hit{'' if len(answer.hits) == 1 else 's'}" if answer.hits else "nothing found"
     yield f"{found}, {answer.strategy} search in mode {', '.join(answer.modes)}, {took_ms:.1f} ms there and back"
     yield from (f"warning {warning.code}: {warning.message}" for warning in answer.warnings)
     for rank, hit in enumerate(answer.hits, start=1):
         yield ""
-        yield from hit_lines(rank, hit)
+        yield from hit_lines(rank, hit, quotes)
 
 
-def hit_lines(rank: int, hit: Hit) -> Iterator[str]:
-    """One hit: score, who and when; the text; where it comes from."""
+def hit_lines(rank: int, hit: Hit, quotes: Mapping[Evidence, str]) -> Iterator[str]:
+    """One hit: score, who and when; the text, and what its resources say; where it comes from."""
     yield f"{rank:3}.  {hit.score:.2f}  {hit.speaker or hit.role or 'distilled'}, {_when(hit.occurred_at)}"
     yield from _wrapped(f"“{hit.text}”")
+    for evidence in hit.evidence:
+        if evidence in quotes:
+            yield from _wrapped(f"{evidence.resource}: “{quotes[evidence]}”")
     yield from _wrapped(_origin(hit))
 
 

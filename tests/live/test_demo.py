@@ -28,7 +28,10 @@ class Notebook:
     def __call__(self, seen: Seen) -> Sequence[Json]:
         if seen.topic == "turns":
             return [ok(self.keep(seen.value))]
-        return [ok(self.health())] if seen.topic == "commands" else [ok(self.find())]
+        if seen.topic == "retrieve":
+            return [ok(self.find())]
+        whole = {"resources": [{"uri": "a://b", "text": "0123 the caption"}]}
+        return [ok(self.health() if seen.value["command"] == "health" else whole)]
 
     def keep(self, turn: Json) -> Json:
         texts = self.texts.setdefault(turn["turn_id"], [])
@@ -42,12 +45,13 @@ class Notebook:
 
     def health(self) -> Json:
         left, self.pending = self.pending, max(0, self.pending - 1)
-        return {"modes": {"general": {"eligible": len(self.texts), "pending": left}}}
+        return {"modes": {"general": {"eligible": len(self.texts), "pending": left, "ready": len(self.texts) - left}}}
 
     def find(self) -> Json:
         turn = self.latest
         same = {name: turn[name] for name in ("turn_id", "conversation_id", "scope", "role", "speaker", "occurred_at")}
-        evidence = [{"turn_id": turn["turn_id"], "start": 0, "end": len(turn["content"])}]
+        evidence: list[Json] = [{"turn_id": turn["turn_id"], "start": 0, "end": len(turn["content"])}]
+        evidence.append({"turn_id": turn["turn_id"], "start": 5, "end": 16, "resource": "a://b"})
         hit: dict[str, Any] = {**same, "memory_id": "m", "text": turn["content"], "type": "episodic", "score": 0.5}
         hit |= {"mode": "general", "mode_source": "fallback", "evidence": evidence, "version": 1}
         return {"hits": [{**hit, "embedding_status": "ready"}], "modes": ["general"], "strategy": "hybrid"}
@@ -61,9 +65,10 @@ async def test_the_demo_publishes_waits_asks_and_knows_its_turns_again(broker: R
         again: list[str] = []
         assert await run_demo(broker.bootstrap, again.append, prefix) == 0
     assert any("36 new, 0 known" in line for line in first)
-    assert first.index("Embedding: 2 memories to go.") < first.index("All are embedded.")
+    assert first.index("Embedding: 34 of 36 done.") < first.index("All are embedded.")
     assert sum(line.startswith("Question") for line in first) == 6
     assert any("from turn bread-09, characters 0 to" in line for line in first)
+    assert any("a://b: “the caption”" in line for line in first)
     assert any("0 new, 36 known" in line for line in again)
 
 

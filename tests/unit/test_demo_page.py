@@ -52,24 +52,25 @@ def test_one_turn_is_edited_and_the_edit_comes_last() -> None:
 
 
 def test_a_hit_shows_score_who_when_text_and_where_from() -> None:
-    shown = " ".join(" ".join(hit_lines(1, FOUND)).split())
+    shown = " ".join(" ".join(hit_lines(1, FOUND, {FOUND.evidence[1]: "lukewarm"})).split())
     assert "1. 0.81 Nadia, Sun 4 Oct 2026, 09:20 UTC" in shown
     assert FOUND.text.strip() in shown
     assert "turn t-1, characters 0 to 300; turn t-1, characters 3 to 9 of a://b" in shown
     assert "project home, conversation cat, version 2" in shown
+    assert "a://b: “lukewarm”" in shown
 
 
 @pytest.mark.parametrize("speaker", ["Nadia", None])
 def test_no_line_is_wider_than_the_terminal(speaker: str | None) -> None:
     lines = [
         *question_lines(1, "Why?", "project home"),
-        *answer_lines(Answer((FOUND.model_copy(update={"speaker": speaker}),), modes=("general",)), 3.2),
+        *answer_lines(Answer((FOUND.model_copy(update={"speaker": speaker}),), modes=("general",)), 3.2, {}),
     ]
     assert max(len(line) for line in lines) == WIDTH
 
 
 def test_warnings_and_an_empty_answer_are_shown() -> None:
-    lines = list(answer_lines(Answer((), (Notice("degraded", "no vectors"),), ("general",), "lexical"), 3.2))
+    lines = list(answer_lines(Answer((), (Notice("degraded", "no vectors"),), ("general",), "lexical"), 3.2, {}))
     assert lines == [
         "nothing found, lexical search in mode general, 3.2 ms there and back",
         "warning degraded: no vectors",
