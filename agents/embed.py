@@ -7,7 +7,7 @@ reached both raise `Unavailable`, and the caller tries again; a text that the mo
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agents.ports import Clock, Embedder, VectorIndex
 from agents.rules.projection import embedding_text
@@ -19,6 +19,10 @@ from schemas.vectors import Point, Vector
 
 Models = Callable[[str], tuple[Embedder, VectorSpace]]
 """The embedder of a mode and the space that its vectors lie in."""
+
+
+LONGEST_ERROR = 300
+"""Characters of an error that are kept on the record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,33 +52,49 @@ class Embed:
         except Unavailable:
             raise
         except Exception as problem:
-            return Vectored(memory, partition, space, None, f"{type(problem).__name__}: {problem}"[:300])
+            return Vectored(memory, partition, space, None, _explained(problem))
         return Vectored(memory, partition, space, encoded.pooled)
 
     async def write(self, batch: Sequence[Vectored]) -> list[Embedded]:
         """Write a batch, in order, and say of each memory what became of its vector."""
+        written: list[Vectored] = []
         for space in dict.fromkeys(one.space for one in batch):
-            await self._index.upsert(space, [_point(one) for one in batch if one.space == space and one.error is None])
-        now = self._clock.now()
-        return [
-            Embedded(
-                memory_id=one.memory.memory_id,
-                content_hash=one.memory.content_hash,
-                status="failed" if one.error else "ready",
-                space=one.space.fingerprint.digest,
-                at=now,
-                error=one.error,
-            )
-            for one in batch
-        ]
+            written += await self._upsert(space, [one for one in batch if one.space == space])
+        return [self._said(one) for one in written]
+
+    async def _upsert(self, space: VectorSpace, batch: list[Vectored]) -> list[Vectored]:
+        """Write what has a vector. What the index refuses is `failed`, and costs its neighbours nothing."""
+        points = [_point(one, one.vector) for one in batch if one.vector is not None]
+        try:
+            await self._index.upsert(space, points)
+        except Unavailable:
+            raise
+        except Exception as problem:
+            if len(batch) == 1:
+                return [replace(batch[0], vector=None, error=_explained(problem))]
+            return [each for one in batch for each in await self._upsert(space, [one])]
+        return batch
+
+    def _said(self, one: Vectored) -> Embedded:
+        return Embedded(
+            memory_id=one.memory.memory_id,
+            content_hash=one.memory.content_hash,
+            status="failed" if one.error else "ready",
+            space=one.space.fingerprint.digest,
+            at=self._clock.now(),
+            error=one.error,
+        )
 
 
-def _point(one: Vectored) -> Point:
-    assert one.vector is not None
+def _explained(problem: Exception) -> str:
+    return f"{type(problem).__name__}: {problem}"[:LONGEST_ERROR]
+
+
+def _point(one: Vectored, vector: Vector) -> Point:
     memory = one.memory
     return Point(
         memory_id=memory.memory_id,
-        vector=one.vector,
+        vector=vector,
         boundary=memory.boundary,
         partition=one.partition,
         scope=memory.scope,

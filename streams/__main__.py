@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import logging
 import sys
 from pathlib import Path
 
@@ -35,6 +36,8 @@ def _up(options: argparse.Namespace, settings: Settings) -> int:
     from streams.up.options import UpOptions
     from streams.up.supervisor import run_up
 
+    # While Kafka starts its clients complain; what matters is told by `up` itself.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     probe = answers_requests(settings.topic_prefix)
     return asyncio.run(run_up(UpOptions(data_dir=options.data_dir, port=options.port, probe=probe)))
 

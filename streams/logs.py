@@ -1,4 +1,7 @@
-"""Structured logs: one line of JSON an event on standard error, libraries from warnings up."""
+"""Structured logs: one line of JSON an event on standard error, libraries from warnings up.
+
+Tracebacks come without local variables: those would be the texts of memories.
+"""
 
 import logging
 import sys
@@ -10,7 +13,7 @@ def configure_logs(level: str) -> None:
     stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
     before = [structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, stamp]
     structlog.configure(
-        processors=[*before, structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()],
+        processors=[*before, structlog.processors.format_exc_info, structlog.processors.JSONRenderer()],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
