@@ -7,28 +7,41 @@ Without vectors the answer is lexical, and says why. The same question over the 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 import numpy as np
 
 from agents.ports import Clock, Embedder, VectorIndex
+from agents.rules.answers import hit_of, where_of
 from agents.rules.bm25 import bm25
 from agents.rules.questions import Question, understood
-from agents.rules.ranking import DAY_MS, HALF_LIFE_DAYS, Floats, Signals, Weights, beside, best, blend, recency, share
-from agents.rules.roster import Mask, Roster
+from agents.rules.ranking import DAY_MS, HALF_LIFE_DAYS, Signals, Weights, beside, best, blend, placed, recency, share
+from agents.rules.roster import Roster
 from agents.word_port import WordIndex
 from schemas.failures import Unavailable
-from schemas.memories import Evidence, Memory
+from schemas.memories import Memory
 from schemas.modes import GENERAL, VectorSpace
-from schemas.moments import iso
-from schemas.retrieval import Hit, RetrieveRequest, RetrieveResult, Scores, Strategy
+from schemas.retrieval import Hit, RetrieveRequest, RetrieveResult
 from schemas.scopes import ANY
 from schemas.vectors import Scored, Where
 
 Warnings = list[tuple[str, str]]
+"""Codes and messages."""
 
 DENSE_LIMIT = 300
-"""Nearest vectors that are asked for. The evidence is among the first 150 for 97 of 100 questions."""
+"""Nearest vectors that are asked for. On our chats as one user of 3,352 turns 100 find 2 points less at R@10, and
+1,000 find no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """One request on its way: where it looks, with what, for what."""
+
+    request: RetrieveRequest
+    partition: int
+    where: Where
+    embedder: Embedder
+    space: VectorSpace
+    question: Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +65,11 @@ class Retrieve:
         weights: Weights,
         elapsed: Callable[[], float] = time.perf_counter,
     ) -> None:
+        """Take the ports.
+
+        `record` reads by partition and memory id; `embedder_of` raises Rejected for a mode that it does not know;
+        `elapsed` counts seconds.
+        """
         self._words = words
         self._record = record
         self._vectors = vectors
@@ -61,26 +79,27 @@ class Retrieve:
         self._elapsed = elapsed
 
     async def answer(self, request: RetrieveRequest, partition: int) -> tuple[RetrieveResult, Warnings]:
-        """The result and the warnings, as code and message. Raises Rejected for a mode that nobody declared."""
+        """Give the result and the warnings. Raises Rejected for a mode that nobody declared."""
         started = self._elapsed()
+        search = self._understood(request, partition)
+        nearest = await self._nearest(search)
+        # Others may have written meanwhile: from here on all is read anew, and nothing awaited.
+        hits, candidates = self._ranked(search, nearest)
+        took_ms = round(1000 * (self._elapsed() - started), 2)
+        result = RetrieveResult(
+            hits=hits,
+            modes=[search.space.mode],
+            strategy="hybrid" if nearest.missing is None else "lexical",
+            diagnostics={"candidates": candidates, "took_ms": took_ms, "method": "weighted_mean"},
+        )
+        return result, [] if nearest.missing is None else [("degraded", nearest.missing)]
+
+    def _understood(self, request: RetrieveRequest, partition: int) -> _Search:
         mode = self._mode(request)
         embedder, space = self._embedder_of(mode)
-        where = _where(request, mode)
-        roster = self._words.roster(partition, where.boundary)
-        question = understood(request.query, roster.speakers)
-        admitted = roster.admitted(where, request.include_superseded)
-        ready = admitted & roster.embedded(space.fingerprint.digest)
-        nearest = await self._nearest(question, embedder, space, where, admitted, ready)
-        # Others may have written meanwhile: from here on everything is read anew, without another await.
-        roster = self._words.roster(partition, where.boundary)
-        admitted = roster.admitted(where, request.include_superseded)
-        signals = self._signals(roster, question, nearest, space, partition, where.boundary)
-        scores = blend(signals, self._weights)
-        chosen = best(scores, admitted, request.top_k, roster.id_of)
-        explained = signals if request.explain else None
-        hits = self._hits(partition, roster, chosen, scores, explained)
-        took_ms = round(1000 * (self._elapsed() - started), 2)
-        return _result(hits, mode, nearest, int(admitted.sum()), took_ms)
+        where = where_of(request, mode)
+        speakers = self._words.roster(partition, where.boundary).speakers
+        return _Search(request, partition, where, embedder, space, understood(request.query, speakers))
 
     def _mode(self, request: RetrieveRequest) -> str:
         """The one mode that is searched: there is only `general` yet, so a list or `*` means it too."""
@@ -90,33 +109,43 @@ class Retrieve:
                 self._embedder_of(name)
         return asked[0] if len(asked) == 1 and asked[0] != ANY else GENERAL
 
-    async def _nearest(
-        self, question: Question, embedder: Embedder, space: VectorSpace, where: Where, admitted: Mask, ready: Mask
-    ) -> _Nearest:
+    async def _nearest(self, search: _Search) -> _Nearest:
         """Ask the vector index, where that can be of use."""
+        roster = self._words.roster(search.partition, search.where.boundary)
+        admitted = roster.admitted(search.where, search.request.include_superseded)
         if not admitted.any():
             return _Nearest(())
-        if not ready.any():
+        if not (admitted & roster.embedded(search.space.fingerprint.digest)).any():
             return _Nearest((), "no vectors yet")
         try:
-            encoded = await embedder.query(question.text)
-            found = await self._vectors.search(space, encoded.pooled, where, DENSE_LIMIT)
+            encoded = await search.embedder.query(search.question.text)
+            return _Nearest(await self._vectors.search(search.space, encoded.pooled, search.where, DENSE_LIMIT))
         except Unavailable as failure:
             return _Nearest((), str(failure))
-        return _Nearest(found)
 
-    def _signals(
-        self, roster: Roster, question: Question, nearest: _Nearest, space: VectorSpace, partition: int, boundary: str
-    ) -> Signals:
+    def _ranked(self, search: _Search, nearest: _Nearest) -> tuple[list[Hit], int]:
+        """The best memories as hits, and among how many they were chosen."""
+        request, roster = search.request, self._words.roster(search.partition, search.where.boundary)
+        admitted = roster.admitted(search.where, request.include_superseded)
+        signals = self._signals(search, roster, nearest)
+        scores = blend(signals, self._weights)
+        hits = []
+        for number in best(scores, admitted, request.top_k, roster.id_of):
+            memory = self._record(search.partition, roster.id_of[number])
+            if memory is not None:
+                hits.append(hit_of(memory, float(scores[number]), signals.of(number) if request.explain else None))
+        return hits, int(admitted.sum())
+
+    def _signals(self, search: _Search, roster: Roster, nearest: _Nearest) -> Signals:
         """All signals of all memories of the boundary."""
-        columns = roster.columns
-        dense = _dense(roster, nearest, roster.embedded(space.fingerprint.digest))
-        lexical = bm25(
-            self._words.postings(partition, boundary, question.terms), columns.lengths, roster.documents
-        )
-        named = self._words.entity_postings(partition, boundary, question.entities)
+        columns, question, boundary = roster.columns, search.question, search.where.boundary
+        # A vector that is not that of today's text counts for nothing.
+        dense = placed(nearest.found, roster.number_of, roster.embedded(search.space.fingerprint.digest))
+        postings = self._words.postings(search.partition, boundary, question.terms)
+        lexical = bm25(postings, columns.lengths, roster.documents)
         before, after = roster.beside()
         ages_ms = self._clock.now().timestamp() * 1000 - columns.occurred_ms.astype(np.float64)
+        named = self._words.entity_postings(search.partition, boundary, question.entities)
         return Signals(
             dense=dense,
             lexical=lexical,
@@ -126,73 +155,3 @@ class Retrieve:
             entity=share(named, len(columns.live)),
             speaker=roster.spoken_by(question.named).astype(np.float64),
         )
-
-    def _hits(
-        self, partition: int, roster: Roster, chosen: Sequence[int], scores: Floats, explained: Signals | None
-    ) -> list[Hit]:
-        found = ((number, self._record(partition, roster.id_of[number])) for number in chosen)
-        return [
-            _hit(memory, float(scores[number]), explained.of(number) if explained else None)
-            for number, memory in found
-            if memory is not None
-        ]
-
-
-def _where(request: RetrieveRequest, mode: str) -> Where:
-    """The request's filters as the indexes take them."""
-    return Where(
-        boundary=request.scope.boundary,
-        scope=request.scope.fields(),
-        modes=(mode,),
-        types=None if request.types is None else tuple(request.types),
-        since_ms=_milliseconds(request.since),
-        until_ms=_milliseconds(request.until),
-    )
-
-
-def _milliseconds(moment: datetime | None) -> int | None:
-    return None if moment is None else round(moment.timestamp() * 1000)
-
-
-def _dense(roster: Roster, nearest: _Nearest, ready: Mask) -> Floats:
-    """The cosines by number; a vector that is not that of today's text counts for nothing."""
-    nowhere = len(ready)
-    dense = np.zeros(nowhere + 1)
-    places = [roster.number_of.get(scored.memory_id, nowhere) for scored in nearest.found]
-    dense[places] = [scored.cosine for scored in nearest.found]
-    return np.clip(dense[:nowhere], 0.0, 1.0) * ready
-
-
-def _hit(memory: Memory, score: float, scores: Scores | None) -> Hit:
-    own = Evidence(turn_id=memory.turn_id, start=0, end=len(memory.text)) if memory.turn_id else None
-    return Hit(
-        memory_id=memory.memory_id,
-        turn_id=memory.turn_id,
-        conversation_id=memory.conversation_id,
-        scope=memory.scope,
-        type=memory.type,
-        mode=memory.mode,
-        mode_source=memory.mode_source,
-        role=memory.role,
-        speaker=memory.speaker,
-        text=memory.text,
-        occurred_at=iso(memory.occurred_at),
-        score=score,
-        scores=scores,
-        evidence=memory.evidence or ((own,) if own else ()),
-        version=memory.version,
-        embedding_status=memory.embedding.status,
-    )
-
-
-def _result(
-    hits: list[Hit], mode: str, nearest: _Nearest, candidates: int, took_ms: float
-) -> tuple[RetrieveResult, Warnings]:
-    strategy: Strategy = "hybrid" if nearest.missing is None else "lexical"
-    result = RetrieveResult(
-        hits=hits,
-        modes=[mode],
-        strategy=strategy,
-        diagnostics={"candidates": candidates, "took_ms": took_ms, "method": "weighted_sum"},
-    )
-    return result, [] if nearest.missing is None else [("degraded", nearest.missing)]

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from agents.rules.columns import Floats, Numbers
 
 K1 = 0.9
 """How soon the repetition of a term stops to count; low, because turns are short (measured on conversations)."""
@@ -17,18 +18,16 @@ K1 = 0.9
 B = 0.4
 """How much a long text pays for its length; the usual 0.75 punishes the turns that tell most."""
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True)
 class Postings:
     """Where one term occurs: numbers of memories, and how often in each. Same shape, (memories,)."""
 
-    numbers: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    numbers: Numbers
+    counts: Numbers
 
 
-def bm25(postings: Sequence[Postings], lengths: NDArray[np.int64], documents: int) -> Floats:
+def bm25(postings: Sequence[Postings], lengths: Numbers, documents: int) -> Floats:
     """The scores of all memories, shape of `lengths`, each in 0..1.
 
     `postings` has one entry for each term of the question, `lengths` the number of terms of each memory by its

@@ -16,7 +16,9 @@ _IDENTIFIER = re.compile(
     r"\b(?:[A-Za-z]\w*(?:\.\w+)*\.(?:py|js|ts|go|rs|io|com|org|net|md|json|ya?ml|sql|sh|txt)"
     r"|\w+(?:_\w+)+|[a-z]+[A-Z]\w*|(?=[\w-]*\d)(?=[\w-]*[A-Za-z])\w+(?:-\w+)*)\b"
 )
-_NAME = re.compile(r"(?<!\w)[^\W\d_a-z]\w*(?:['\u2019-]\w+)*(?:[ ](?:(?:of|the|de|van|von|da|di|la)[ ])?[^\W\d_a-z]\w*)*")
+_NAME = re.compile(
+    r"(?<!\w)[^\W\d_a-z]\w*(?:['\u2019-]\w+)*(?:[ ](?:(?:of|the|de|van|von|da|di|la)[ ])?[^\W\d_a-z]\w*)*"
+)
 _SENTENCE_START = re.compile(r"(?:^|[.!?:;\n\u2026\"\u201c(\[])\s*$")
 _POSSESSIVE = re.compile(r"['\u2019]s$")
 

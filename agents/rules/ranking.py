@@ -4,18 +4,17 @@ All signals come from memories of one boundary, so nothing that another user sto
 """
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agents.rules.bm25 import Postings
-from agents.rules.roster import Mask, Numbers
+from agents.rules.columns import Floats, Mask, Numbers
 from schemas.retrieval import Scores
-
-Floats = NDArray[np.float64]
+from schemas.vectors import Scored
 
 HALF_LIFE_DAYS = {"fast": 7.0, "medium": 30.0, "slow": 180.0, "none": float("inf")}
 """When a memory's recency is a half, by the decay of its mode."""
@@ -63,8 +62,9 @@ class Weights:
         if not isinstance(found, dict) or set(found) != names:
             raise ValueError(f"ranking weights are a JSON object of numbers with the names {sorted(names)}")
         weights = cls(**{name: float(value) for name, value in found.items()})
-        if min(found.values()) < 0 or weights.total <= 0:
-            raise ValueError("ranking weights must not be negative, nor all zero")
+        values = [getattr(weights, name) for name in names]
+        if not all(0 <= value < math.inf for value in values) or weights.total <= 0:
+            raise ValueError("ranking weights are finite, none is negative, and not all are zero")
         return weights
 
     @property
@@ -77,6 +77,15 @@ def blend(signals: Signals, weights: Weights) -> Floats:
     """The score of every memory: the weighted mean of its signals."""
     mean = sum(getattr(signals, field.name) * getattr(weights, field.name) for field in fields(weights))
     return np.round(np.asarray(mean) / weights.total, DIGITS)
+
+
+def placed(found: Sequence[Scored], number_of: Mapping[str, int], ready: Mask) -> Floats:
+    """The cosines by number, within 0..1; 0 for what was not found, and for what is not `ready`."""
+    nowhere = len(ready)
+    cosines = np.zeros(nowhere + 1)
+    places = [number_of.get(scored.memory_id, nowhere) for scored in found]
+    cosines[places] = [scored.cosine for scored in found]
+    return np.clip(cosines[:nowhere], 0.0, 1.0) * ready
 
 
 def recency(ages_ms: Floats, half_lives_ms: Floats) -> Floats:
@@ -100,12 +109,10 @@ def share(postings: Sequence[Postings], memories: int) -> Floats:
     return found / max(len(postings), 1)
 
 
-def best(scores: Floats, admitted: Mask, top_k: int, id_of: dict[int, str]) -> list[int]:
+def best(scores: Floats, admitted: Mask, top_k: int, id_of: Mapping[int, str]) -> list[int]:
     """The numbers of the best admitted memories, best first, equal ones by id."""
     numbers = np.flatnonzero(admitted)
     if len(numbers) > top_k:
         worst = np.partition(scores[numbers], -top_k)[-top_k]
         numbers = numbers[scores[numbers] >= worst]
     return sorted(numbers.tolist(), key=lambda number: (-scores[number], id_of[number]))[:top_k]
-
-

@@ -4,21 +4,17 @@ A memory has a **number**, its place in every column; where no memory has a numb
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from agents.rules.columns import Columns, Floats, Mask, Numbers
 from agents.rules.traits import Kind, ScopeItems, Trait
 from schemas.vectors import Where
 
 NOBODY = -1
 """In place of a number: there is no such memory, conversation, speaker or vector space."""
 
-Numbers = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 _Key = TypeVar("_Key", bound=Hashable)
 
 
@@ -34,45 +30,6 @@ class Row(NamedTuple):
     importance: float
     superseded: bool
     space: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """One place for each number; `lengths` counts terms, `importance` lies in 0..1, the rest are places in lists."""
-
-    live: Mask
-    superseded: Mask
-    kinds: Numbers
-    talks: Numbers
-    speakers: Numbers
-    spaces: Numbers
-    occurred_ms: Numbers
-    source: Numbers
-    lengths: Numbers
-    importance: Floats
-
-    @classmethod
-    def holes(cls, size: int) -> Self:
-        """Columns without any memory."""
-        return cls(
-            live=np.zeros(size, np.bool_),
-            superseded=np.zeros(size, np.bool_),
-            kinds=np.zeros(size, np.int64),
-            talks=np.zeros(size, np.int64),
-            speakers=np.zeros(size, np.int64),
-            spaces=np.zeros(size, np.int64),
-            occurred_ms=np.zeros(size, np.int64),
-            source=np.zeros(size, np.int64),
-            lengths=np.zeros(size, np.int64),
-            importance=np.zeros(size, np.float64),
-        )
-
-    def longer(self, size: int) -> Self:
-        """The same memories with holes at the end."""
-        new = self.holes(size)
-        for field in fields(self):
-            getattr(new, field.name)[: len(self.live)] = getattr(self, field.name)
-        return new
 
 
 class Roster:

@@ -6,7 +6,12 @@ They are indexed like all others, and left out of a question unless nothing else
 
 from collections.abc import Sequence
 
-ENGLISH = frozenset(
+
+def _listed(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+ENGLISH = _listed(
     """
     a about above after again against ago all also am an and any anybody anyone anything are aren't as at away be
     became because been before being below between both but by came can can't cannot could couldn't did didn't do
@@ -22,10 +27,10 @@ ENGLISH = frozenset(
     we'd we'll we're we've well went were weren't what what's whatever when when's where where's whether which while
     who who's whom whose why why's will with within without won't would wouldn't yeah yes yet you you'd you'll you're
     you've your yours yourself yourselves
-    """.split()
+    """
 )
 
-GERMAN = frozenset(
+GERMAN = _listed(
     """
     ab aber alle allem allen aller alles als also am an ander andere anderen anderer anderes auch auf aus bei beide
     beim bekam bekommen bin bis bist da dabei dadurch dafur damals damit danach daran darauf daraus darf darin daruber
@@ -41,10 +46,10 @@ GERMAN = frozenset(
     warum was weder weg wegen weil weiter welche welchem welchen welcher welches wem wen wenig wenn wer werde werden
     wessen wie wieder wieso wieviel will wir wird wirst wo wobei woher wohin womit worauf woran woraus worum worin
     wurde wurden wollte wollten zu zum zur zwar zwischen
-    """.split()
+    """
 )
 
-SPANISH = frozenset(
+SPANISH = _listed(
     """
     a aca ahi ahora al algo alguien algun alguna algunas alguno algunos alla alli ante antes aquel aquella aquellas
     aquello aquellos aqui asi aun aunque cada casi como con conmigo contigo contra cual cuales cualquier cuando cuanta
@@ -58,10 +63,10 @@ SPANISH = frozenset(
     su sus suya suyas suyo suyos tal tambien tampoco tan tanta tanto te tendra tenemos tener tengo tenia ti tiene
     tienen toda todas todavia todo todos tu tus tuve tuvo tuya tuyo un una unas uno unos usted ustedes va vamos van
     vez vosotros voy vuestra vuestro y ya yo
-    """.split()
+    """
 )
 
-FRENCH = frozenset(
+FRENCH = _listed(
     """
     a afin ai ainsi alors apres as au aucun aucune aujourd'hui auquel aussi autre autres aux avaient avais avait avant
     avec avez avoir avons ayant bien c c'est ca car ce ceci cela celle celles celui ces cet cette ceux chaque chez
@@ -72,7 +77,7 @@ FRENCH = frozenset(
     pourquoi qu quand que quel quelle quelles quelque quelques quels qui quoi s sa sans se sera ses si sien soi soit
     sommes son sont sous suis sur t ta tandis te tel telle tes toi ton toujours tous tout toute toutes tres tu un une
     va vers voici voila vont vos votre vous y
-    """.split()
+    """
 )
 
 LANGUAGES: Sequence[frozenset[str]] = (ENGLISH, GERMAN, SPANISH, FRENCH)

@@ -8,6 +8,7 @@ an emoji is a term. Stop words are terms of a text, but of a question only when 
 import re
 import unicodedata
 from functools import cache
+from itertools import pairwise
 
 from py_rust_stemmers import SnowballStemmer
 
@@ -83,7 +84,7 @@ def _surface(text: str) -> list[str]:
 def _pieces(word: str) -> list[str]:
     """What a compound, an identifier, a run without spaces or an emoji is found by."""
     if _UNSPACED_RUN.match(word):
-        return [*word, *map("".join, zip(word, word[1:], strict=False))]
+        return [*word, *map("".join, pairwise(word))]
     if _CONTRACTION.fullmatch(word):
         return [word[:LONGEST_TERM]]
     parts = [part[:LONGEST_TERM] for part in _JOINTS.split(word) if part]

@@ -12,9 +12,10 @@ from sqlite3 import Connection
 from agents.rules.bm25 import Postings
 from agents.rules.roster import Roster
 from schemas.memories import EmbeddingStatus, Memory
-from streams.adapters.words_file import delete_file, entity_term, open_file, translated
+from streams.adapters.words_file import delete_file, open_file, translated
 from streams.adapters.words_reader import WordsReader
 from streams.adapters.words_rosters import Rosters
+from streams.adapters.words_spelling import entity_term
 from streams.adapters.words_writer import WordsWriter
 
 

@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from agents.rules.words import fold
 from schemas.failures import Unavailable
 
 FORM = 1
@@ -19,12 +18,6 @@ NUMBER_BITS = 32
 
 NUMBER_MASK = (1 << NUMBER_BITS) - 1
 """The bits of a row that are the memory's number."""
-
-COUNT_BITS = 8
-"""A posting is a memory's number above how often it has the term; 255 and more are the same to BM25."""
-
-ENTITY_MARK = "\x1f"
-"""Begins the terms that are entities; no word begins so."""
 
 _TABLES = """
 CREATE TABLE boundaries (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -67,11 +60,6 @@ def delete_file(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def entity_term(entity: str) -> str:
-    """An entity as a term: folded, in one line."""
-    return ENTITY_MARK + " ".join(fold(entity).split())
-
-
 @contextlib.contextmanager
 def translated() -> Iterator[None]:
     """Turn SQLite's errors into `Unavailable`."""
@@ -86,12 +74,17 @@ def _opened(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, cached_statements=256)
     try:
         connection.executescript(_PRAGMAS)
-        [form] = connection.execute("PRAGMA user_version").fetchone()
-        if form not in (0, FORM):
-            raise sqlite3.DatabaseError(f"form {form} instead of {FORM}")
-        if form == 0:
-            connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {FORM}; COMMIT;")
+        _formed(connection)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _formed(connection: sqlite3.Connection) -> None:
+    """Make the tables of a new file; refuse those of another form."""
+    [form] = connection.execute("PRAGMA user_version").fetchone()
+    if form == 0:
+        connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {FORM}; COMMIT;")
+    elif form != FORM:
+        raise sqlite3.DatabaseError(f"form {form} instead of {FORM}")

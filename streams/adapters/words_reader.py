@@ -11,11 +11,16 @@ from agents.rules.bm25 import Postings
 from agents.rules.roster import Roster, Row
 from agents.rules.traits import Trait
 from schemas.memories import EmbeddingStatus
-from streams.adapters.words_file import COUNT_BITS, NUMBER_BITS, translated
+from streams.adapters.words_file import NUMBER_BITS, translated
 from streams.adapters.words_rosters import Rosters
+from streams.adapters.words_spelling import COUNT_BITS, COUNT_MASK
 
 _PAGE = 1000
 """Ids fetched at once while all memories of a status are gone through."""
+
+_READY_PAGE = "SELECT row, memory_id FROM memories WHERE status = ? AND row > ? ORDER BY row LIMIT ?"
+_UNREADY_PAGE = _READY_PAGE.replace("ORDER BY", "AND status <> 'ready' ORDER BY")
+"""The second says what its partial index says, so that SQLite uses it."""
 
 
 class WordsReader:
@@ -61,7 +66,7 @@ class WordsReader:
     def _postings_of(self, boundary: int | None, term: str) -> Postings:
         rows = self._execute("SELECT entry FROM postings WHERE boundary = ? AND term = ?", (boundary, term)).fetchall()
         entries = np.fromiter(chain.from_iterable(rows), np.int64, len(rows))
-        return Postings(entries >> COUNT_BITS, entries & ((1 << COUNT_BITS) - 1))
+        return Postings(entries >> COUNT_BITS, entries & COUNT_MASK)
 
     def counts(self, boundary: str) -> dict[str, dict[EmbeddingStatus, int]]:
         """How many memories there are, by mode and embedding status."""
@@ -86,12 +91,8 @@ class WordsReader:
                 last = rows[-1][0]
 
     def _page(self, status: EmbeddingStatus, last: int) -> list[tuple[int, str]]:
-        index = "" if status == "ready" else " AND status <> 'ready'"
         with translated():
-            return self._execute(
-                f"SELECT row, memory_id FROM memories WHERE status = ? AND row > ?{index} ORDER BY row LIMIT ?",
-                (status, last, _PAGE),
-            ).fetchall()
+            return self._execute(_READY_PAGE if status == "ready" else _UNREADY_PAGE, (status, last, _PAGE)).fetchall()
 
     def count_ready(self, space: str) -> int:
         """How many memories have their vector in this space."""

@@ -5,23 +5,18 @@ every later call raises `Unavailable` until the partition is opened again, from 
 """
 
 import contextlib
-import hashlib
 import sqlite3
-from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from agents.rules.importance import importance
-from agents.rules.projection import word_text
 from agents.rules.roster import Row
 from agents.rules.traits import Trait
-from agents.rules.words import terms
 from schemas.failures import Unavailable
 from schemas.memories import Memory
-from streams.adapters.words_file import COUNT_BITS, NUMBER_BITS, NUMBER_MASK, entity_term, translated
+from streams.adapters.words_file import NUMBER_BITS, NUMBER_MASK, translated
 from streams.adapters.words_rosters import Rosters
-
-_MOST_COUNTED = (1 << COUNT_BITS) - 1
+from streams.adapters.words_spelling import Spelled
 
 _WRITE_MEMORY = """
 INSERT INTO memories (row, memory_id, trait, occurred_ms, source, length, importance, superseded, space, status,
@@ -33,32 +28,12 @@ ON CONFLICT (memory_id) DO UPDATE SET trait = excluded.trait, occurred_ms = excl
 """
 
 
-class _Spelled(NamedTuple):
-    """A memory's words: how many, their terms with repetitions, and the hash of what they were made from."""
-
-    length: int
-    digest: bytes
-    terms: str
-
-    @classmethod
-    def of(cls, memory: Memory, digest: bytes) -> Self:
-        words = terms(word_text(memory))
-        named = {entity_term(entity) for entity in memory.entities}
-        return cls(len(words), digest, "\n".join([*words, *sorted(named)]))
-
-    def entries(self, row: int) -> list[tuple[str, int]]:
-        """Term and posting for each different term."""
-        number = row & NUMBER_MASK
-        counts = Counter(self.terms.split("\n")) if self.terms else {}
-        return [(term, number << COUNT_BITS | min(count, _MOST_COUNTED)) for term, count in counts.items()]
-
-
 class _Stored(NamedTuple):
     """A memory as it stands in the index."""
 
     row: int
     trait: int
-    spelled: _Spelled
+    spelled: Spelled
 
 
 class WordsWriter:
@@ -73,9 +48,14 @@ class WordsWriter:
     def commit(self) -> None:
         """Make safe what was written."""
         self._check()
-        if self._connection.in_transaction:
+        if not self._connection.in_transaction:
+            return
+        try:
             with translated():
                 self._execute("COMMIT")
+        except Unavailable:
+            self._lost = not self._connection.in_transaction
+            raise
 
     def set_applied(self, topic: str, next_offset: int) -> None:
         """Note the progress in one topic."""
@@ -120,7 +100,7 @@ class WordsWriter:
         found = self._execute(
             "SELECT row, trait, length, digest, terms FROM memories WHERE memory_id = ?", (memory_id,)
         ).fetchone()
-        return found and _Stored(found[0], found[1], _Spelled(*found[2:]))
+        return found and _Stored(found[0], found[1], Spelled(*found[2:]))
 
     def _boundary(self, name: str) -> int:
         found = self._execute("SELECT id FROM boundaries WHERE name = ?", (name,)).fetchone()
@@ -135,21 +115,19 @@ class WordsWriter:
         ).fetchone()
         return int(last[0]) + 1 if last else first
 
-    def _spell(self, memory: Memory, boundary: int, row: int, old: _Stored | None) -> _Spelled:
+    def _spell(self, memory: Memory, boundary: int, row: int, old: _Stored | None) -> Spelled:
         """Write the postings, unless the words are the same as before."""
-        text = "\n".join((word_text(memory), *memory.entities))
-        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).digest()
-        if old is not None and old.spelled.digest == digest:
-            return old.spelled
-        if old is not None:
-            self._unspell(boundary, old)
-        spelled = _Spelled.of(memory, digest)
-        entries = [(boundary, *entry) for entry in spelled.entries(row)]
-        self._connection.executemany("INSERT OR IGNORE INTO postings VALUES (?, ?, ?)", entries)
+        before = old.spelled if old else None
+        spelled = Spelled.of(memory, before)
+        if spelled is not before:
+            if old is not None:
+                self._unspell(boundary, old)
+            entries = [(boundary, *posting) for posting in spelled.postings(row & NUMBER_MASK)]
+            self._connection.executemany("INSERT OR IGNORE INTO postings VALUES (?, ?, ?)", entries)
         return spelled
 
     def _unspell(self, boundary: int, old: _Stored) -> None:
-        entries = [(boundary, *entry) for entry in old.spelled.entries(old.row)]
+        entries = [(boundary, *posting) for posting in old.spelled.postings(old.row & NUMBER_MASK)]
         self._connection.executemany("DELETE FROM postings WHERE boundary = ? AND term = ? AND entry = ?", entries)
 
     def _join(self, boundary: int, trait: Trait, old: _Stored | None) -> int:

@@ -1,0 +1,48 @@
+"""A memory's words as the word index stores them: terms, entities, and a hash that tells whether they changed."""
+
+import hashlib
+from collections import Counter
+from typing import NamedTuple, Self
+
+from agents.rules.projection import word_text
+from agents.rules.words import fold, terms
+from schemas.memories import Memory
+
+COUNT_BITS = 8
+"""A posting is a memory's number above how often it has the term; 255 and more are the same to BM25."""
+
+COUNT_MASK = (1 << COUNT_BITS) - 1
+"""The bits of a posting that count."""
+
+ENTITY_MARK = "\x1f"
+"""Begins the terms that are entities; no word begins so."""
+
+
+class Spelled(NamedTuple):
+    """How many words, the hash of what they were made from, and their terms, one a line, with repetitions."""
+
+    length: int
+    digest: bytes
+    terms: str
+
+    @classmethod
+    def of(cls, memory: Memory, before: Self | None) -> Self:
+        """The words of a memory; `before` itself, when they are the same."""
+        text = word_text(memory)
+        source = "\n".join((text, *memory.entities)).encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(source, digest_size=12).digest()
+        if before is not None and before.digest == digest:
+            return before
+        words = terms(text)
+        named = {entity_term(entity) for entity in memory.entities}
+        return cls(len(words), digest, "\n".join([*words, *sorted(named)]))
+
+    def postings(self, number: int) -> list[tuple[str, int]]:
+        """Each different term with the posting of the memory that has this number."""
+        counts = Counter(self.terms.split("\n")) if self.terms else Counter()
+        return [(term, number << COUNT_BITS | min(count, COUNT_MASK)) for term, count in counts.items()]
+
+
+def entity_term(entity: str) -> str:
+    """An entity as a term: folded, in one line."""
+    return ENTITY_MARK + " ".join(fold(entity).split())

@@ -1,0 +1,309 @@
+"""What every word index promises (`agents.word_port.WordIndex`)."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agents.rules.words import question_terms
+from agents.word_port import WordIndex
+from schemas.failures import Unavailable
+from schemas.memories import Embedding, Memory, Resource
+from schemas.vectors import Where
+from streams.adapters.sqlite_words import SqliteWords
+from tests.made_memories import made
+
+READY = Embedding(status="ready", space="space-1")
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> Iterator[WordIndex]:
+    index = SqliteWords(tmp_path)
+    index.open(0)
+    yield index
+    index.close()
+
+
+def found(words: WordIndex, query: str, boundary: str = "ana", partition: int = 0) -> set[str]:
+    """The ids of the memories that have any word of the question."""
+    ids = words.roster(partition, boundary).id_of
+    return {
+        ids[number]
+        for postings in words.postings(partition, boundary, question_terms(query))
+        for number in postings.numbers.tolist()
+    }
+
+
+def test_a_memory_is_found_by_its_words_at_once(words: WordIndex) -> None:
+    memory = made("The violin lesson moved to Thursday.")
+    words.put(0, memory)
+    assert found(words, "violin lessons") == {memory.memory_id}
+    assert found(words, "harbour") == set()
+
+
+def test_a_memory_is_found_by_the_text_of_its_resources(words: WordIndex) -> None:
+    memory = made("Look!", resources=(Resource(uri="file:a", text="a heron at the pond"),))
+    words.put(0, memory)
+    assert found(words, "heron") == {memory.memory_id}
+
+
+def test_postings_tell_how_often_and_lengths_how_long(words: WordIndex) -> None:
+    words.put(0, made("violin, violin and bow", 0))
+    words.put(0, made("violin", 1))
+    [violin, harbour] = words.postings(0, "ana", ["violin", "harbour"])
+    assert dict(zip(violin.numbers.tolist(), violin.counts.tolist(), strict=True)) == {0: 2, 1: 1}
+    assert len(harbour.numbers) == 0
+    assert words.roster(0, "ana").columns.lengths[:2].tolist() == [4, 1]
+
+
+def test_a_replaced_text_is_no_longer_found(words: WordIndex) -> None:
+    old = made("The locker code is quagga seven.", speaker="Ana", entities=("Quagga",))
+    words.put(0, old)
+    words.put(0, old.model_copy(update={"text": "The key hangs behind the door.", "entities": ()}))
+    assert found(words, "quagga locker code") == set()
+    assert found(words, "key behind door") == {old.memory_id}
+    assert len(words.entity_postings(0, "ana", ["Quagga"])[0].numbers) == 0
+    assert words.roster(0, "ana").documents == 1
+
+
+def test_the_same_memory_again_changes_nothing(words: WordIndex) -> None:
+    memory = made("violin and bow")
+    for _ in range(3):
+        words.put(0, memory)
+    [violin] = words.postings(0, "ana", ["violin"])
+    assert (violin.numbers.tolist(), violin.counts.tolist()) == ([0], [1])
+    assert words.roster(0, "ana").documents == 1
+
+
+def test_what_changes_beside_the_text_is_seen(words: WordIndex) -> None:
+    memory = made("violin")
+    words.put(0, memory)
+    roster = words.roster(0, "ana")
+    assert not roster.embedded("space-1").any()
+    words.put(0, memory.model_copy(update={"embedding": READY, "superseded_by": "x", "speaker": "Ben"}))
+    roster = words.roster(0, "ana")
+    assert roster.embedded("space-1").any()
+    assert not roster.admitted(Where("ana")).any()
+    assert set(roster.speakers) == {"Ben"}
+
+
+def test_entities_are_found_whatever_their_case(words: WordIndex) -> None:
+    words.put(0, made("Lunch with Mrs Okafor", entities=("Mrs  Okafor", "Köln")))
+    [okafor, cologne, lunch] = words.entity_postings(0, "ana", ["mrs okafor", "KÖLN", "Lunch"])
+    assert (len(okafor.numbers), len(cologne.numbers), len(lunch.numbers)) == (1, 1, 0)
+    assert words.roster(0, "ana").columns.lengths[0] == 4, "entities are no words of the text"
+
+
+def test_a_forgotten_memory_is_found_by_nothing(words: WordIndex) -> None:
+    kept, gone = made("violin", 0, speaker="Ana"), made("violin bow", 1, speaker="Ben", entities=("Bow",))
+    words.put(0, kept)
+    words.put(0, gone)
+    words.roster(0, "ana")
+    words.remove(0, gone.memory_id)
+    words.remove(0, gone.memory_id)
+    words.remove(0, "unknown")
+    assert found(words, "violin bow") == {kept.memory_id}
+    roster = words.roster(0, "ana")
+    assert set(roster.number_of) == {kept.memory_id}
+    assert set(roster.speakers) == {"Ana"}
+    assert len(words.entity_postings(0, "ana", ["Bow"])[0].numbers) == 0
+
+
+def test_a_forgotten_user_leaves_nothing_and_may_come_back(words: WordIndex) -> None:
+    memories = [made(f"violin {n}", n) for n in range(3)]
+    for memory in memories:
+        words.put(0, memory)
+    for memory in memories:
+        words.remove(0, memory.memory_id)
+    assert words.roster(0, "ana").documents == 0
+    assert words.counts(0, "ana") == {}
+    words.put(0, memories[1])
+    assert found(words, "violin") == {memories[1].memory_id}
+
+
+def test_another_users_memories_are_invisible(words: WordIndex) -> None:
+    mine = made("violin lesson", 0)
+    words.put(0, mine)
+    before = words.postings(0, "ana", ["violin", "lesson"])
+    for number in range(50):
+        words.put(0, made("violin lesson of somebody", number, user="ben"))
+    after = words.postings(0, "ana", ["violin", "lesson"])
+    assert [postings.numbers.tolist() for postings in after] == [postings.numbers.tolist() for postings in before]
+    assert words.roster(0, "ana").documents == 1
+    assert found(words, "somebody") == set()
+    assert found(words, "violin", "carl") == set()
+
+
+def test_counts_are_by_mode_and_status(words: WordIndex) -> None:
+    words.put(0, made("a", 0, speaker="Ana"))
+    words.put(0, made("b", 1, speaker="Ben"))
+    words.put(0, made("c", 2, embedding=READY))
+    words.put(0, made("d", 3, mode="code", embedding=Embedding(status="failed")))
+    words.put(0, made("e", 4, user="ben"))
+    assert words.counts(0, "ana") == {"general": {"pending": 2, "ready": 1}, "code": {"failed": 1}}
+    assert words.counts(0, "nobody") == {}
+
+
+def test_memories_are_listed_by_status(words: WordIndex) -> None:
+    statuses = {0: Embedding(), 1: READY, 2: Embedding(status="failed"), 3: Embedding(status="stale")}
+    memories = {number: made("a", number, embedding=embedding) for number, embedding in statuses.items()}
+    for memory in memories.values():
+        words.put(0, memory)
+    other = made("a", 9, user="ben")
+    words.put(0, other)
+    assert set(words.with_status(0, ("pending", "stale"))) == {
+        memories[0].memory_id,
+        memories[3].memory_id,
+        other.memory_id,
+    }
+    assert list(words.with_status(0, ["ready"])) == [memories[1].memory_id]
+    assert words.count_ready(0, "space-1") == 1
+    assert words.count_ready(0, "space-2") == 0
+
+
+def test_all_memories_of_a_status_are_listed_while_they_are_written(words: WordIndex) -> None:
+    memories = {memory.memory_id: memory for memory in (made("a", number) for number in range(1200))}
+    for memory in memories.values():
+        words.put(0, memory)
+    listed = []
+    for memory_id in words.with_status(0, ("pending",)):
+        listed.append(memory_id)
+        words.put(0, memories[memory_id].model_copy(update={"embedding": READY}))
+    assert sorted(listed) == sorted(memories)
+    assert list(words.with_status(0, ("pending",))) == []
+
+
+def test_partitions_know_nothing_of_each_other(words: WordIndex) -> None:
+    words.open(1)
+    words.put(0, made("violin"))
+    assert found(words, "violin", partition=1) == set()
+    words.drop(1)
+    assert found(words, "violin") != set()
+
+
+def test_a_dropped_partition_begins_anew(words: WordIndex) -> None:
+    words.put(0, made("violin"))
+    words.set_applied(0, "turns", 7)
+    words.commit(0)
+    words.drop(0)
+    words.drop(0)
+    words.open(0)
+    assert found(words, "violin") == set()
+    assert words.applied(0) == {}
+
+
+def test_progress_is_kept_by_topic(words: WordIndex) -> None:
+    words.set_applied(0, "turns", 7)
+    words.set_applied(0, "embedded", 3)
+    words.set_applied(0, "turns", 8)
+    assert words.applied(0) == {"turns": 8, "embedded": 3}
+
+
+def test_what_was_committed_survives_and_what_was_not_is_gone_with_its_progress(tmp_path: Path) -> None:
+    words = SqliteWords(tmp_path)
+    words.open(0)
+    safe, lost = made("violin", 0), made("harbour", 1)
+    words.put(0, safe)
+    words.set_applied(0, "turns", 1)
+    words.commit(0)
+    words.put(0, lost)
+    words.set_applied(0, "turns", 2)
+    words.open(0)
+    assert found(words, "violin harbour") == {safe.memory_id}
+    assert words.applied(0) == {"turns": 1}
+    words.close()
+
+
+def test_closing_commits(tmp_path: Path) -> None:
+    words = SqliteWords(tmp_path)
+    words.open(0)
+    words.put(0, made("violin"))
+    words.close()
+    words = SqliteWords(tmp_path)
+    words.open(0)
+    assert len(found(words, "violin")) == 1
+    words.close()
+
+
+@pytest.mark.parametrize("content", [b"no database at all " * 300, b""])
+def test_a_broken_file_is_begun_anew(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "words-0.sqlite").write_bytes(content)
+    words = SqliteWords(tmp_path)
+    words.open(0)
+    words.put(0, made("violin"))
+    assert len(found(words, "violin")) == 1
+    words.close()
+
+
+def test_a_file_of_another_form_is_begun_anew(tmp_path: Path) -> None:
+    words = SqliteWords(tmp_path)
+    words.open(0)
+    words.put(0, made("violin"))
+    words.set_applied(0, "turns", 1)
+    words.close()
+    with sqlite3.connect(tmp_path / "words-0.sqlite") as connection:
+        connection.execute("PRAGMA user_version = 999")
+    connection.close()
+    words.open(0)
+    assert found(words, "violin") == set()
+    assert words.applied(0) == {}
+    words.close()
+
+
+def test_a_write_that_fails_changes_nothing(words: WordIndex) -> None:
+    first = made("violin", 0)
+    words.put(0, first)
+    words.roster(0, "ana")
+    broken = made("violin and harbour", 1, source=2**80)
+    with pytest.raises((Unavailable, OverflowError)):
+        words.put(0, broken)
+    assert found(words, "violin harbour") == {first.memory_id}
+    second = made("harbour", 2)
+    words.put(0, second)
+    assert found(words, "violin harbour") == {first.memory_id, second.memory_id}
+
+
+def test_any_text_can_be_put(words: WordIndex) -> None:
+    texts = ["\x00\x01", "' OR 1=1; --", "\U0001f382", "a\u0301" * 50, " ", "x" * 32768, "word " * 6000, "%_\x1f\n"]
+    for number, text in enumerate(texts):
+        words.put(0, made(text, number, speaker="O'Neil \x00"))
+    assert words.roster(0, "ana").documents == len(texts)
+    [word] = words.postings(0, "ana", ["word"])
+    assert word.counts.tolist() == [255]
+
+
+def test_columns_follow_many_writes_as_if_read_anew(tmp_path: Path) -> None:
+    words = SqliteWords(tmp_path)
+    words.open(0)
+    rng = np.random.default_rng(1)
+    for step in range(300):
+        number = int(rng.integers(60))
+        memory: Memory = made(f"turn {rng.integers(5)}", number, speaker=f"s{rng.integers(3)}")
+        if rng.random() < 0.3:
+            words.remove(0, memory.memory_id)
+        else:
+            words.put(0, memory)
+        followed = words.roster(0, "ana") if step % 7 == 0 else None
+        del followed
+    kept = _described(words)
+    words.close()
+    words.open(0)
+    assert _described(words) == kept
+    words.close()
+
+
+def _described(words: WordIndex) -> dict[str, tuple[object, ...]]:
+    roster = words.roster(0, "ana")
+    before, after = roster.beside()
+    speakers = {place: name for name, place in roster.speakers.items()}
+    return {
+        memory_id: (
+            speakers[int(roster.columns.speakers[number])],
+            int(roster.columns.lengths[number]),
+            roster.id_of.get(int(before[number])),
+            roster.id_of.get(int(after[number])),
+        )
+        for memory_id, number in roster.number_of.items()
+    }

@@ -1,0 +1,33 @@
+"""Memories for tests, made from little."""
+
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from schemas.memories import Memory, TextVersion
+
+START = datetime(2026, 2, 1, 10, tzinfo=UTC)
+"""When the first turn was said."""
+
+
+def made(text: str, number: int = 0, *, user: str = "ana", project: str = "default", **fields: Any) -> Memory:
+    """One turn, said `number` minutes after the start; `fields` replace any field of the record."""
+    when = START + timedelta(minutes=number)
+    identity = "/".join((user, project, str(fields.get("conversation_id", "c1")), str(number)))
+    known: dict[str, Any] = {
+        "memory_id": str(uuid.uuid5(uuid.NAMESPACE_URL, identity)),
+        "turn_id": f"t-{number}",
+        "conversation_id": "c1",
+        "scope": {"user_id": user, "project_id": project},
+        "boundary": user,
+        "mode": "general",
+        "mode_source": "fallback",
+        "role": "user",
+        "text": text,
+        "occurred_at": when,
+        "source": number,
+        "latest": number,
+        "versions": (TextVersion(text_hash="hash", first_seen=when),),
+        "content_hash": "hash",
+    }
+    return Memory(**(known | fields))
