@@ -14,12 +14,16 @@ from agents.rules.decoding import rejected
 from agents.word_port import WordIndex
 from schemas.commands import Command, GetMemory
 from schemas.failures import Rejected, Unavailable
-from schemas.memories import Memory
+from schemas.memories import EmbeddingStatus, Memory
 from schemas.modes import GENERAL, Mode, VectorSpace
 from schemas.moments import iso
 
 Standing = Callable[[], dict[str, Any]]
 """How the deployment stands: its lag, by topic."""
+
+
+COUNTED: tuple[EmbeddingStatus, ...] = ("pending", "ready", "stale", "failed")
+"""The statuses that `health` tells of; their sum is what is eligible for a vector."""
 
 
 class Govern:
@@ -71,8 +75,8 @@ class Govern:
         modes = {name: self._of_mode(name, counts.get(name, {})) for name in {GENERAL, *counts}}
         return {"modes": modes, "language_model": "none", "vector_index": await self._reachable(), **self._standing()}
 
-    def _of_mode(self, name: str, counts: Mapping[str, int]) -> dict[str, Any]:
-        named = {status: counts.get(status, 0) for status in ("pending", "ready", "stale", "failed")}
+    def _of_mode(self, name: str, counts: Mapping[EmbeddingStatus, int]) -> dict[str, Any]:
+        named: dict[str, int] = {status: counts.get(status, 0) for status in COUNTED}
         fingerprint = self._space(name).fingerprint.digest
         return {"eligible": sum(named.values()), **named, "fingerprint": fingerprint, "last_backfill": None}
 

@@ -7,6 +7,7 @@ whose vector is missing, or lies in another space, are told to the keeper as `st
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -111,9 +112,8 @@ class Arrival:
         space = self._space("general")
         if self._words.count_ready(partition, space.fingerprint.digest) != ready:
             return False
-        counted = await until_available(
-            lambda: self._index.count(space, partition), "vector index", self._around.meters
-        )
+        count = partial(self._index.count, space, partition)
+        counted = await until_available(count, "vector index", self._around.meters)
         return counted >= ready
 
     async def _ask_again(self, partition: int, memory_ids: list[str]) -> int:
@@ -122,9 +122,8 @@ class Arrival:
         asked = 0
         for space in {self._space(memory.mode) for memory in memories}:
             ids = [memory.memory_id for memory in memories if memory.mode == space.mode]
-            there = await until_available(
-                lambda space=space, ids=ids: self._index.hashes(space, ids), "vector index", self._around.meters
-            )
+            hashes = partial(self._index.hashes, space, ids)
+            there = await until_available(hashes, "vector index", self._around.meters)
             for memory in memories:
                 if memory.mode == space.mode and there.get(memory.memory_id) != memory.content_hash:
                     await self._stale(memory, space)

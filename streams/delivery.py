@@ -81,7 +81,8 @@ class Delivery(Generic[Finished]):
             self._settled.set()
 
     def _finished_head(self) -> tuple[list[Delivered], list[Finished]]:
-        events, results = [], []
+        events: list[Delivered] = []
+        results: list[Finished] = []
         for event, finishing in self._under_way:
             if len(events) == self._batch or not finishing.done():
                 break

@@ -4,9 +4,16 @@ Faust acknowledges an event when the loop moves on, when the agent raises, and w
 rebalance: each loses what was not finished. Here `ack` does nothing; `settle` acknowledges.
 """
 
+from collections.abc import Iterable
+from typing import cast
+
 import faust
 
 from schemas.records import Record
+
+
+Pairs = Iterable[tuple[str, bytes | None]]
+"""Headers as aiokafka gives them: names may repeat, values may be missing."""
 
 
 class HeldEvent(faust.Event):
@@ -23,7 +30,7 @@ class HeldEvent(faust.Event):
             timestamp_ms=round(message.timestamp * 1000),
             key=message.key,
             value=message.value,
-            headers=tuple((name, bytes(value or b"")) for name, value in message.headers or ()),
+            headers=tuple((name, value or b"") for name, value in cast(Pairs, message.headers or ())),
         )
 
     def ack(self) -> bool:

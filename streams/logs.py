@@ -7,11 +7,12 @@ import logging
 import sys
 
 import structlog
+from structlog.typing import Processor
 
 def configure_logs(level: str) -> None:
     """Send structlog's and the standard library's events to standard error."""
     stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
-    before = [structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, stamp]
+    before: list[Processor] = [structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, stamp]
     structlog.configure(
         processors=[*before, structlog.processors.format_exc_info, structlog.processors.JSONRenderer()],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
@@ -19,8 +20,8 @@ def configure_logs(level: str) -> None:
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stderr)
-    render = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, structlog.processors.JSONRenderer()]
-    foreign = [*before, structlog.stdlib.add_logger_name, structlog.processors.format_exc_info]
+    render: list[Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, structlog.processors.JSONRenderer()]
+    foreign: list[Processor] = [*before, structlog.stdlib.add_logger_name, structlog.processors.format_exc_info]
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=render, foreign_pre_chain=foreign))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     # Callers' reply topics come and go; each one gone would be an error line at every refresh.

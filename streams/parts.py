@@ -70,7 +70,7 @@ def load_embedder(settings: Settings) -> FastembedEmbedder:
     precision = settings.embedding_precision
     directory = export(settings.models / f"{MINILM}-{precision}", precision, lambda step: log.info("model", step=step))
     local = LocalModel(MINILM, directory, MINILM_DIM, precision, max_tokens=256)
-    return FastembedEmbedder.load(local, settings.embedding_threads or None)
+    return FastembedEmbedder.load(local, settings.embedding_threads)
 
 
 def open_index(settings: Settings) -> VectorIndex:

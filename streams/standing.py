@@ -3,6 +3,7 @@
 from typing import Any
 
 import faust
+from faust.types import TP
 
 from streams.topics import Topics
 
@@ -28,8 +29,9 @@ class Standing:
         lag = dict.fromkeys(self._read, 0)
         for place in consumer.assignment():
             if place.topic in lag:
-                committed = consumer._committed_offset.get(place) or 0
-                lag[place.topic] += max(0, (consumer.highwater(place) or 0) - committed)
+                # Faust keeps what is committed to itself; a request to the broker for each scrape would be dear.
+                committed: dict[TP, int | None] = consumer._committed_offset  # type: ignore[attr-defined]  # noqa: SLF001
+                lag[place.topic] += max(0, (consumer.highwater(place) or 0) - (committed.get(place) or 0))
         return lag
 
     def recovering(self) -> bool:

@@ -21,7 +21,7 @@ RETRY_SECONDS = 0.5
 """The pause before a changelog record is written again."""
 
 
-class AwaitedTable(faust.Table):  # type: ignore[misc, type-arg]
+class AwaitedTable(faust.Table):  # type: ignore[type-arg]
     """A Faust table that keeps its changelog writes for whoever must await them."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

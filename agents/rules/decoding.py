@@ -17,7 +17,7 @@ def decode(value: bytes | None, kinds: Mapping[str, type[Message]]) -> Message:
     Raises Rejected: `invalid_json`, `unknown_schema`, or what the model objects to, with its field.
     """
     kind = _kind(_object(value))
-    if kind not in kinds:
+    if kind is None or kind not in kinds:
         known = ", ".join(sorted(kinds))
         raise Rejected("unknown_schema", f"schema {str(kind)[:80]!r} is not known here; known are: {known}", "schema")
     return validate(kinds[kind], value or b"")

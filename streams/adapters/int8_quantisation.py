@@ -7,8 +7,8 @@ Enters: a file with a float32 model. Leaves: the same file, a quarter as large a
 from pathlib import Path
 
 import onnx
-from onnxruntime.quantization import QuantType, quantize_dynamic  # type: ignore[import-untyped]
-from onnxruntime.quantization.quant_utils import add_pre_process_metadata  # type: ignore[import-untyped]
+from onnxruntime.quantization import QuantType, quantize_dynamic
+from onnxruntime.quantization.quant_utils import add_pre_process_metadata
 
 
 def quantise(file: Path) -> None:

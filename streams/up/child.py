@@ -5,6 +5,7 @@ Its own session means that Ctrl-C in a terminal reaches the supervisor alone, wh
 
 import asyncio
 import os
+import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -62,9 +63,11 @@ class Child:
         return code
 
     def kill(self) -> None:
-        """End it without asking. `wait` returns soon after."""
-        with suppress(ProcessLookupError):
-            self._process.kill()
+        """End it, and whatever it started itself, without asking. `wait` returns soon after."""
+        if self.exit_code is None:
+            with suppress(ProcessLookupError):
+                # Its process group has its pid, because it leads a session of its own.
+                os.killpg(self.pid, signal.SIGKILL)
 
     async def stop(self, grace_s: float) -> int:
         """Ask it to end, insist after `grace_s` seconds, and return its exit code."""

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from streams.up import jars
-from streams.up.broker import STOP_S, KafkaBroker
+from streams.up.broker import KafkaBroker
 from streams.up.console import Tell
 from streams.up.installation import Installation
 from streams.up.layout import Layout
@@ -20,6 +20,9 @@ from streams.up.ports import free_port
 
 ABANDONED_S = 3600.0
 """An unfinished part that nobody has written to for so long was left by a process that was killed."""
+
+RECORD_S = 60.0
+"""How long a recorded broker may take to end: it writes its archive then, on a quick machine in 6 s."""
 
 
 async def install(cache: Path, layout: Layout, tell: Tell) -> Installation:
@@ -30,7 +33,7 @@ async def install(cache: Path, layout: Layout, tell: Tell) -> Installation:
     if not installation.archive.exists():
         tell("recording a start of Kafka, once, which makes the later ones quick")
         await _record(installation, layout)
-    return installation.quick() if installation.archive.stat().st_size else installation
+    return installation.quick() if _is_usable(installation.archive) else installation
 
 
 async def _jars(cache: Path, tell: Tell) -> list[Path]:
@@ -53,13 +56,18 @@ async def _record(installation: Installation, layout: Layout) -> None:
     await broker.format()
     child = await broker.start()
     try:
-        await broker.answered(child)
-        await child.stop(3 * STOP_S)
+        answered = await broker.answered(child)
+        await child.stop(RECORD_S)
     except asyncio.CancelledError:
         await child.stop(0)
         raise
-    unfinished.touch()
-    unfinished.rename(installation.archive)
+    if answered:
+        unfinished.touch()
+        unfinished.rename(installation.archive)
+
+
+def _is_usable(archive: Path) -> bool:
+    return archive.exists() and archive.stat().st_size > 0
 
 
 def _tidy(cache: Path) -> None:

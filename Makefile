@@ -1,0 +1,37 @@
+# The few commands of the project. All of them need nothing but Python 3.11 or later.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo up test check bench lock clean
+
+demo: .venv/complete ## start everything, publish a conversation, ask questions, end
+	$(BIN)/python -m streams demo
+
+up: .venv/complete ## broker, vector index and worker in the foreground
+	$(BIN)/python -m streams up
+
+test: .venv/complete ## every test, those on a real broker included
+	$(BIN)/python -m pytest
+
+check: .venv/complete ## lint, types, imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+bench: .venv/complete ## ratios against the embedder alone and a bare Kafka echo
+	$(BIN)/python -m bench
+
+.venv/complete: requirements.lock
+	@echo "making the environment in .venv (a minute the first time)"
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==0.13.9
+	$(BIN)/uv pip install --no-config --python $(BIN)/python --no-deps --require-hashes --requirement requirements.lock
+	@touch $@
+
+lock: .venv/complete ## resolve pyproject.toml again
+	$(BIN)/uv pip compile pyproject.toml --extra dev --generate-hashes --no-emit-index-url --universal \
+		--python-version 3.11 --custom-compile-command "make lock" --quiet --output-file requirements.lock
+
+clean: ## remove the environment and the data directory
+	rm -rf .venv .modestream
