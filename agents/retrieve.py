@@ -112,7 +112,7 @@ class Retrieve:
     async def _nearest(self, search: _Search) -> _Nearest:
         """Ask the vector index, where that can be of use."""
         roster = self._words.roster(search.partition, search.where.boundary)
-        admitted = roster.admitted(search.where, search.request.include_superseded)
+        admitted = roster.admitted(search.where, include_superseded=search.request.include_superseded)
         if not admitted.any():
             return _Nearest(())
         if not (admitted & roster.embedded(search.space.fingerprint.digest)).any():
@@ -126,7 +126,7 @@ class Retrieve:
     def _ranked(self, search: _Search, nearest: _Nearest) -> tuple[list[Hit], int]:
         """The best memories as hits, and among how many they were chosen."""
         request, roster = search.request, self._words.roster(search.partition, search.where.boundary)
-        admitted = roster.admitted(search.where, request.include_superseded)
+        admitted = roster.admitted(search.where, include_superseded=request.include_superseded)
         signals = self._signals(search, roster, nearest)
         scores = blend(signals, self._weights)
         hits = []

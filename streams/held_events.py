@@ -11,7 +11,6 @@ import faust
 
 from schemas.records import Record
 
-
 Pairs = Iterable[tuple[str, bytes | None]]
 """Headers as aiokafka gives them: names may repeat, values may be missing."""
 

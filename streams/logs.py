@@ -9,6 +9,7 @@ import sys
 import structlog
 from structlog.typing import Processor
 
+
 def configure_logs(level: str) -> None:
     """Send structlog's and the standard library's events to standard error."""
     stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
@@ -20,7 +21,10 @@ def configure_logs(level: str) -> None:
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stderr)
-    render: list[Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, structlog.processors.JSONRenderer()]
+    render: list[Processor] = [
+        structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+        structlog.processors.JSONRenderer(),
+    ]
     foreign: list[Processor] = [*before, structlog.stdlib.add_logger_name, structlog.processors.format_exc_info]
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=render, foreign_pre_chain=foreign))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)

@@ -14,7 +14,7 @@ class Meters:
         self._work = 0.0
         self._settled = _counter(registry, "settled", "Records finished and acknowledged.")
         self._handled = _counter(registry, "handled", "Records handled and answered.", "topic")
-        self._moved = _counter(registry, "moved", "Records written to a wrong partition or key: fix producers.", "topic")
+        self._moved = _counter(registry, "moved", "Records in a wrong partition: mend their producers.", "topic")
         self._expired = _counter(registry, "expired", "Requests past their deadline: the worker is behind.", "topic")
         self._rejected = _counter(registry, "rejected", "Records refused, by error code.", "topic", "code")
         self._lost_replies = _counter(registry, "replies_given_up", "Replies whose topic or partition is missing.")

@@ -1,5 +1,6 @@
 """Numbers and liveness over HTTP, on the loopback interface alone: `/metrics` for Prometheus, `/live`, `/health`."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,7 @@ class Observing:
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", port)
         await site.start()
-        port_file.parent.mkdir(parents=True, exist_ok=True)
-        port_file.write_text(str(self._runner.addresses[0][1]))
+        await asyncio.to_thread(_write_down, port_file, self._runner.addresses[0][1])
 
     async def stop(self) -> None:
         """Stop listening."""
@@ -48,3 +48,8 @@ class Observing:
 
     async def _health(self, _request: web.Request) -> web.Response:
         return web.json_response(self._standing())
+
+
+def _write_down(port_file: Path, port: int) -> None:
+    port_file.parent.mkdir(parents=True, exist_ok=True)
+    port_file.write_text(str(port))

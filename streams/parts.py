@@ -62,7 +62,8 @@ class Models:
 
 def general_mode() -> Mode:
     """The mode that every user has."""
-    return Mode(name=GENERAL, embedder=GENERAL, embedding_dim=MINILM_DIM, description="Everything else", is_default=True)
+    description = "Everything that belongs to no other mode"
+    return Mode(name=GENERAL, embedder=GENERAL, embedding_dim=MINILM_DIM, description=description, is_default=True)
 
 
 def load_embedder(settings: Settings) -> FastembedEmbedder:

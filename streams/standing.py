@@ -13,7 +13,8 @@ class Standing:
 
     def __init__(self, app: faust.App, topics: Topics) -> None:
         self._app = app
-        self._read = (topics.turns, topics.retrieve, topics.commands, topics.consolidate, topics.remembered, topics.embedded)
+        asked = (topics.retrieve, topics.commands, topics.consolidate)
+        self._read = (topics.turns, *asked, topics.remembered, topics.embedded)
 
     def partitions(self) -> set[int]:
         """The partitions that are assigned to this worker."""

@@ -106,7 +106,7 @@ class Internal:
         try:
             return decode(record.value, self._kinds)
         except Rejected as error:
-            log.error("an event of our own can't be read", code=error.code, **context(record))
+            log.warning("an event of our own can't be read", code=error.code, **context(record))
             self._around.meters.rejected(record.topic, error.code)
             letter = dead_letter(self._around.topics.dead_letters, record, error, self._around.clock.now())
             await (await self._around.publisher.send(letter))

@@ -59,12 +59,12 @@ class MemoryTable:
         )
         app.tables.add(self.table)
 
-    def get(self, partition: int, memory_id: str) -> Memory | None:
+    def get(self, _partition: int, memory_id: str) -> Memory | None:
         """The record, or None."""
         value = self.table.get(memory_id.encode())
         return None if value is None else Memory.model_validate_json(value)
 
-    def put(self, partition: int, memory: Memory) -> None:
+    def put(self, _partition: int, memory: Memory) -> None:
         """Write a record over the one before."""
         self.table[memory.memory_id.encode()] = memory.model_dump_json().encode()
 

@@ -82,7 +82,7 @@ class Roster:
         speaker = NOBODY if trait.speaker is None else _place(self.speakers, trait.speaker)
         return _place(self.kinds, trait.kind), talk, speaker
 
-    def admitted(self, where: Where, include_superseded: bool = False) -> Mask:
+    def admitted(self, where: Where, *, include_superseded: bool = False) -> Mask:
         """Which memories a read may see."""
         columns = self.columns
         mask: Mask = columns.live & self.of_kind(lambda kind: kind.admitted(where)).astype(np.bool_)

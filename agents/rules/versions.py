@@ -41,9 +41,7 @@ def is_redelivered(known: Memory, offset: int) -> bool:
     return known.latest == offset
 
 
-def next_memory(
-    turn: Turn, who: Identity, known: Memory | None, mode: tuple[str, ModeSource], offset: int
-) -> Memory:
+def next_memory(turn: Turn, who: Identity, known: Memory | None, mode: tuple[str, ModeSource], offset: int) -> Memory:
     """The record after this turn. An edit keeps id, place and first time; its text and the rest are the turn's."""
     versions = _with_text(known.versions if known else (), who)
     memory = Memory(

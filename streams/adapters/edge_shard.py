@@ -71,7 +71,7 @@ class CollectionShard:
         """
         try:
             self._shard.flush()
-        except Exception:  # noqa: BLE001 - the engine has no exception type of its own
+        except Exception:
             self.ask(lambda shard: shard.close())
             self._shard = self._load()
             self.ask(lambda shard: shard.flush())

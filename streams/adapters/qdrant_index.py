@@ -32,7 +32,7 @@ class QdrantIndex:
     """`VectorIndex` on a Qdrant server."""
 
     def __init__(self, client: AsyncQdrantClient, *, prefix: str = "", timeout_s: float = 5.0) -> None:
-        """Use this client, and close it at the end. `prefix` starts the collections' names; a request has `timeout_s`."""
+        """Use this client, and close it at the end. `prefix` begins collections' names; a request has `timeout_s`."""
         self._client = client
         self._collections = ServerCollections(client, prefix, timeout_s)
 

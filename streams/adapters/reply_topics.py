@@ -33,7 +33,7 @@ class ReplyTopics:
         self._pruned = time.monotonic()
 
     async def has(self, topic: str, partition: int | None) -> bool:
-        """Whether the topic, and the partition if one is named, exist. """
+        """Whether the topic, and the partition if one is named, exist."""
         now = time.monotonic()
         self._prune(now)
         if self._missing.get(topic, 0.0) > now:
