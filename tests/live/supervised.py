@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 async def eventually(condition: Callable[[], bool], within_s: float = 60.0) -> None:
     """Wait for something that only looking can tell. Raises TimeoutError."""
     async with asyncio.timeout(within_s):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - other processes' files and pids give no event
             await asyncio.sleep(0.02)
 
 
@@ -65,13 +65,17 @@ class Up:
         return await self.code()
 
     def wipe(self) -> None:
-        """End whatever is left, the children first, by their pids."""
-        for pid in (self.pid_of("worker"), self.pid_of("broker")):
-            if pid:
+        """End whatever is left: the supervisor, which ends its children, and what a killed one left behind."""
+        self.process.terminate()
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        for name in ("worker", "broker"):
+            if pid := self.pid_of(name):
                 with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-        self.process.kill()
-        self.process.wait()
+                    os.killpg(pid, signal.SIGKILL)
         if self.process.stdout:
             self.process.stdout.close()
 
@@ -79,7 +83,6 @@ class Up:
 @contextmanager
 def supervised(directory: Path, port: int) -> Iterator[Up]:
     """Start `up` on a directory; nothing of it is left afterwards, however the test ends."""
-    directory.mkdir(exist_ok=True)
     up = Up(directory, port)
     try:
         yield up

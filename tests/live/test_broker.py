@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import KafkaError
 
 from tests.live.broker import running_broker
 
@@ -53,10 +54,12 @@ async def test_a_killed_broker_has_its_records_again_on_the_same_directory(tmp_p
         assert second.bootstrap != first.bootstrap
 
 
-async def test_a_topic_that_nobody_created_does_not_appear_by_being_asked_for(tmp_path: Path) -> None:
+async def test_writing_to_a_topic_that_nobody_created_fails_instead_of_creating_it(tmp_path: Path) -> None:
     with running_broker(tmp_path) as broker:
+        async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap, request_timeout_ms=2000) as producer:
+            with pytest.raises(KafkaError):
+                await producer.send_and_wait("mistyped", b"lost")
         async with admin(broker.bootstrap) as client:
-            await client.describe_topics(["mistyped"])
             assert "mistyped" not in await client.list_topics()
 
 

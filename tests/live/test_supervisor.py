@@ -15,7 +15,9 @@ from tests.live.supervised import Up, eventually, is_alive, supervised
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    return tmp_path / "with a space"
+    directory = tmp_path / "with a space"
+    directory.mkdir()
+    return directory
 
 
 async def topics(bootstrap: str) -> list[str]:
@@ -38,9 +40,9 @@ async def create_topic(bootstrap: str, name: str) -> None:
 
 async def refused(directory: Path) -> str:
     """What a start that must fail says. It is not wiped: the pid files are another's."""
-    up = Up(directory, free_port())
-    assert await up.code() == 1
-    assert await up.line() == ""
+    with (up := Up(directory, free_port())).process:
+        assert await up.code() == 1
+        assert await up.line() == ""
     return up.errors.read_text()
 
 
@@ -64,13 +66,20 @@ async def test_a_signal_ends_the_worker_first_and_leaves_nothing(directory: Path
         assert list((directory / "run").glob("*.pid*")) == []
 
 
-async def test_ctrl_c_in_a_terminal_reaches_the_supervisor_alone(directory: Path) -> None:
+async def test_ctrl_c_in_a_terminal_reaches_the_supervisor_alone_and_a_second_one_hurries_nothing(
+    directory: Path,
+) -> None:
     with supervised(directory, free_port()) as up:
         await up.line()
+        pids = [up.pid_of("worker"), up.pid_of("broker")]
+        (directory / "linger").touch()
         os.killpg(up.process.pid, signal.SIGINT)
+        await eventually((directory / "ended").exists)
         os.killpg(up.process.pid, signal.SIGINT)
+        (directory / "linger").unlink()
         assert await up.code() == 0
         assert json.loads((directory / "ended").read_text()) == {"signal": signal.SIGTERM, "broker_there": True}
+        assert not any(map(is_alive, pids))
 
 
 async def test_a_worker_that_is_killed_comes_back_and_the_broker_stays(directory: Path) -> None:
@@ -142,7 +151,6 @@ async def test_a_supervisor_that_was_killed_is_followed_by_one_that_cleans_up(di
 
 
 async def test_a_worker_that_never_starts_ends_the_start_with_its_reason(directory: Path) -> None:
-    directory.mkdir()
     (directory / "refuse").touch()
     with supervised(directory, free_port()) as up:
         assert await up.code() == 1

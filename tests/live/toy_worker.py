@@ -1,6 +1,7 @@
 """A worker for the supervisor's tests: it answers `/live`, writes down what it was given and how it was ended.
 
-Files in its data directory steer it: `refuse` makes it end at once, `stuck` makes it say 503.
+Files in its data directory steer it: `refuse` makes it end at once, `stuck` makes it say 503,
+`linger` makes it end only when that file is gone.
 """
 
 import json
@@ -8,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import FrameType
@@ -34,6 +36,8 @@ def end(order: int, _: FrameType | None) -> None:
         host, port = BROKER.removeprefix("kafka://").split(":")
         there = client.connect_ex((host, int(port))) == 0
     (DIRECTORY / "ended").write_text(json.dumps({"signal": order, "broker_there": there}))
+    while (DIRECTORY / "linger").exists():
+        time.sleep(0.02)
     sys.exit(0)
 
 

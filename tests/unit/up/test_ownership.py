@@ -21,6 +21,10 @@ def layout(tmp_path: Path) -> Layout:
     return layout
 
 
+def unheard(_: str) -> None:
+    """Nobody listens."""
+
+
 @contextmanager
 def process(environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     """A process that does nothing for a long time."""
@@ -58,7 +62,7 @@ async def test_a_process_that_got_the_pid_of_a_child_is_left_alone(layout: Layou
     marks = {name: value.format(data_dir=layout.data_dir) for name, value in environment.items()}
     with process(marks) as stranger:
         layout.pid_file("worker").write_text(str(stranger.pid))
-        await end_orphans(layout, [].append)
+        await end_orphans(layout, unheard)
         assert stranger.poll() is None
     assert not layout.pid_file("worker").exists()
 
@@ -66,7 +70,7 @@ async def test_a_process_that_got_the_pid_of_a_child_is_left_alone(layout: Layou
 @pytest.mark.parametrize("text", ["", "x", "4194999"])
 async def test_a_pid_file_that_names_no_process_is_taken_away(layout: Layout, text: str) -> None:
     layout.pid_file("broker").write_text(text)
-    await end_orphans(layout, [].append)
+    await end_orphans(layout, unheard)
     assert not layout.pid_file("broker").exists()
 
 
@@ -84,5 +88,5 @@ async def test_without_a_process_file_system_nothing_unproven_is_ended(
     monkeypatch.setattr(ownership, "PROCESSES", tmp_path / "absent")
     with process({}) as stranger:
         layout.pid_file("worker").write_text(str(stranger.pid))
-        await end_orphans(layout, [].append)
+        await end_orphans(layout, unheard)
         assert stranger.poll() is None
