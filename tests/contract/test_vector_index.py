@@ -6,9 +6,10 @@ The server's adapter runs on its client's local mode, and on a real server where
 import asyncio
 import math
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -34,13 +35,18 @@ ON_SERVER = pytest.param("server", marks=pytest.mark.skipif(SERVER is None, reas
 
 @pytest.fixture(params=["fake", "edge", "local", ON_SERVER])
 async def index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorIndex]:
-    kind: str = request.param
-    made = {"fake": FakeIndex, "edge": lambda: EdgeIndex(tmp_path), "local": local, "server": on_server}[kind]()
-    if kind == "server":
-        await require_server(made)
+    if request.param == "server":
+        server = on_server()
+        await require_server(server)
+        yield server
+        await remove_collections(server)
+        await server.close()
+        return
+    embedded: dict[str, Callable[[], VectorIndex]] = {
+        "fake": FakeIndex, "edge": lambda: EdgeIndex(tmp_path), "local": local
+    }  # fmt: skip
+    made = embedded[request.param]()
     yield made
-    if kind == "server":
-        await remove_collections(made)
     await made.close()
 
 
@@ -89,12 +95,12 @@ def vector(*numbers: float) -> Vector:
 X = vector(1, 0, 0, 0)
 
 
-def point(number: int, **changes: object) -> Point:
+def point(number: int, **changes: Any) -> Point:  # noqa: ANN401 - any of its fields
     plain = Point(
         memory_id=memory(number), vector=X, boundary="u1", partition=0, scope={"user_id": "u1", "project_id": "p1"},
         mode="general", type="episodic", occurred_ms=1_800_000_000_000, content_hash=f"hash-{number}",
     )  # fmt: skip
-    return replace(plain, **changes)  # type: ignore[arg-type]
+    return replace(plain, **changes)
 
 
 def ids(found: Sequence[Scored]) -> list[str]:
@@ -198,7 +204,9 @@ async def test_a_scope_field_that_appears_later_is_filtered_by(index: VectorInde
 
 async def test_the_same_id_again_replaces_the_vector_and_all_beside_it(index: VectorIndex) -> None:
     await index.upsert(SPACE, [point(1)])
-    changes = {"boundary": "u2", "partition": 3, "scope": {"user_id": "u2"}, "type": "semantic", "content_hash": "new"}
+    changes: dict[str, Any] = {
+        "boundary": "u2", "partition": 3, "scope": {"user_id": "u2"}, "type": "semantic", "content_hash": "new"
+    }  # fmt: skip
     await index.upsert(SPACE, [point(1, vector=vector(0, 1, 0, 0), **changes)])
     assert await index.search(SPACE, X, EVERYTHING, 10) == []
     [found] = await index.search(SPACE, X, Where("u2", {"user_id": ("u2",)}, types=("semantic",)), 10)

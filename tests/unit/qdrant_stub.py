@@ -65,7 +65,8 @@ class QdrantStub:
             return b""
         status, text = self.status or 200, self.body
         if text is None:
-            result = self.result(*line.split(" "), body) if status == 200 else None
+            method, path = line.split(" ")
+            result = self.result(method, path, body) if status == 200 else None
             status = 404 if result is None and status == 200 else status
             status = 409 if result == ALREADY else status
             text = json.dumps({"time": 0.0, "status": "ok", "result": result}).encode()

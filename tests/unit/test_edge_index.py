@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from qdrant_edge import EdgeShard, PayloadSchemaType
+from qdrant_edge import EdgeShard, IntegerIndexParams, KeywordIndexParams, PayloadSchemaType
 
 from schemas.failures import Unavailable
 from schemas.modes import Fingerprint, VectorSpace
@@ -176,7 +176,8 @@ async def test_an_error_of_the_engine_is_unavailable_with_its_cause(tmp_path: Pa
     index = EdgeIndex(tmp_path)
     await index.upsert(SPACE, points(range(1)))
     index._shards[SPACE.collection]._shard.close()
-    for call in (index.search(SPACE, ONES, Where("u1"), 1), index.count(SPACE, 0), index.upsert(SPACE, points(range(1)))):
+    search, upsert = index.search(SPACE, ONES, Where("u1"), 1), index.upsert(SPACE, points(range(1)))
+    for call in (search, index.count(SPACE, 0), upsert):
         with pytest.raises(Unavailable) as caught:
             await call
         assert caught.value.__cause__
@@ -211,10 +212,18 @@ async def test_every_filtered_field_is_indexed_and_the_files_say_what_they_hold(
     await index.upsert(SPACE, points(range(1)))
     await index.close()
     shard = EdgeShard.load(str(tmp_path / SPACE.collection), shard_config(SPACE.fingerprint))
-    indexes = {path: found.data_type for path, found in shard.info().payload_schema.items()}
+    schema = shard.info().payload_schema
+    indexes = {path: found.data_type for path, found in schema.items()}
     shard.close()
     words = dict.fromkeys(("boundary", "mode", "type", "scope.user_id"), PayloadSchemaType.Keyword)
     assert indexes == words | dict.fromkeys(("partition", "occurred_ms"), PayloadSchemaType.Integer)
+    boundary, partition, time = (schema[path].params for path in ("boundary", "partition", "occurred_ms"))
+    assert isinstance(boundary, KeywordIndexParams)
+    assert boundary.is_tenant
+    assert isinstance(partition, IntegerIndexParams)
+    assert (partition.lookup, partition.range) == (True, False)
+    assert isinstance(time, IntegerIndexParams)
+    assert (time.lookup, time.range) == (False, True)
     assert (tmp_path / "general.alias").read_text() == SPACE.collection
     kept = (tmp_path / SPACE.collection / FINGERPRINT).read_text()
     assert Fingerprint.model_validate_json(kept) == SPACE.fingerprint

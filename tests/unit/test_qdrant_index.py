@@ -220,3 +220,14 @@ async def test_of_two_writers_at_the_same_time_none_writes_before_the_indexes_ex
     await asyncio.gather(index.upsert(SPACE, [POINT]), index.upsert(SPACE, [POINT]))
     kinds = ["index" if "/index" in line else "points" for line in stub.lines if "/index" in line or "/points" in line]
     assert kinds == ["index"] * 6 + ["points"] * 2
+
+
+@pytest.mark.parametrize("nothing", [Where("u1", {"project_id": ()}), Where("u1", modes=()), Where("u1", types=())])
+async def test_a_filter_that_admits_nothing_is_not_even_asked(
+    index: QdrantIndex, stub: QdrantStub, nothing: Where
+) -> None:
+    await index.upsert(SPACE, [POINT])
+    stub.asked.clear()
+    assert await index.search(SPACE, ONES, nothing, 5) == []
+    assert await index.score(SPACE, ONES, nothing, [ID]) == []
+    assert stub.asked == []
