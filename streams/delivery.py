@@ -34,12 +34,16 @@ class Delivered(Protocol):
 
 
 class Delivery(Generic[Finished]):
-    """Runs one agent over its stream. `window` bounds the events under way, `batch` those of one `settle`."""
+    """Runs one agent over its stream.
 
-    def __init__(self, begin: Begin[Finished], settle: Settle[Finished], *, window: int, batch: int) -> None:
+    `window` bounds the events under way. `pause_s` is the least time between two calls of `settle`, so that under
+    load each makes many events safe at the price of one; an event that comes alone is settled at once.
+    """
+
+    def __init__(self, begin: Begin[Finished], settle: Settle[Finished], *, window: int, pause_s: float = 0) -> None:
         self._begin = begin
         self._settle = settle
-        self._batch = batch
+        self._pause_s = pause_s
         self._room = asyncio.Semaphore(window)
         self._under_way: deque[tuple[Delivered, asyncio.Future[Finished]]] = deque()
         self._arrived = asyncio.Event()
@@ -72,6 +76,7 @@ class Delivery(Generic[Finished]):
                 self._arrived.clear()
                 await self._arrived.wait()
             await self._under_way[0][1]
+            started = asyncio.get_running_loop().time()
             events, results = self._finished_head()
             await self._settle(results)
             for event in events:
@@ -79,12 +84,13 @@ class Delivery(Generic[Finished]):
                 self._under_way.popleft()
                 self._room.release()
             self._settled.set()
+            await asyncio.sleep(max(0.0, self._pause_s - (asyncio.get_running_loop().time() - started)))
 
     def _finished_head(self) -> tuple[list[Delivered], list[Finished]]:
         events: list[Delivered] = []
         results: list[Finished] = []
         for event, finishing in self._under_way:
-            if len(events) == self._batch or not finishing.done():
+            if not finishing.done():
                 break
             events.append(event)
             results.append(finishing.result())

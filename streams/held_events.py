@@ -26,7 +26,7 @@ class HeldEvent(faust.Event):
             topic=message.topic,
             partition=message.partition,
             offset=message.offset,
-            timestamp_ms=round(message.timestamp * 1000),
+            timestamp_ms=round((message.timestamp or 0) * 1000),
             key=message.key,
             value=message.value,
             headers=tuple((name, value or b"") for name, value in cast(Pairs, message.headers or ())),

@@ -1,7 +1,8 @@
 """Whether this worker makes progress: a process can look healthy and have stopped for good (research: Faust).
 
 It is alive while records are settled, while there is none to settle, while it waits for something unavailable, and
-while it recovers, for a while. Otherwise it is to be killed and started again.
+while it recovers or has no partitions, for a while: a client that was parked by an error looks like a spare worker,
+and a spare worker loses nothing by a new start. Otherwise it is to be killed and started again.
 """
 
 import time

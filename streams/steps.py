@@ -8,7 +8,7 @@ import structlog
 from pydantic import BaseModel
 
 from agents.embed import Embed, Vectored
-from agents.remember import Remember
+from agents.remember import Accepted, Remember
 from agents.rules.dead_letters import dead_letter
 from agents.rules.decoding import decode
 from schemas.events import Embedded, Remembered
@@ -25,11 +25,20 @@ log = structlog.get_logger()
 Event = TypeVar("Event", bound=BaseModel)
 
 
+COMMIT_EVERY_S = 0.05
+"""Between two commits of the word index; only acknowledgements wait for them, not readers."""
+
+FLUSH_EVERY_S = 0.2
+"""Between two writes to the vector index: a flush takes 15 ms of everybody's time, however few its points are."""
+
+
 class Step(Protocol):
     """One agent as a delivery runs it."""
 
     window: int
     """Events under way at most."""
+    pause_s: float
+    """Seconds between two calls of `settle`, at least."""
 
     async def begin(self, record: Record) -> Awaitable[Any]:
         """The part that must happen in order."""
@@ -44,6 +53,7 @@ class Requested:
     """A topic that others write to: every record is answered, moved, or a dead letter."""
 
     window = 256
+    pause_s = 0.0
 
     def __init__(self, channel: Channel, handle: Handle, around: Surroundings) -> None:
         topics = around.topics
@@ -70,6 +80,7 @@ class RememberTurns(Requested):
     """Turns into memories, one after another; what is applied can be read at once, and is committed before acks."""
 
     window = 1024
+    pause_s = COMMIT_EVERY_S
 
     def __init__(self, channel: Channel, remember: Remember, around: Surroundings) -> None:
         super().__init__(channel, self._handle, around)
@@ -85,11 +96,14 @@ class RememberTurns(Requested):
 
     async def settle(self, finished: Sequence[int]) -> None:
         """Commit the word index of the partitions that were written."""
-        for partition in set(finished):
-            self._around.words.commit(partition)
+        await _commit(self._around, finished)
 
     async def _handle(self, turn: Turn, record: Record, _asked: Asked) -> Handled:
-        accepted = self._remember.turn(turn, record)
+        async def remember() -> Accepted:
+            return self._remember.turn(turn, record)
+
+        # A full disk is no reason to refuse a turn: it waits, and those behind it.
+        accepted = await until_available(remember, "storage", self._around.meters)
         safe = self._around.memories.unwritten()
         return Handled(Answer(accepted.result), _remembered(self._around, accepted.event), safe)
 
@@ -117,6 +131,7 @@ class RememberEmbedded(Internal):
     """The embedding status of memories, from what the indexer says."""
 
     window = 1024
+    pause_s = COMMIT_EVERY_S
 
     def __init__(self, remember: Remember, around: Surroundings) -> None:
         super().__init__({"embedded.v1": Embedded}, around)
@@ -125,7 +140,11 @@ class RememberEmbedded(Internal):
     async def begin(self, record: Record) -> Awaitable[int]:
         """Apply one event."""
         event = await self.read(record)
-        follows = None if event is None else self._remember.embedded(event, record.partition)
+
+        async def remember() -> Remembered | None:
+            return None if event is None else self._remember.embedded(event, record.partition)
+
+        follows = await until_available(remember, "storage", self._around.meters)
         safe: list[Awaitable[object]] = list(self._around.memories.unwritten())
         safe += [await self._around.publisher.send(out) for out in _remembered(self._around, follows)]
         self._around.words.set_applied(record.partition, record.topic, record.offset + 1)
@@ -133,14 +152,14 @@ class RememberEmbedded(Internal):
 
     async def settle(self, finished: Sequence[int]) -> None:
         """Commit the word index of the partitions that were written."""
-        for partition in set(finished):
-            self._around.words.commit(partition)
+        await _commit(self._around, finished)
 
 
 class EmbedRemembered(Internal):
     """Memories into vectors: many at the same time, written in batches, in order."""
 
-    window = 64
+    window = 512
+    pause_s = FLUSH_EVERY_S
 
     def __init__(self, embed: Embed, around: Surroundings) -> None:
         super().__init__({"remembered.v1": Remembered}, around)
@@ -169,6 +188,14 @@ class EmbedRemembered(Internal):
     async def _vector(self, event: Remembered, partition: int) -> Vectored:
         encode: Callable[[], Awaitable[Vectored]] = lambda: self._embed.encode(event.memory, partition)  # noqa: E731
         return await until_available(encode, "embedder", self._around.meters)
+
+
+async def _commit(around: Surroundings, partitions: Sequence[int]) -> None:
+    async def commit() -> None:
+        for partition in set(partitions):
+            around.words.commit(partition)
+
+    await until_available(commit, "storage", around.meters)
 
 
 def _remembered(around: Surroundings, event: Remembered | None) -> list[Outgoing]:

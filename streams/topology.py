@@ -31,10 +31,6 @@ from streams.surroundings import Surroundings
 
 log = structlog.get_logger()
 
-BATCH = 64
-"""Events settled at once: a commit of the word index or a flush of the vector index for each batch."""
-
-
 @dataclass(frozen=True, slots=True)
 class Agents:
     """Who decides."""
@@ -81,7 +77,7 @@ def _running(topic: str, step: Step, meters: Meters, on_defect: Callable[[], Non
         meters.settled(len(finished))
 
     async def run(stream: Any) -> None:
-        delivery: Delivery[Any] = Delivery(step.begin, settle, window=step.window, batch=BATCH)
+        delivery: Delivery[Any] = Delivery(step.begin, settle, window=step.window, pause_s=step.pause_s)
         try:
             await delivery.run(_held(stream))
         except Exception:
