@@ -7,7 +7,7 @@ from tests.made_memories import made
 
 
 def roster_of(memories: int) -> Roster:
-    rows = [Row(number, f"m{number}", 1, 0, 0, 1, 0.5, False, None) for number in range(memories)]
+    rows = [Row(number, f"m{number}", 1, 0, 0, 1, 0.5, superseded=False, space=None) for number in range(memories)]
     return Roster(rows, {1: Trait.of(made("a"))})
 
 
@@ -46,6 +46,6 @@ def test_one_that_grows_counts_as_what_it_has_become() -> None:
     rosters.keep(1, roster_of(10))
     trait = Trait.of(made("a"))
     for number in range(10, 20):
-        rosters.written(1, Row(number, f"m{number}", 1, 0, 0, 1, 0.5, False, None), trait)
+        rosters.written(1, Row(number, f"m{number}", 1, 0, 0, 1, 0.5, superseded=False, space=None), trait)
     rosters.keep(2, roster_of(1))
     assert kept(rosters, 1, 2) == [False, True]

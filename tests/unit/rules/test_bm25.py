@@ -36,7 +36,8 @@ def test_what_has_no_term_of_the_question_scores_nothing() -> None:
 
 def test_scores_stay_within_bounds() -> None:
     scores = bm25([postings((0, 255), (1, 1)), postings((0, 255))], LENGTHS, 4)
-    assert scores.min() >= 0 and scores.max() <= 1
+    assert scores.min() >= 0
+    assert scores.max() <= 1
 
 
 def test_no_terms_or_none_that_occur_give_zeros() -> None:

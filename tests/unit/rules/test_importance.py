@@ -19,7 +19,7 @@ def test_a_longer_text_matters_more_up_to_a_point() -> None:
     assert importance(None, "yes", 40) == importance(None, "yes", 4000) == 0.5
 
 
-@pytest.mark.parametrize("text", ["Really?", 'She said "really?"', "去哪里？", "Where? \n", "(ok?)"])
+@pytest.mark.parametrize("text", ["Really?", 'She said "really?"', "去哪里\uff1f", "Where? \n", "(ok?)"])
 def test_a_question_is_known_by_its_end(text: str) -> None:
     assert asks(text)
     assert not asks(text + " Yes.")

@@ -17,7 +17,7 @@ def test_a_name_in_a_question_without_capitals_is_a_name() -> None:
 
 def test_a_word_that_is_only_spelt_like_a_name_stays() -> None:
     question = understood("What will Ana build?", SPEAKERS)
-    assert question.text == "What will build?" and question.named == frozenset({"Ana"})
+    assert (question.text, question.named) == ("What will build?", frozenset({"Ana"}))
 
 
 def test_names_stay_where_nothing_else_is_left() -> None:

@@ -83,5 +83,5 @@ def test_data_without_spaces_is_cut() -> None:
 
 
 def test_folding_twice_changes_nothing() -> None:
-    for text in ("Zoë 🎂 ÑANDÚ", "İstanbul", "회의", "…—’"):
+    for text in ("Zoë 🎂 ÑANDÚ", "İstanbul", "회의", "\u2026\u2014\u2019"):
         assert fold(fold(text)) == fold(text)
