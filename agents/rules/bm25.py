@@ -1,8 +1,8 @@
 """Okapi BM25 over the memories of one boundary: pure, with the statistics of that boundary alone passed in.
 
 Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009). The result is given as a
-share of what a text could reach that repeats every term of the question without end, so it lies in 0..1 and means
-the same in every answer.
+share of what a text of mean length has that says every term of the question once, at most 1; so it means the same in
+every answer.
 """
 
 from collections.abc import Sequence
@@ -34,14 +34,14 @@ def bm25(postings: Sequence[Postings], lengths: Numbers, documents: int) -> Floa
     number, `documents` how many of those numbers are memories.
     """
     scores = np.zeros(len(lengths))
-    reachable = 0.0
+    whole = 0.0
     mean_length = max(float(lengths.sum()) / max(documents, 1), 1.0)
     for term in postings:
         weight = idf(len(term.numbers), documents)
-        reachable += weight * (K1 + 1)
+        whole += weight
         damping = K1 * (1 - B + B * lengths[term.numbers] / mean_length)
         scores[term.numbers] += weight * (K1 + 1) * term.counts / (term.counts + damping)
-    return scores / reachable if reachable else scores
+    return np.minimum(scores / whole, 1.0) if whole else scores
 
 
 def idf(frequency: int, documents: int) -> float:

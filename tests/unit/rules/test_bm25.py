@@ -15,9 +15,9 @@ LENGTHS = np.array([10, 10, 40, 10], dtype=np.int64)
 
 
 def test_the_formula_is_the_published_one_over_what_it_could_reach() -> None:
-    [_, score, _, _] = bm25([postings((1, 3))], LENGTHS, 4)
-    damping = K1 * (1 - B + B * 10 / LENGTHS.mean())
-    assert score == pytest.approx(3 / (3 + damping))
+    [_, _, score, _] = bm25([postings((2, 1))], LENGTHS, 4)
+    damping = K1 * (1 - B + B * 40 / LENGTHS.mean())
+    assert score == pytest.approx((K1 + 1) / (1 + damping))
 
 
 def test_a_rare_term_tells_more_than_a_common_one() -> None:
