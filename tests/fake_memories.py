@@ -1,0 +1,32 @@
+"""The records in a dict: what the table `memories` is in a worker."""
+
+from collections.abc import Awaitable, Iterator
+
+from schemas.memories import Memory
+
+
+class FakeMemories:
+    """Implements `streams.surroundings.KeptMemories`. A partition sees its own records alone, as its table shard does.
+
+    What is kept is the record's JSON, so that nothing survives that a changelog would not carry.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[int, dict[str, str]] = {}
+
+    def get(self, partition: int, memory_id: str) -> Memory | None:
+        """The record, or None."""
+        value = self._kept.get(partition, {}).get(memory_id)
+        return None if value is None else Memory.model_validate_json(value)
+
+    def put(self, partition: int, memory: Memory) -> None:
+        """Write a record over the one before."""
+        self._kept.setdefault(partition, {})[memory.memory_id] = memory.model_dump_json()
+
+    def unwritten(self) -> list[Awaitable[None]]:
+        """Nothing: a dict is written at once."""
+        return []
+
+    def all(self) -> Iterator[Memory]:
+        """Every record."""
+        return (Memory.model_validate_json(value) for kept in self._kept.values() for value in kept.values())
