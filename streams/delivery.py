@@ -75,7 +75,8 @@ class Delivery(Generic[Finished]):
             while not self._under_way:
                 self._arrived.clear()
                 await self._arrived.wait()
-            await self._under_way[0][1]
+            # Not awaited itself: were it cancelled, this task would count as cancelled too, and end unseen.
+            await asyncio.wait([self._under_way[0][1]])
             started = asyncio.get_running_loop().time()
             events, results = self._finished_head()
             await self._settle(results)
@@ -92,6 +93,8 @@ class Delivery(Generic[Finished]):
         for event, finishing in self._under_way:
             if not finishing.done():
                 break
+            if finishing.cancelled():
+                raise RuntimeError("an event was given up before it was finished")
             events.append(event)
             results.append(finishing.result())
         return events, results

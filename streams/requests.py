@@ -16,7 +16,7 @@ from agents.ports import Clock
 from agents.rules.dead_letters import dead_letter
 from agents.rules.decoding import decode
 from agents.rules.partitioning import partition_of
-from agents.rules.placement import is_moved, moved, original
+from agents.rules.placement import may_move, moved, original
 from agents.rules.reply_address import at_partition, deadline_ms, reply_address
 from schemas.failures import Rejected, Unavailable
 from schemas.records import Outgoing, Record
@@ -106,13 +106,13 @@ class Requests:
     def _elsewhere(self, record: Record, key: bytes) -> Outgoing | None:
         """The record as it must be written where it belongs, or None where it is there.
 
-        Moving is bounded: a record that was moved and is still elsewhere means that the partition counts differ.
+        Moving is bounded: a record that was moved and is still elsewhere may mean that the partition counts differ.
         """
         partition = partition_of(key, self.partitions)
         if partition == record.partition:
             return None
-        if is_moved(record):
-            message = f"moved to partition {record.partition}, but its key belongs to {partition} of {self.partitions}"
+        if not may_move(record):
+            message = f"moved again and again to partition {record.partition}, but its key belongs to {partition} of {self.partitions}"
             raise Rejected("internal", message)
         return moved(record, key, partition)
 
@@ -124,14 +124,16 @@ class Requests:
         await finishing
 
     async def _carry_out(self, message: Any, record: Record, asked: Asked) -> Awaitable[object]:
-        handled = await self._handled(message, record, asked)
+        handled, answer = await self._handled(message, record, asked)
         self.meters.handled(record.topic)
         sent = [*handled.safe, *[await self.publisher.send(event) for event in handled.events]]
-        return _all([*sent, *await self._reply(record, asked.address, handled.answer.encode())])
+        return _all([*sent, *await self._reply(record, asked.address, answer)])
 
-    async def _handled(self, message: Any, record: Record, asked: Asked) -> Handled:
+    async def _handled(self, message: Any, record: Record, asked: Asked) -> tuple[Handled, bytes]:
+        """What handling gave, and its answer as it is written: one that can't be is a defect of handling."""
         try:
-            return await self.handle(message, record, asked)
+            handled = await self.handle(message, record, asked)
+            return handled, handled.answer.encode()
         except Rejected:
             raise
         except Unavailable as problem:

@@ -28,8 +28,8 @@ Event = TypeVar("Event", bound=BaseModel)
 COMMIT_EVERY_S = 0.05
 """Between two commits of the word index; only acknowledgements wait for them, not readers."""
 
-FLUSH_EVERY_S = 0.2
-"""Between two writes to the vector index: a flush takes 15 ms of everybody's time, however few its points are."""
+FLUSH_EVERY_S = 0.1
+"""Between two writes to the vector index: each waits for the disk, however few its points are."""
 
 
 class Step(Protocol):

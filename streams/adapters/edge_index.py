@@ -52,17 +52,14 @@ LOCK = ".owner.lock"
 """The file in the root directory whose lock its owner holds. The kernel frees it with the process."""
 
 UNFLUSHED = 4096
-"""Writes of one collection that may wait for a flush with `flush=False`: keeps the log short, replay under 0.1 s."""
+"""Writes of one collection between two flushes of its segments: keeps the log short, replay under 0.1 s."""
 
 
 class EdgeIndex:
     """`VectorIndex` on Qdrant Edge."""
 
-    def __init__(self, root: Path, *, flush: bool = True) -> None:
-        """Take the directory. `flush=False` trusts the log: faster writes that a power cut may lose.
-
-        Raises RuntimeError when another process has the directory.
-        """
+    def __init__(self, root: Path) -> None:
+        """Take the directory. Raises RuntimeError when another process has it."""
         root.mkdir(parents=True, exist_ok=True)
         self._root = root
         self._lock = (root / LOCK).open("w")
@@ -72,7 +69,6 @@ class EdgeIndex:
             self._lock.close()
             raise RuntimeError(f"another process owns the vector index in {root}") from error
         self._shards: dict[str, CollectionShard] = {}
-        self._flush_after = 1 if flush else UNFLUSHED
         self._unflushed: dict[str, int] = {}
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
@@ -85,7 +81,7 @@ class EdgeIndex:
         for batch in batches(fresh):
             shard.update(UpdateOperation.upsert_points([edge_point(point) for point in batch]))
             await asyncio.sleep(0)
-        self._written(space, len(fresh))
+        await self._written(space, len(fresh))
 
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
         """Remove points; unknown ids are ignored."""
@@ -95,7 +91,7 @@ class EdgeIndex:
         for batch in batches(known):
             shard.update(UpdateOperation.delete_points(list(batch)))
             await asyncio.sleep(0)
-        self._written(space, len(known))
+        await self._written(space, len(known))
 
     async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
         """The nearest points that `where` admits: exact, best first, equal ones by id."""
@@ -171,10 +167,13 @@ class EdgeIndex:
         self._shards[space.collection] = shard
         return shard
 
-    def _written(self, space: VectorSpace, count: int) -> None:
+    async def _written(self, space: VectorSpace, count: int) -> None:
+        """Make writes durable: the log always, the segments now and then."""
+        shard = self._shards[space.collection]
+        await shard.sync_log()
         waiting = self._unflushed.get(space.collection, 0) + count
-        if waiting >= self._flush_after:
-            self._shards[space.collection].flush()
+        if waiting >= UNFLUSHED:
+            shard.flush()
             waiting = 0
         self._unflushed[space.collection] = waiting
 

@@ -4,6 +4,7 @@ In go points and filters in Qdrant's classes; out come its answers. Guaranteed: 
 complete, so a kill at any moment leaves the collection or nothing of it; any error of the engine is `Unavailable`.
 """
 
+import asyncio
 import os
 import shutil
 from collections.abc import Callable, Iterable
@@ -28,6 +29,9 @@ T = TypeVar("T")
 
 FINGERPRINT = "fingerprint.json"
 """The file in a shard's directory that says which vectors it holds."""
+
+LOG = "wal"
+"""The directory of the engine's write-ahead log in that of a shard."""
 
 UNFINISHED = ".creating-"
 """Starts the name of a directory in which a shard is being made."""
@@ -63,8 +67,15 @@ class CollectionShard:
         """Put a question to the engine, whose errors are bare exceptions."""
         return translated(lambda: question(self._shard))
 
+    async def sync_log(self) -> None:
+        """Bring the log of all writes to the disk, so that they survive a power cut, too.
+
+        The engine's own flush does more, and holds the interpreter all the while: 15 ms, or 100 on a busy disk.
+        """
+        await asyncio.to_thread(translated, lambda: sync_files(self._path / LOG))
+
     def flush(self) -> None:
-        """Bring every write to the disk.
+        """Bring every write into the segments and those to the disk.
 
         Once its files looked wrong to it, the engine never flushes again, though the log has all that was written:
         loading anew replays the log, and the second attempt counts.
@@ -137,6 +148,14 @@ def write_durably(path: Path, text: str) -> None:
         os.fsync(file.fileno())
     draft.replace(path)
     sync_directory(path.parent)
+
+
+def sync_files(directory: Path) -> None:
+    """Bring a directory and the files in it to the disk, what is written through memory maps included."""
+    for path in directory.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+    sync_directory(directory)
 
 
 def sync_directory(path: Path) -> None:
