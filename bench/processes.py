@@ -1,0 +1,41 @@
+"""Memory and processor time of the system's processes, as Linux tells them."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from bench.system import System
+
+MIB = 1024
+"""Linux counts in KiB."""
+
+USER_TICKS = 11
+"""The place of user time in `/proc/PID/stat` behind the name; system time follows (`man proc`)."""
+
+
+def resident(system: System) -> dict[str, dict[str, float]]:
+    """For worker, broker and supervisor, in MiB: `rss`, and `pss`, which shares out what several have in common."""
+    return {name: _memory(pid) for name, pid in _pids(system).items()}
+
+
+def cpu_seconds(system: System) -> dict[str, float]:
+    """Processor time of worker and broker since their start."""
+    return {name: _cpu_seconds(pid) for name, pid in _pids(system).items() if name != "supervisor"}
+
+
+def _pids(system: System) -> Mapping[str, int]:
+    return {"worker": system.pid("worker"), "broker": system.pid("broker"), "supervisor": system.supervisor}
+
+
+def _cpu_seconds(pid: int) -> float:
+    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(after_name[USER_TICKS]) + int(after_name[USER_TICKS + 1])) / os.sysconf("SC_CLK_TCK")
+
+
+def _memory(pid: int) -> dict[str, float]:
+    try:
+        rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        rows = Path(f"/proc/{pid}/status").read_text().replace("VmRSS", "Rss").splitlines()
+    parts = (row.partition(":") for row in rows)
+    return {name.lower(): round(int(rest.split()[0]) / MIB, 1) for name, _, rest in parts if name in ("Rss", "Pss")}

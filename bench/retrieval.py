@@ -1,0 +1,66 @@
+"""A question's round trip, and what its parts cost by themselves on the same data."""
+
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median, quantiles
+
+import numpy as np
+
+from agents.retrieve import DENSE_LIMIT
+from agents.rules.partitioning import partition_of
+from agents.rules.questions import understood
+from bench.embedder_alone import EmbedderAlone
+from schemas.modes import VectorSpace
+from schemas.vectors import Where
+from streams.adapters.edge_index import EdgeIndex
+from streams.adapters.sqlite_words import SqliteWords
+from streams.client import MemoryClient
+from streams.settings import Settings
+
+WARM = 50
+"""Questions that do not count."""
+
+
+async def seconds_a_question(bootstrap: str, user: str, asked: Sequence[str]) -> tuple[float, float]:
+    """Median and 95th percentile of the round trip, one question after another."""
+    async with MemoryClient(bootstrap, user_id=user, timeout=30) as client:
+        times = []
+        for question in [*asked[:WARM], *asked]:
+            began = time.perf_counter()
+            await client.retrieve(question, read_after=None)
+            times.append(time.perf_counter() - began)
+    counted = times[WARM:]
+    return median(counted), quantiles(counted, n=20)[-1]
+
+
+def request_bytes(user: str, question: str) -> bytes:
+    """A request as the client writes it: what the bare echo sends."""
+    request = {"schema": "retrieve.v1", "scope": {"user_id": user, "project_id": "default"}, "query": question}
+    return json.dumps(request).encode()
+
+
+async def seconds_of_queries(data_dir: Path, user: str, asked: Sequence[str], embedder: EmbedderAlone) -> float:
+    """The median time of one question's own queries, words and vectors, in the stopped system's own indexes."""
+    partition = partition_of(user.encode(), Settings().partitions)
+    words, index = SqliteWords(data_dir / "words"), EdgeIndex(data_dir / "vectors")
+    words.open(partition)
+    try:
+        [fingerprint] = (await index.spaces()).values()
+        space, where = VectorSpace("general", fingerprint), Where(boundary=user, modes=("general",))
+        times = []
+        for question in [*asked[:WARM], *asked]:
+            vector = np.array(embedder.embed(question), dtype=np.float32)
+            terms, entities = (taken := understood(question, ())).terms, taken.entities
+            began = time.perf_counter()
+            words.postings(partition, user, terms)
+            words.entity_postings(partition, user, entities)
+            await index.search(space, vector, where, DENSE_LIMIT)
+            times.append(time.perf_counter() - began)
+        return median(times[WARM:])
+    finally:
+        words.close()
+        await index.close()
+        await asyncio.sleep(0)

@@ -1,0 +1,163 @@
+"""The measurements in their order, so that what is compared is measured close together and never at the same time."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+
+from bench.dead_letters import dead_letters
+from bench.echo import seconds_an_echo
+from bench.embedder_alone import EmbedderAlone
+from bench.ingest import ingest
+from bench.processes import cpu_seconds, resident
+from bench.report import Report
+from bench.retrieval import request_bytes, seconds_a_question, seconds_of_queries
+from bench.system import System, running
+from bench.texts import mixed_turns, questions, short_turns
+from streams.up.installation import Installation
+from streams.up.jars import default_cache, installed, locked_jars
+
+ASKER = "asker-0"
+"""Whose questions are timed: the first user of the label `asker`."""
+
+ASKERS_TURNS = 600
+"""Memories of the user whose questions are timed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is measured: turns of one run, texts for the embedder alone, questions, repetitions of the poison."""
+
+    turns: int
+    alone: int
+    questions: int
+    poison_rounds: int
+
+
+class Bench:
+    """One run of everything, in a directory that is empty at first."""
+
+    def __init__(self, directory: Path, sizes: Sizes, report: Report, progress: Callable[[str], None]) -> None:
+        self._data_dir = directory / "data"
+        self._models = directory / "models"
+        self._sizes = sizes
+        self._report = report
+        self._progress = progress
+
+    async def run(self) -> None:
+        """Measure and fill the report."""
+        self._embedders = [EmbedderAlone(self._models, "int8"), EmbedderAlone(self._models, "fp32")]
+        self._caches()
+        self._progress("starting on an empty directory")
+        async with running(self._data_dir) as system:
+            self._report.section("`streams up` until ready")
+            self._report.number("ready_cold_s", "cold: empty directory, model exported", system.seconds_to_ready, "s")
+            idle = resident(system)
+            await self._with_all_cores(system)
+            round_trip = await self._questions(system)
+            loaded = resident(system)
+        await self._question_parts(*round_trip)
+        self._resident(idle, loaded)
+        await self._again()
+
+    async def _with_all_cores(self, system: System) -> None:
+        await ingest(system.bootstrap, short_turns(300, 1), "warm-up")
+        await self._ingest(system, "short", "turns of 8 to 12 words", short_turns(self._sizes.turns, 2))
+        await self._ingest(system, "mixed", "turns of mixed length", mixed_turns(self._sizes.turns, 3))
+        await self._poison(system)
+
+    async def _ingest(self, system: System, key: str, name: str, turns: Sequence[str]) -> None:
+        self._progress(f"{len(turns)} {name}")
+        before = self._alone(turns)
+        worked = cpu_seconds(system)
+        rates = await ingest(system.bootstrap, turns, key)
+        worked = {name: seconds - worked[name] for name, seconds in cpu_seconds(system).items()}
+        int8, fp32 = (mean(both) for both in zip(before, self._alone(turns), strict=True))
+        report = self._report
+        report.section(f"{len(turns):,} {name}")
+        report.number(f"{key}_int8_alone_per_s", "fastembed alone, int8, 1 thread", int8, "texts/s")
+        report.number(f"{key}_fp32_alone_per_s", "fastembed alone, fp32, 1 thread", fp32, "texts/s")
+        report.number(f"{key}_retrievable_per_s", "until retrievable", rates.retrievable, "turns/s")
+        report.number(f"{key}_embedded_per_s", "until embedded", rates.embedded, "turns/s")
+        report.ratio(f"{key}_retrievable_to_int8", "until retrievable / int8 alone", rates.retrievable / int8)
+        report.ratio(f"{key}_embedded_to_int8", "until embedded / int8 alone", rates.embedded / int8, ">= 0.9")
+        report.ratio(f"{key}_embedded_to_fp32", "until embedded / fp32 alone", rates.embedded / fp32, ">= 1.7")
+        for process, seconds in worked.items():
+            report.number(
+                f"{key}_{process}_cpu_ms", f"processor time of the {process}", 1000 * seconds / len(turns), "ms/turn"
+            )
+
+    def _alone(self, turns: Sequence[str]) -> tuple[float, float]:
+        """Texts per second of both embedders, on an even sample."""
+        sample = turns[:: max(1, len(turns) // self._sizes.alone)]
+        int8, fp32 = (embedder.texts_per_second(sample) for embedder in self._embedders)
+        return int8, fp32
+
+    async def _poison(self, system: System) -> None:
+        """The same number of turns with and without garbage, in turn."""
+        count, rounds = self._sizes.turns, self._sizes.poison_rounds
+        garbage = range(500, count, 1000) if count > 500 else range(0, count, 1000)
+        clean, poisoned = [], []
+        before = await dead_letters(system.bootstrap)
+        for number in range(rounds):
+            self._progress(f"poison, round {number + 1} of {rounds}")
+            turns = short_turns(count, 10 + number)
+            clean.append(await ingest(system.bootstrap, turns, f"clean{number}"))
+            poisoned.append(await ingest(system.bootstrap, turns, f"poisoned{number}", garbage=garbage))
+        found = await dead_letters(system.bootstrap) - before
+        report = self._report
+        report.section(f"0.1 % garbage in {rounds} x {count:,} turns")
+        for kind in ("retrievable", "embedded"):
+            ratio = mean(getattr(one, kind) for one in poisoned) / mean(getattr(one, kind) for one in clean)
+            report.ratio(f"poison_{kind}", f"throughput with / without, until {kind}", ratio, "> 0.95")
+        report.fact("poison_dead_letters", "dead letters / garbage", f"{found} / {rounds * len(garbage)}")
+
+    async def _questions(self, system: System) -> tuple[list[str], float, float, float]:
+        """The questions, their median and 95th percentile round trip, and the bare echo's."""
+        self._progress("questions")
+        turns = mixed_turns(ASKERS_TURNS, 4)
+        await ingest(system.bootstrap, turns, "asker", users=1)
+        asked = questions(turns, self._sizes.questions, 5)
+        request = request_bytes(ASKER, asked[0])
+        before = await seconds_an_echo(system.bootstrap, request, self._sizes.questions)
+        middle, slow = await seconds_a_question(system.bootstrap, ASKER, asked)
+        after = await seconds_an_echo(system.bootstrap, request, self._sizes.questions)
+        return asked, middle, slow, mean((before, after))
+
+    async def _question_parts(self, asked: list[str], middle: float, slow: float, echo: float) -> None:
+        int8 = self._embedders[0]
+        embedding = int8.seconds_a_text(asked)
+        queries = await seconds_of_queries(self._data_dir, ASKER, asked, int8)
+        report = self._report
+        report.section(f"a question over Kafka, a user of {ASKERS_TURNS} memories among others' thousands")
+        report.number("question_p50_ms", "round trip, p50", 1000 * middle, "ms")
+        report.number("question_p95_ms", "round trip, p95", 1000 * slow, "ms")
+        report.number("echo_p50_ms", "bare Kafka echo, p50", 1000 * echo, "ms")
+        report.number("query_embedding_p50_ms", "one query embedding, p50", 1000 * embedding, "ms")
+        report.number("index_queries_p50_ms", "word and vector queries, p50", 1000 * queries, "ms")
+        ratio = middle / (echo + embedding + queries)
+        report.ratio("question_to_parts", "round trip / (echo + embedding + queries)", ratio, "<= 1.3")
+
+    async def _again(self) -> None:
+        """The second start, with one embedding thread, for those who give it one core."""
+        self._progress("starting again on the same directory, with one embedding thread")
+        async with running(self._data_dir, {"MODESTREAM_EMBEDDING_THREADS": "1"}) as system:
+            self._report.section("the same directory again, with one embedding thread")
+            self._report.number("ready_warm_s", "`streams up` until ready, warm", system.seconds_to_ready, "s")
+            await ingest(system.bootstrap, short_turns(300, 6), "warm-up-again")
+            turns = short_turns(self._sizes.turns, 7)
+            await self._ingest(system, "one_thread", "short turns, one embedding thread", turns)
+
+    def _resident(self, idle: dict[str, dict[str, float]], loaded: dict[str, dict[str, float]]) -> None:
+        self._report.section("resident memory in MiB, after the start -> after the load")
+        for name, before in idle.items():
+            for kind, mib in before.items():
+                row = f"{mib:.0f} -> {loaded[name][kind]:.0f}"
+                self._report.fact(f"{name}_{kind}_mib", f"{name}, {kind}", row)
+
+    def _caches(self) -> None:
+        jars = installed(locked_jars(), default_cache())
+        recorded = jars is not None and Installation(tuple(jars)).archive.exists()
+        self._report.section("what lay in the caches before")
+        self._report.fact("kafka_cached", "Kafka's jars", jars is not None)
+        self._report.fact("kafka_recorded", "Kafka's recorded start", recorded)
