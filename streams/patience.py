@@ -18,13 +18,18 @@ LONGEST_SECONDS = 5.0
 log = structlog.get_logger()
 
 
-async def until_available(call: Callable[[], Awaitable[Result]], what: str, meters: Meters) -> Result:
-    """Repeat a call until it is not `Unavailable` any more."""
-    pause = FIRST_SECONDS
+async def until_available(
+    call: Callable[[], Awaitable[Result]], what: str, meters: Meters, *, at_most_s: float = float("inf")
+) -> Result:
+    """Repeat a call until it is not `Unavailable` any more; raises that when `at_most_s` have gone by."""
+    pause, waited = FIRST_SECONDS, 0.0
     while True:
         try:
             return await call()
         except Unavailable as problem:
+            if waited > at_most_s:
+                raise
+            waited += pause
             meters.waited_for(what)
             log.warning("waiting", what=what, problem=str(problem), seconds=pause)
             await asyncio.sleep(pause)

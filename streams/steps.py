@@ -32,6 +32,10 @@ FLUSH_EVERY_S = 0.1
 """Between two writes to the vector index: each waits for the disk, however few its points are."""
 
 
+STORAGE_S = 30.0
+"""How long our own disk is waited for. A full one may get room; what stays broken needs a new start of the process."""
+
+
 class Step(Protocol):
     """One agent as a delivery runs it."""
 
@@ -103,7 +107,7 @@ class RememberTurns(Requested):
             return self._remember.turn(turn, record)
 
         # A full disk is no reason to refuse a turn: it waits, and those behind it.
-        accepted = await until_available(remember, "storage", self._around.meters)
+        accepted = await until_available(remember, "storage", self._around.meters, at_most_s=STORAGE_S)
         safe = self._around.memories.unwritten()
         return Handled(Answer(accepted.result), _remembered(self._around, accepted.event), safe)
 
@@ -144,7 +148,7 @@ class RememberEmbedded(Internal):
         async def remember() -> Remembered | None:
             return None if event is None else self._remember.embedded(event, record.partition)
 
-        follows = await until_available(remember, "storage", self._around.meters)
+        follows = await until_available(remember, "storage", self._around.meters, at_most_s=STORAGE_S)
         safe: list[Awaitable[object]] = list(self._around.memories.unwritten())
         safe += [await self._around.publisher.send(out) for out in _remembered(self._around, follows)]
         self._around.words.set_applied(record.partition, record.topic, record.offset + 1)
@@ -195,7 +199,7 @@ async def _commit(around: Surroundings, partitions: Sequence[int]) -> None:
         for partition in set(partitions):
             around.words.commit(partition)
 
-    await until_available(commit, "storage", around.meters)
+    await until_available(commit, "storage", around.meters, at_most_s=STORAGE_S)
 
 
 def _remembered(around: Surroundings, event: Remembered | None) -> list[Outgoing]:
