@@ -56,11 +56,13 @@ class Embed:
         return Vectored(memory, partition, space, encoded.pooled)
 
     async def write(self, batch: Sequence[Vectored]) -> list[Embedded]:
-        """Write a batch, in order, and say of each memory what became of its vector."""
-        written: list[Vectored] = []
+        """Write a batch, and say of each memory, in the order of the batch, what became of its vector."""
+        written: dict[int, Vectored] = {}
         for space in dict.fromkeys(one.space for one in batch):
-            written += await self._upsert(space, [one for one in batch if one.space == space])
-        return [self._said(one) for one in written]
+            places = [place for place, one in enumerate(batch) if one.space == space]
+            upserted = await self._upsert(space, [batch[place] for place in places])
+            written |= zip(places, upserted, strict=True)
+        return [self._said(written[place]) for place in range(len(batch))]
 
     async def _upsert(self, space: VectorSpace, batch: list[Vectored]) -> list[Vectored]:
         """Write what has a vector. What the index refuses is `failed`, and costs its neighbours nothing."""

@@ -75,8 +75,9 @@ class Remember:
         return Remembered(memory=waiting)
 
     def _write(self, partition: int, memory: Memory) -> None:
-        self._memories.put(partition, memory)
+        # The words first: if they can't be written, the record says so when all of it is tried again.
         self._words.put(partition, memory)
+        self._memories.put(partition, memory)
 
 
 def _embedding(embedded: Embedded) -> Embedding:

@@ -3,7 +3,11 @@
 from datetime import UTC, datetime
 from typing import Annotated
 
-from pydantic import AwareDatetime, BeforeValidator, Field
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
+
+EARLIEST = datetime.min.replace(tzinfo=UTC)
+LATEST = datetime.max.replace(tzinfo=UTC)
+"""The years 1 to 9999 in UTC: what can be written on the wire."""
 
 
 def _iso(value: object) -> object:
@@ -13,12 +17,20 @@ def _iso(value: object) -> object:
     raise ValueError("a time is ISO-8601 with a zone, such as 2026-03-01T09:30:00Z")
 
 
-Moment = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_iso)]
+def _within_reach(moment: datetime) -> datetime:
+    """Refuse the hours that a zone adds to the calendar at its ends: they can't be told in UTC."""
+    if EARLIEST <= moment <= LATEST:
+        return moment
+    raise ValueError("a time lies in the years 1 to 9999 of UTC")
+
+
+Moment = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_iso), AfterValidator(_within_reach)]
 
 
 def moment_of(milliseconds: int) -> datetime:
-    """The moment that lies so many milliseconds after the epoch."""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    """The moment so many milliseconds after the epoch; the nearest that there is, as Kafka keeps any number."""
+    earliest, latest = EARLIEST.timestamp(), LATEST.replace(microsecond=0).timestamp()
+    return datetime.fromtimestamp(min(max(milliseconds / 1000, earliest), latest), UTC)
 
 
 def iso(moment: datetime) -> str:

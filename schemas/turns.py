@@ -2,7 +2,8 @@
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError, to_json
 
 from schemas.memories import Resource, Role
 from schemas.modes import ModeSource
@@ -15,7 +16,32 @@ MAX_CONTENT_LENGTH = 32768
 MAX_ID_LENGTH = 512
 """Characters of an id that a producer chooses: ours, the contract sets none."""
 
+MAX_RESOURCES = 100
+"""Resources of one turn: ours. A small one grows sixfold as record and evidence, which must still fit into Kafka."""
+
+MAX_METADATA_BYTES = 1024 * 1024
+"""Bytes of a turn's metadata as JSON, for the same reason: `1e15` becomes `1000000000000000.0`."""
+
+MAX_METADATA_DEPTH = 64
+"""How deep a turn's metadata nests: parsers stop at 200, and our events and replies wrap it in more."""
+
 Identifier = Annotated[str, Field(min_length=1, max_length=MAX_ID_LENGTH)]
+
+
+def _bounded(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Refuse metadata that could come in, and then not go on."""
+    if len(to_json(metadata)) > MAX_METADATA_BYTES:
+        raise PydanticCustomError("too_long", "metadata has more than {most} bytes", {"most": MAX_METADATA_BYTES})
+    if _depth(metadata) > MAX_METADATA_DEPTH:
+        raise ValueError(f"metadata nests deeper than {MAX_METADATA_DEPTH} levels")
+    return metadata
+
+
+def _depth(value: object) -> int:
+    """How many lists and objects lie in one another."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
 
 
 class Turn(BaseModel):
@@ -32,8 +58,8 @@ class Turn(BaseModel):
     occurred_at: Moment | None = None
     mode: str | None = None
     importance: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
-    resources: tuple[Resource, ...] = ()
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    resources: Annotated[tuple[Resource, ...], Field(max_length=MAX_RESOURCES)] = ()
+    metadata: Annotated[dict[str, Any], AfterValidator(_bounded)] = Field(default_factory=dict)
 
 
 class TurnAccepted(BaseModel):

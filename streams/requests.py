@@ -112,7 +112,9 @@ class Requests:
         if partition == record.partition:
             return None
         if not may_move(record):
-            message = f"moved again and again to partition {record.partition}, but its key belongs to {partition} of {self.partitions}"
+            message = (
+                f"moved too often; it is in {record.partition}, and its key belongs to {partition} of {self.partitions}"
+            )
             raise Rejected("internal", message)
         return moved(record, key, partition)
 

@@ -8,6 +8,9 @@ from pydantic_core import ErrorDetails, from_json
 
 from schemas.failures import ErrorCode, Rejected
 
+LONGEST_NAME = 80
+"""Characters of one name in an error's field: a sender may invent names of megabytes."""
+
 Message = TypeVar("Message", bound=BaseModel)
 
 
@@ -64,5 +67,5 @@ def _code(error: ErrorDetails) -> ErrorCode:
 
 def _field(error: ErrorDetails) -> str:
     """The dotted path, without the names of union members that Pydantic puts at the end of a location."""
-    parts = [str(part) for part in error["loc"]]
+    parts = [str(part)[:LONGEST_NAME] for part in error["loc"]]
     return ".".join(part for part in parts if part.isidentifier() or part.isdigit())

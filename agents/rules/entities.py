@@ -13,9 +13,11 @@ LONGEST_ENTITY = 128
 _URL = re.compile(r"\b(?:https?://|www\.)[^\s<>\"')\]]+[^\s<>\"')\].,;:!?]")
 _MENTION = re.compile(r"(?<![\w@])@\w[\w.-]*\w")
 _IDENTIFIER = re.compile(
-    r"\b(?:[A-Za-z]\w*(?:\.\w+)*\.(?:py|js|ts|go|rs|io|com|org|net|md|json|ya?ml|sql|sh|txt)"
-    r"|\w+(?:_\w+)+|[a-z]+[A-Z]\w*|(?=[\w-]*\d)(?=[\w-]*[A-Za-z])\w+(?:-\w+)*)\b"
+    r"\b(?:[A-Za-z]\w*+(?:\.\w++){0,6}\.(?:py|js|ts|go|rs|io|com|org|net|md|json|ya?ml|sql|sh|txt)"
+    r"|\w+(?:_\w+)+|[a-z]+[A-Z]\w*|(?=[\w-]{0,20}\d)(?=[\w-]{0,20}[A-Za-z])\w+(?:-\w+)*)\b"
 )
+"""Parts and look-aheads are bounded: they begin again at every word, and `a-a-a-` would take half a minute."""
+
 _NAME = re.compile(
     r"(?<!\w)[^\W\d_a-z]\w*(?:['\u2019-]\w+)*(?:[ ](?:(?:of|the|de|van|von|da|di|la)[ ])?[^\W\d_a-z]\w*)*"
 )
@@ -43,6 +45,6 @@ def _names(text: str) -> list[str]:
         if opens and (len(words) == 1 or is_stop_word(words[0])):
             words = words[1:]
         name = _POSSESSIVE.sub("", " ".join(words))
-        if name[:1].isupper() and not is_stop_word(name) and len(name) > 1:
+        if len(name) > 1 and name[:1].isupper() and not is_stop_word(name):
             names.append(name)
     return names

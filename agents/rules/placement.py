@@ -1,6 +1,7 @@
 """Records that arrive where they don't belong: how they are moved, once, and what they were before (CONTRACT §1)."""
 
 import base64
+import binascii
 import re
 
 from schemas.records import Outgoing, Record
@@ -9,9 +10,14 @@ MOVED_FROM = "modestream_moved_from"
 """On a moved record: `partition:offset:key` of where it was written, the key in base64 or `-` for none."""
 
 
-def is_moved(record: Record) -> bool:
-    """Whether this record was moved here."""
-    return record.header(MOVED_FROM) is not None
+MOST_MOVES = 3
+"""A record that was moved once is where it belongs. It is moved again where a tool copied it, headers and all, to
+another partition; one that never arrives means that workers count partitions differently."""
+
+
+def may_move(record: Record) -> bool:
+    """Whether this record has not been moved too often."""
+    return sum(name == MOVED_FROM for name, _ in record.headers) < MOST_MOVES
 
 
 def moved(record: Record, key: bytes, partition: int) -> Outgoing:
@@ -23,17 +29,21 @@ def moved(record: Record, key: bytes, partition: int) -> Outgoing:
 
 
 def original(record: Record) -> Record:
-    """The record as its producer wrote it, moved or not."""
+    """The record as its producer wrote it, moved or not. A header that `moved` can't have written is left alone."""
     origin = re.fullmatch(rb"(\d{1,9}):(\d{1,18}):(-|[A-Za-z0-9+/]*={0,2})", record.header(MOVED_FROM) or b"")
     if origin is None:
         return record
-    partition, offset, key = origin.groups()
+    partition, offset, encoded = origin.groups()
+    try:
+        key = None if encoded == b"-" else base64.b64decode(encoded, validate=True)
+    except binascii.Error:
+        return record
     return Record(
         topic=record.topic,
         partition=int(partition),
         offset=int(offset),
         timestamp_ms=record.timestamp_ms,
-        key=None if key == b"-" else base64.b64decode(key),
+        key=key,
         value=record.value,
         headers=tuple(pair for pair in record.headers if pair[0] != MOVED_FROM),
     )

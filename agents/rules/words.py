@@ -17,6 +17,9 @@ from agents.rules.stop_words import stop_words_of
 LONGEST_TERM = 64
 """Characters of a term. Longer runs are encoded data, found by how they begin."""
 
+MOST_SPREAD = 4
+"""Characters that one becomes at most on average: a word in Greek needs four, a ligature may be a whole sentence."""
+
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
@@ -60,10 +63,12 @@ def is_stop_word(word: str) -> bool:
 
 def fold(text: str) -> str:
     """A text without case, accents and compatibility forms."""
+    if text.isascii():
+        return text.lower()
     text = text.translate(_PLAIN)
     if text.isascii():
         return text.lower()
-    spread = unicodedata.normalize("NFKD", text).casefold()
+    spread = unicodedata.normalize("NFKD", text)[: MOST_SPREAD * len(text) + LONGEST_TERM].casefold()
     plain = "".join(character for character in spread if not unicodedata.combining(character))
     return unicodedata.normalize("NFC", plain)
 
