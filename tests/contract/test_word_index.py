@@ -89,6 +89,12 @@ def test_what_changes_beside_the_text_is_seen(words: WordIndex) -> None:
     assert set(roster.speakers) == {"Ben"}
 
 
+def test_a_vector_of_a_text_that_is_gone_is_no_vector(words: WordIndex) -> None:
+    words.put(0, made("violin", embedding=Embedding(status="stale", space="space-1")))
+    assert not words.roster(0, "ana").embedded("space-1").any()
+    assert words.count_ready(0, "space-1") == 0
+
+
 def test_entities_are_found_whatever_their_case(words: WordIndex) -> None:
     words.put(0, made("Lunch with Mrs Okafor", entities=("Mrs  Okafor", "Köln")))
     [okafor, cologne, lunch] = words.entity_postings(0, "ana", ["mrs okafor", "KÖLN", "Lunch"])
@@ -134,6 +140,7 @@ def test_another_users_memories_are_invisible(words: WordIndex) -> None:
     assert words.roster(0, "ana").documents == 1
     assert found(words, "somebody") == set()
     assert found(words, "violin", "carl") == set()
+    assert words.roster(0, "ben").documents == 50
 
 
 def test_counts_are_by_mode_and_status(words: WordIndex) -> None:

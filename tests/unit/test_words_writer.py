@@ -19,6 +19,7 @@ def test_when_the_open_transaction_is_lost_every_later_call_says_so(tmp_path: Pa
     writer.put(made("violin", 0))
     writer.commit()
     writer.put(made("harbour", 1))
+    assert reader.roster("ana").documents == 2
     [pages] = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count = {pages + 1}")
     with pytest.raises(Unavailable) as failure:

@@ -108,6 +108,16 @@ def test_speakers_and_vector_spaces() -> None:
     assert not roster.embedded("s2").any()
 
 
+def test_holes_belong_to_nobody() -> None:
+    ready = made("a").embedding.model_copy(update={"status": "ready", "space": "s1"})
+    rows, traits = rows_of(made("a", 0, speaker="Ana", embedding=ready))
+    roster = Roster([rows[0]._replace(number=20)], traits)
+    assert roster.embedded("s1").nonzero()[0].tolist() == [20]
+    assert roster.spoken_by(frozenset({"Ana"})).nonzero()[0].tolist() == [20]
+    assert seen(roster, ANYTHING) == [20]
+    assert roster.documents == 1
+
+
 def test_an_empty_roster_sees_nothing() -> None:
     assert not roster_of().admitted(ANYTHING).any()
     assert not roster_of().embedded("s1").any()

@@ -48,6 +48,15 @@ def test_an_ordinary_compound_has_no_term_for_the_whole() -> None:
     assert terms("well-known") == ["well", "known"]
 
 
+def test_a_script_without_spaces_gives_characters_and_pairs() -> None:
+    assert terms("新加坡") == ["新", "加", "坡", "新加", "加坡"]
+    assert terms("v2新") == ["v2", "新"]
+
+
+def test_a_contraction_is_one_word() -> None:
+    assert terms("don't take the girl's bike") == ["don't", "take", "the", "girl", "bike"]
+
+
 def test_repetitions_and_order_are_kept() -> None:
     assert terms("tram, harbour, tram") == ["tram", "harbour", "tram"]
 
