@@ -1,0 +1,70 @@
+"""What a turn makes of its memory."""
+
+from datetime import UTC, datetime, timedelta
+
+from agents.rules.versions import identity, is_redelivered, is_repeated, next_memory, with_embedding
+from schemas.memories import Embedding, Memory
+from schemas.turns import Turn
+from tests.made_turns import turn
+
+WHEN = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
+
+
+def after(known: Memory | None, said: Turn, offset: int) -> Memory:
+    return next_memory(said, identity(said, WHEN + timedelta(seconds=offset)), known, ("general", "fallback"), offset)
+
+
+def test_a_first_turn_is_version_one_with_itself_as_evidence() -> None:
+    memory = after(None, turn("Hello Köln", turn_id="t1", speaker="Ana", metadata={"a": [1]}, importance=0.5), 5)
+    assert (memory.version, memory.current, memory.source, memory.latest) == (1, 0, 5, 5)
+    assert (memory.text, memory.speaker, memory.metadata, memory.importance) == ("Hello Köln", "Ana", {"a": [1]}, 0.5)
+    assert [(one.turn_id, one.start, one.end, one.resource) for one in memory.evidence] == [("t1", 0, 10, None)]
+    assert (memory.embedding.status, memory.boundary) == ("pending", "u1")
+
+
+def test_evidence_counts_code_points_and_names_resources_with_text() -> None:
+    shown = [{"uri": "a", "text": "\U0001f600é"}, {"uri": "b"}, {"uri": "c", "text": ""}]
+    memory = after(None, turn("\U0001f600", turn_id="t", resources=shown), 0)
+    assert [(one.resource, one.end) for one in memory.evidence] == [(None, 1), ("a", 2)]
+
+
+def test_an_edit_keeps_who_and_when_it_was_and_counts_different_texts() -> None:
+    first = after(None, turn("A", turn_id="t"), 1)
+    edited = after(with_embedding(first, Embedding(status="ready")), turn("B", turn_id="t"), 2)
+    assert edited.memory_id == first.memory_id
+    assert (edited.occurred_at, edited.source, edited.latest) == (first.occurred_at, 1, 2)
+    assert (edited.text, edited.version, edited.current, edited.embedding.status) == ("B", 2, 1, "pending")
+    assert edited.content_hash != first.content_hash
+    back = after(edited, turn("A", turn_id="t"), 3)
+    assert (back.text, back.version, back.current, back.content_hash) == ("A", 2, 0, first.content_hash)
+    assert [version.first_seen for version in back.versions] == [WHEN + timedelta(seconds=n) for n in (1, 2)]
+
+
+def test_a_time_that_the_turn_names_is_its_own() -> None:
+    named = turn("A", turn_id="t", occurred_at="2020-01-01T00:00:00Z")
+    assert after(None, named, 1).occurred_at == datetime(2020, 1, 1, tzinfo=UTC)
+    assert after(after(None, turn("B", turn_id="t"), 0), named, 1).occurred_at.year == 2020
+
+
+def test_a_turn_without_id_is_known_again_by_its_records_time() -> None:
+    assert identity(turn("A"), WHEN) == identity(turn("A"), WHEN)
+    assert identity(turn("A"), WHEN).memory_id != identity(turn("A"), WHEN + timedelta(seconds=1)).memory_id
+
+
+def test_a_repetition_is_the_text_that_stands_and_not_one_before() -> None:
+    memory = after(after(None, turn("A", turn_id="t"), 1), turn("B", turn_id="t"), 2)
+    assert is_repeated(memory, identity(turn("B", turn_id="t"), WHEN))
+    assert not is_repeated(memory, identity(turn("A", turn_id="t"), WHEN))
+    assert not is_repeated(None, identity(turn("A", turn_id="t"), WHEN))
+
+
+def test_a_redelivery_is_the_record_that_made_what_stands() -> None:
+    memory = after(None, turn("A"), 7)
+    assert [is_redelivered(memory, offset) for offset in (6, 7, 8)] == [False, True, False]
+
+
+def test_what_is_embedded_decides_the_content_hash() -> None:
+    plain = after(None, turn("A", turn_id="t"), 1)
+    assert after(None, turn("A", turn_id="t", speaker="Ana"), 1).content_hash == plain.content_hash
+    captioned = turn("A", turn_id="t", resources=[{"uri": "a", "text": "a cat"}])
+    assert after(None, captioned, 1).content_hash != plain.content_hash
