@@ -47,8 +47,10 @@ def test_a_record_is_moved_with_value_headers_and_timestamp() -> None:
 
 @pytest.mark.parametrize(
     "header",
-    [b"", b"\xff", b"1", b"1:1", b"1:1:A", b"1:1:A=", b"1:1:AB=", b"1:1:====", b"1:1:A\n==", b"-1:1:-", b"1:1:-:-"]
-    + [b"1" * 10 + b":1:-", b"1:" + b"1" * 19 + b":-", b"x:1:-", b"1:1:\xc3\xa9"],
+    [
+        *(b"", b"\xff", b"1", b"1:1", b"1:1:A", b"1:1:A=", b"1:1:AB=", b"1:1:====", b"1:1:A\n==", b"-1:1:-"),
+        *(b"1:1:-:-", b"1" * 10 + b":1:-", b"1:" + b"1" * 19 + b":-", b"x:1:-", b"1:1:\xc3\xa9"),
+    ],
 )
 def test_a_header_that_we_did_not_write_is_the_producers_own(header: bytes) -> None:
     forged = record(headers=((MOVED_FROM, header),))
