@@ -139,6 +139,9 @@ class Requests:
         except Rejected:
             raise
         except Unavailable as problem:
+            if self.channel.outlives_deadline:
+                # Nothing that was accepted may be lost: it ends the run, and is delivered again after a new start.
+                raise
             raise Rejected("unavailable", f"{problem}; the same request may succeed later") from problem
         except Exception as problem:
             log.exception("handling failed", **context(record))
