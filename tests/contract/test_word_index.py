@@ -102,6 +102,13 @@ def test_entities_are_found_whatever_their_case(words: WordIndex) -> None:
     assert words.roster(0, "ana").columns.lengths[0] == 4, "entities are no words of the text"
 
 
+def test_entities_that_are_found_later_replace_those_before(words: WordIndex) -> None:
+    words.put(0, made("Lunch with Mrs Okafor", entities=("Lunch",)))
+    words.put(0, made("Lunch with Mrs Okafor", entities=("Mrs Okafor",)))
+    [okafor, lunch] = words.entity_postings(0, "ana", ["Mrs Okafor", "Lunch"])
+    assert (len(okafor.numbers), len(lunch.numbers)) == (1, 0)
+
+
 def test_a_forgotten_memory_is_found_by_nothing(words: WordIndex) -> None:
     kept, gone = made("violin", 0, speaker="Ana"), made("violin bow", 1, speaker="Ben", entities=("Bow",))
     words.put(0, kept)
@@ -185,6 +192,7 @@ def test_all_memories_of_a_status_are_listed_while_they_are_written(words: WordI
 def test_partitions_know_nothing_of_each_other(words: WordIndex) -> None:
     words.open(1)
     words.put(0, made("violin"))
+    words.commit(0)
     assert found(words, "violin", partition=1) == set()
     words.drop(1)
     assert found(words, "violin") != set()
