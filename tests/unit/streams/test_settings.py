@@ -1,0 +1,71 @@
+"""Settings out of the environment."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from streams.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_defaults_are_those_of_the_contract() -> None:
+    settings = Settings()
+    assert settings.broker == "kafka://127.0.0.1:9092"
+    assert (settings.data_dir, settings.topic_prefix) == (Path(".modestream"), "memory.")
+    assert (settings.partitions, settings.replication_factor) == (4, 1)
+    assert (settings.qdrant_url, settings.qdrant_api_key, settings.log_level) == (None, None, "info")
+
+
+def test_the_environment_wins_over_a_file_and_the_file_over_the_defaults(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / ".env").write_text("MODESTREAM_PARTITIONS=8\nMODESTREAM_TOPIC_PREFIX=file.\nOTHER=1\n")
+    monkeypatch.setenv("MODESTREAM_TOPIC_PREFIX", "shell.")
+    settings = Settings()
+    assert (settings.partitions, settings.topic_prefix) == (8, "shell.")
+
+
+def test_a_name_without_the_prefix_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARTITIONS", "8")
+    assert Settings().partitions == 4
+
+
+@pytest.mark.parametrize(
+    ("broker", "servers"),
+    [
+        ("kafka://a:9092", ["a:9092"]),
+        ("kafka://a:9092;kafka://b:9093", ["a:9092", "b:9093"]),
+        ("a:9092", ["a:9092"]),
+    ],
+)
+def test_broker_addresses_are_read_with_or_without_scheme(broker: str, servers: list[str]) -> None:
+    assert Settings(broker=broker).bootstrap_servers == servers
+
+
+def test_models_are_beside_the_data_unless_they_are_elsewhere(tmp_path: Path) -> None:
+    assert Settings(data_dir=tmp_path).models == tmp_path / "models"
+    assert Settings(data_dir=tmp_path, model_dir=Path("shared")).models == Path("shared")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PARTITIONS", "0"),
+        ("PARTITIONS", "many"),
+        ("REPLICATION_FACTOR", "0"),
+        ("METRICS_PORT", "65536"),
+        ("LOG_LEVEL", "loud"),
+        ("EMBEDDING_PRECISION", "int4"),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_refused_at_the_start(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(f"MODESTREAM_{name}", value)
+    with pytest.raises(ValidationError, match=name.lower()):
+        Settings()

@@ -1,0 +1,41 @@
+"""Topics by name, and how long they are kept."""
+
+import pytest
+
+from streams.settings import Settings
+from streams.topics import MAX_INPUT_BYTES, configuration, group_id, named
+
+
+def test_the_names_are_those_of_the_contract() -> None:
+    topics = named("memory.")
+    assert (topics.turns, topics.retrieve, topics.commands) == ("memory.turns", "memory.retrieve", "memory.commands")
+    assert (topics.consolidate, topics.replies) == ("memory.consolidate", "memory.replies")
+    assert topics.dead_letters == "memory.dead-letters"
+
+
+def test_two_prefixes_share_no_topic_and_no_group() -> None:
+    one, other = named("one."), named("other.")
+    assert not set(one.all()) & set(other.all())
+    assert len(set(one.all())) == len(one.all()) == 8
+    assert group_id(Settings(topic_prefix="one.")) != group_id(Settings(topic_prefix="other."))
+
+
+@pytest.mark.parametrize("name", ["turns", "commands", "consolidate", "dead_letters", "remembered", "embedded"])
+def test_what_is_the_truth_is_kept_for_ever(name: str) -> None:
+    topics = named("memory.")
+    kept = configuration(topics, getattr(topics, name))
+    assert (kept["retention.ms"], kept["cleanup.policy"]) == ("-1", "delete")
+
+
+@pytest.mark.parametrize("name", ["retrieve", "replies"])
+def test_questions_and_replies_are_not(name: str) -> None:
+    topics = named("memory.")
+    assert int(configuration(topics, getattr(topics, name))["retention.ms"]) > 0
+
+
+def test_whatever_may_come_in_fits_into_a_dead_letter_with_room_for_headers() -> None:
+    topics = named("memory.")
+    for name in (topics.turns, topics.retrieve, topics.commands, topics.consolidate):
+        assert int(configuration(topics, name)["max.message.bytes"]) == MAX_INPUT_BYTES
+    for name in (topics.dead_letters, topics.remembered, topics.embedded, topics.replies):
+        assert int(configuration(topics, name)["max.message.bytes"]) == 2 * MAX_INPUT_BYTES
