@@ -62,7 +62,8 @@ class SqliteWords:
 
     def applied(self, partition: int) -> Mapping[str, int]:
         """The progress by topic."""
-        return self._open[partition].reader.applied()
+        opened = self._open[partition]
+        return {**opened.reader.applied(), **opened.writer.progress}
 
     def set_applied(self, partition: int, topic: str, next_offset: int) -> None:
         """Note the progress in one topic."""

@@ -27,6 +27,9 @@ ON CONFLICT (memory_id) DO UPDATE SET trait = excluded.trait, occurred_ms = excl
   terms = excluded.terms
 """
 
+CACHED_KEYS = 4096
+"""Ids of boundaries and traits that are kept in memory: under a megabyte."""
+
 
 class _Stored(NamedTuple):
     """A memory as it stands in the index."""
@@ -44,23 +47,30 @@ class WordsWriter:
         self._execute = connection.execute
         self._rosters = rosters
         self._lost = False
+        self._keys: dict[str | tuple[int, str], int] = {}
+        self.progress: dict[str, int] = {}
+        """What `set_applied` has noted since the last commit, which writes it: once for many records."""
 
     def commit(self) -> None:
-        """Make safe what was written."""
+        """Make safe what was written, with the progress."""
         self._check()
+        if self.progress:
+            with self._changing():
+                self._connection.executemany("REPLACE INTO progress VALUES (?, ?)", self.progress.items())
         if not self._connection.in_transaction:
             return
         try:
             with translated():
                 self._execute("COMMIT")
+            self.progress.clear()
         except Unavailable:
             self._lost = not self._connection.in_transaction
             raise
 
     def set_applied(self, topic: str, next_offset: int) -> None:
         """Note the progress in one topic."""
-        with self._changing():
-            self._execute("REPLACE INTO progress VALUES (?, ?)", (topic, next_offset))
+        self._check()
+        self.progress[topic] = next_offset
 
     def put(self, memory: Memory) -> None:
         """Write a memory over the one before."""
@@ -103,10 +113,19 @@ class WordsWriter:
         return found and _Stored(found[0], found[1], Spelled(*found[2:]))
 
     def _boundary(self, name: str) -> int:
-        found = self._execute("SELECT id FROM boundaries WHERE name = ?", (name,)).fetchone()
-        if found is None:
-            found = self._execute("INSERT INTO boundaries (name) VALUES (?) RETURNING id", (name,)).fetchone()
-        return int(found[0])
+        key = self._key(name, "SELECT id FROM boundaries WHERE name = ?", (name,))
+        if key is None:
+            [key] = self._execute("INSERT INTO boundaries (name) VALUES (?) RETURNING id", (name,)).fetchone()
+        return key
+
+    def _key(self, cached: str | tuple[int, str], question: str, arguments: tuple[object, ...]) -> int | None:
+        """The id of a boundary or trait that is there. Kept in memory: most writes are about the same few."""
+        key = self._keys.get(cached)
+        if key is None and (found := self._execute(question, arguments).fetchone()):
+            if len(self._keys) == CACHED_KEYS:
+                self._keys.clear()
+            key = self._keys[cached] = int(found[0])
+        return key
 
     def _next_row(self, boundary: int) -> int:
         first, after = boundary << NUMBER_BITS, (boundary + 1) << NUMBER_BITS
@@ -133,14 +152,15 @@ class WordsWriter:
     def _join(self, boundary: int, trait: Trait, old: _Stored | None) -> int:
         """Count the memory with its trait, and no longer with the one before."""
         value = trait.dumps()
-        found = self._execute("SELECT id FROM traits WHERE boundary = ? AND value = ?", (boundary, value)).fetchone()
-        if found and old and found[0] == old.trait:
-            return int(found[0])
-        key = self._execute(
+        known = (boundary, value)
+        key = self._key(known, "SELECT id FROM traits WHERE boundary = ? AND value = ?", known)
+        if key is not None and old and key == old.trait:
+            return key
+        [key] = self._execute(
             "INSERT INTO traits (boundary, value, members) VALUES (?, ?, 1)"
             " ON CONFLICT (boundary, value) DO UPDATE SET members = members + 1 RETURNING id",
-            (boundary, value),
-        ).fetchone()[0]
+            known,
+        ).fetchone()
         if old:
             self._leave(boundary, old.trait)
         return int(key)
@@ -148,6 +168,7 @@ class WordsWriter:
     def _leave(self, boundary: int, trait: int) -> None:
         """Forget a trait with its last member, and a boundary with its last trait."""
         self._rosters.drop(boundary)
+        self._keys.clear()
         self._execute("UPDATE traits SET members = members - 1 WHERE id = ?", (trait,))
         gone = self._execute("DELETE FROM traits WHERE id = ? AND members <= 0 RETURNING id", (trait,)).fetchall()
         if gone and not self._execute("SELECT 1 FROM traits WHERE boundary = ? LIMIT 1", (boundary,)).fetchone():
@@ -174,6 +195,7 @@ class WordsWriter:
 
     def _undo(self) -> None:
         self._rosters.clear()
+        self._keys.clear()
         self._lost = not self._connection.in_transaction
         if not self._lost:
             self._execute("ROLLBACK TO call")
