@@ -50,7 +50,7 @@ def _worker(_options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _demo(options: argparse.Namespace, settings: Settings) -> int:
-    from streams.demo_system import run_demo_system
+    from streams.demo.system import run_demo_system
 
     return asyncio.run(run_demo_system(options.data_dir, settings))
 

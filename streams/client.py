@@ -6,7 +6,7 @@
         print(answer.hits[0].text)
 
 Calls enter; records leave on the request topics, and typed results come back from the shared reply topic. Every call
-ends: with its result, or with one of the errors of `streams.client_failures`. A question sees what this client wrote
+ends: with its result, or with one of the errors of `streams.asking.failures`. A question sees what this client wrote
 before it (read your own writes). A client belongs to one event loop, is meant to be kept open, and serves any number
 of concurrent calls and users.
 """
@@ -18,17 +18,17 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from schemas.memories import MemoryType, Role
-from streams.client_answers import Answer, Json, Notice, Remembered, Reply, answer_of, remembered_of
-from streams.client_failures import (
+from streams.asking.answers import Answer, Json, Notice, Remembered, Reply, answer_of, remembered_of
+from streams.asking.failures import (
     MemoryClientError,
     MemoryClosed,
     MemoryServiceError,
     MemoryTimeout,
     MemoryUnreachable,
 )
-from streams.client_merge import one_answer
-from streams.client_records import record
-from streams.client_requests import TURNS, Requests, Written
+from streams.asking.merge import one_answer
+from streams.asking.records import record
+from streams.asking.requests import TURNS, Requests, Written
 
 __all__ = [
     "OWN_WRITES",

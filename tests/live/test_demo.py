@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streams.demo import run_demo
+from streams.demo.script import run_demo
 from tests.live.broker import RunningBroker, running_broker
 from tests.live.stand_in import Json, Seen, by_contract, error, ok, standing_in
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from streams.client_answers import Notice, Reply, answer_of, remembered_of, reply_of
-from streams.client_failures import MemoryServiceError
+from streams.asking.answers import Notice, Reply, answer_of, remembered_of, reply_of
+from streams.asking.failures import MemoryServiceError
 
 HIT: dict[str, Any] = {
     "memory_id": "m1",

@@ -3,9 +3,9 @@
 import pytest
 
 from schemas.retrieval import Hit
-from streams.client_answers import Answer, Notice
-from streams.client_failures import MemoryServiceError, MemoryTimeout, MemoryUnreachable
-from streams.client_merge import by_rank, one_answer
+from streams.asking.answers import Answer, Notice
+from streams.asking.failures import MemoryServiceError, MemoryTimeout, MemoryUnreachable
+from streams.asking.merge import by_rank, one_answer
 
 
 def hit(memory_id: str, user_id: str = "u1", score: float = 0.5) -> Hit:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from streams.client_records import record
+from streams.asking.records import record
 
 
 def test_times_are_written_with_their_zone_wherever_they_are() -> None:

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from streams.client_failures import MemoryClosed
-from streams.client_replies import Replies
+from streams.asking.failures import MemoryClosed
+from streams.asking.replies import Replies
 
 
 async def test_each_request_gets_the_reply_with_its_correlation_id() -> None:

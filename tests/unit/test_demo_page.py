@@ -8,9 +8,9 @@ import pytest
 
 from schemas.memories import Evidence
 from schemas.retrieval import Hit
-from streams.client_answers import Answer, Notice
-from streams.demo import CONVERSATION
-from streams.demo_page import WIDTH, answer_lines, hit_lines, question_lines
+from streams.asking.answers import Answer, Notice
+from streams.demo.page import WIDTH, answer_lines, hit_lines, question_lines
+from streams.demo.script import CONVERSATION
 
 SCRIPT: dict[str, Any] = json.loads(CONVERSATION.read_text(encoding="utf-8"))
 

@@ -1,0 +1,34 @@
+"""What a call of the client can end with, other than its answer. Callers catch `MemoryClientError` or one of its kinds.
+
+MemoryClientError
+├── MemoryServiceError   the service answered with an error: `code`, `message`, `field`
+├── MemoryTimeout        no answer in time (also a `TimeoutError`); the message says what to check
+├── MemoryUnreachable    Kafka can't be reached, or refused the record
+└── MemoryClosed         the client is not open, or was closed while the call waited
+"""
+
+
+class MemoryClientError(Exception):
+    """A call of the client failed."""
+
+
+class MemoryServiceError(MemoryClientError):
+    """The service refused or failed the request; `code` is one of the contract's error codes (CONTRACT §7)."""
+
+    def __init__(self, code: str, message: str, field: str | None = None) -> None:
+        super().__init__(f"{code}: {message}" + (f" (field {field})" if field else ""))
+        self.code = code
+        self.message = message
+        self.field = field
+
+
+class MemoryTimeout(MemoryClientError, TimeoutError):
+    """No answer in time. The request may still be carried out; sending it again is safe."""
+
+
+class MemoryUnreachable(MemoryClientError):
+    """Kafka can't be reached, lacks a topic, or refused the record; `__cause__` is the original error."""
+
+
+class MemoryClosed(MemoryClientError):
+    """The client is not open: calls belong inside its `async with` block."""

@@ -1,0 +1,66 @@
+"""How the demo shows what was found, for a terminal of 100 columns. Pure: answers enter, lines leave."""
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from schemas.memories import Evidence
+from schemas.retrieval import Hit
+from streams.asking.answers import Answer
+
+WIDTH = 100
+"""Columns: fits half of an ordinary screen, and README code blocks."""
+
+INDENT = " " * 11
+"""As wide as a hit's number and score, so that its lines stand in one column."""
+
+RULE = "─" * WIDTH
+
+
+def question_lines(number: int, query: str, limits: str) -> list[str]:
+    """The head of a question; `limits` says what it is limited to, and may be empty."""
+    return ["", RULE, f"Question {number}: {query}" + (f"  [{limits}]" if limits else "")]
+
+
+def answer_lines(answer: Answer, took_ms: float, quotes: Mapping[Evidence, str]) -> Iterator[str]:
+    """What a question found, best first, and how.
+
+    `took_ms` is the round trip of the request; `quotes` are the words of evidence that lies in a resource.
+    """
+    found = f"{len(answer.hits)} hit{'' if len(answer.hits) == 1 else 's'}" if answer.hits else "nothing found"
+    yield f"{found}, {answer.strategy} search in mode {', '.join(answer.modes)}, {took_ms:.1f} ms there and back"
+    yield from (f"warning {warning.code}: {warning.message}" for warning in answer.warnings)
+    for rank, hit in enumerate(answer.hits, start=1):
+        yield ""
+        yield from hit_lines(rank, hit, quotes)
+
+
+def hit_lines(rank: int, hit: Hit, quotes: Mapping[Evidence, str]) -> Iterator[str]:
+    """One hit: score, who and when; the text, and what its resources say; where it comes from."""
+    yield f"{rank:3}.  {hit.score:.2f}  {hit.speaker or hit.role or 'distilled'}, {_when(hit.occurred_at)}"
+    yield from _wrapped(f"“{hit.text}”")
+    for evidence in hit.evidence:
+        if evidence in quotes:
+            yield from _wrapped(f"{evidence.resource}: “{quotes[evidence]}”")
+    yield from _wrapped(_origin(hit))
+
+
+def _origin(hit: Hit) -> str:
+    version = f", version {hit.version}" if hit.version > 1 else ""
+    evidence = "; ".join(_span(span) for span in hit.evidence)
+    where = f"project {hit.scope.get('project_id')}, conversation {hit.conversation_id}{version}"
+    return f"from {evidence} in {where}" if evidence else f"from {where}"
+
+
+def _span(evidence: Evidence) -> str:
+    resource = f" of {evidence.resource}" if evidence.resource else ""
+    return f"turn {evidence.turn_id}, characters {evidence.start} to {evidence.end}{resource}"
+
+
+def _when(moment: str) -> str:
+    said = datetime.fromisoformat(moment)
+    return f"{said:%a} {said.day} {said:%b %Y, %H:%M %Z}".strip()
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT, break_on_hyphens=False)
