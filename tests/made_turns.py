@@ -12,7 +12,7 @@ TIMESTAMP_MS = 1_772_357_400_000
 """2026-03-01T09:30:00Z."""
 
 
-def turn_fields(content: str = "The deploy target is fly.io now.", **changes: Any) -> dict[str, Any]:
+def turn_fields(content: object = "The deploy target is fly.io now.", **changes: Any) -> dict[str, Any]:
     """A valid turn as JSON fields, without id and time; `changes` replace or add any field."""
     return {
         "schema": "turn.v1",

@@ -95,7 +95,7 @@ def vector(*numbers: float) -> Vector:
 X = vector(1, 0, 0, 0)
 
 
-def point(number: int, **changes: Any) -> Point:  # noqa: ANN401 - any of its fields
+def point(number: int, **changes: Any) -> Point:
     plain = Point(
         memory_id=memory(number), vector=X, boundary="u1", partition=0, scope={"user_id": "u1", "project_id": "p1"},
         mode="general", type="episodic", occurred_ms=1_800_000_000_000, content_hash=f"hash-{number}",
@@ -320,7 +320,7 @@ async def test_a_collection_of_another_fingerprint_is_refused(index: VectorIndex
         index.hashes(wrong, [memory(1)]),
         index.count(wrong, 0),
     ):
-        with pytest.raises(ValueError, match="holds vectors of .*tiny.*not of .*other"):
+        with pytest.raises(ValueError, match=r"holds vectors of .*tiny.*not of .*other"):
             await call
     assert await index.count(SPACE, 0) == 1
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 async def eventually(condition: Callable[[], bool], within_s: float = 60.0) -> None:
     """Wait for something that only looking can tell. Raises TimeoutError."""
     async with asyncio.timeout(within_s):
-        while not condition():  # noqa: ASYNC110 - other processes' files and pids give no event
+        while not condition():
             await asyncio.sleep(0.02)
 
 

@@ -59,7 +59,7 @@ class QdrantStub:
         finally:
             writer.close()
 
-    def answer(self, line: str, body: Any) -> bytes:  # noqa: ANN401 - any JSON
+    def answer(self, line: str, body: Any) -> bytes:
         self.asked.append(Asked(line, body))
         if self.hangs:
             return b""
@@ -72,8 +72,8 @@ class QdrantStub:
             text = json.dumps({"time": 0.0, "status": "ok", "result": result}).encode()
         return f"HTTP/1.1 {status} Because\r\n{self.headers}content-length: {len(text)}\r\n\r\n".encode() + text
 
-    def result(self, method: str, path: str, body: Any) -> Any:  # noqa: ANN401 - any JSON
-        match method, path.split("?")[0].strip("/").split("/"):
+    def result(self, method: str, path: str, body: Any) -> Any:
+        match method, path.split("?", maxsplit=1)[0].strip("/").split("/"):
             case "POST", ["collections", "aliases"]:
                 for action in body["actions"]:
                     self.aliases[action["create_alias"]["alias_name"]] = action["create_alias"]["collection_name"]

@@ -20,9 +20,15 @@ from streams.adapters.edge_shard import FINGERPRINT, shard_config
 SPACE = VectorSpace(
     "general",
     Fingerprint(
-        embedder="tiny", file_sha256="0" * 64, precision="fp32", dim=8, pooling="mean", normalize=True,
-        passage_prefix="", max_tokens=256,
-    ),  # fmt: skip
+        embedder="tiny",
+        file_sha256="0" * 64,
+        precision="fp32",
+        dim=8,
+        pooling="mean",
+        normalize=True,
+        passage_prefix="",
+        max_tokens=256,
+    ),
 )
 ONES = np.ones(8, dtype=np.float32)
 

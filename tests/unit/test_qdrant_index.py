@@ -17,9 +17,15 @@ from tests.unit.qdrant_stub import QdrantStub, qdrant_stub
 SPACE = VectorSpace(
     "general",
     Fingerprint(
-        embedder="tiny", file_sha256="0" * 64, precision="fp32", dim=2, pooling="mean", normalize=True,
-        passage_prefix="", max_tokens=256,
-    ),  # fmt: skip
+        embedder="tiny",
+        file_sha256="0" * 64,
+        precision="fp32",
+        dim=2,
+        pooling="mean",
+        normalize=True,
+        passage_prefix="",
+        max_tokens=256,
+    ),
 )
 NAME = f"test-{SPACE.collection}"
 ID = "00000000-0000-4000-8000-000000000001"
