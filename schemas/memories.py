@@ -20,7 +20,7 @@ class Evidence(BaseModel):
     turn_id: str
     start: int
     end: int
-    resource: str | None = None
+    resource: str | None = Field(default=None, exclude_if=lambda resource: resource is None)
 
 
 class Resource(BaseModel):

@@ -63,7 +63,7 @@ class Hit(BaseModel):
     text: str
     occurred_at: str
     score: float
-    scores: Scores | None = None
+    scores: Scores | None = Field(default=None, exclude_if=lambda scores: scores is None)
     evidence: tuple[Evidence, ...]
     version: int
     embedding_status: EmbeddingStatus
