@@ -2,6 +2,8 @@
 
 import faust
 
+from streams.adapters.kafka_consumer import PatientApp
+from streams.adapters.kafka_publisher import LINGER_SECONDS
 from streams.held_events import HeldEvent
 from streams.settings import Settings
 from streams.topics import MAX_INPUT_BYTES, group_id
@@ -11,7 +13,7 @@ WEEK_SECONDS = 604_800
 
 def kafka_app(settings: Settings, worker_id: str) -> faust.App:
     """An app without agents and tables."""
-    return faust.App(
+    return PatientApp(
         group_id(settings),
         broker=";".join(f"kafka://{server}" for server in settings.bootstrap_servers),
         datadir=str(settings.data_dir / "tables"),
@@ -39,6 +41,8 @@ def kafka_app(settings: Settings, worker_id: str) -> faust.App:
         stream_buffer_maxsize=2000,
         # A commit waits for the producer: not for twenty minutes.
         producer_request_timeout=30,
+        # Changelog records go in few requests (`kafka_publisher` says why).
+        producer_linger=LINGER_SECONDS,
         producer_max_request_size=2 * MAX_INPUT_BYTES,
         # Faust's web server would show the tables to everybody.
         web_enabled=False,

@@ -1,0 +1,72 @@
+"""Faust's consumer, so that no record is passed over when partitions arrive.
+
+When partitions are assigned Faust reads their topics at once, pauses them a moment later, recovers tables, resumes
+them, seeks them to what is committed, and then empties the queues of the agents. What it read before that is thrown
+away. The seek brings it back only where something is committed, and not even there while a batch is still being handed
+out. Turns that Kafka had acknowledged were lost so, when a worker was killed before its first commit.
+
+Here nothing is read for agents before their queues are kept, and a partition without a commit is read from its
+beginning.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import faust
+from faust.transport.drivers.aiokafka import Consumer, Transport
+from faust.types import TP
+
+
+class PatientConsumer(Consumer):
+    """Reads the topics of agents only when their queues are kept."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._resumed_last: set[TP] = set()
+
+    def _set_active_tps(self, tps: set[TP]) -> set[TP]:
+        active: set[TP] = super()._set_active_tps({place for place in tps if not self._is_ours(place)})
+        return active
+
+    def pause_partitions(self, tps: Iterable[TP]) -> None:
+        """Stop reading, or do not begin."""
+        tps = set(tps)
+        self._resumed_last -= tps
+        super().pause_partitions(tps)
+
+    def resume_partitions(self, tps: Iterable[TP]) -> None:
+        """Read changelogs from now on; the topics of agents wait for `resume_flow`, which follows the seek."""
+        tps = set(tps)
+        ours = {place for place in tps if self._is_ours(place)}
+        self._resumed_last |= ours
+        super().resume_partitions(tps - ours)
+
+    def resume_flow(self) -> None:
+        """Read everything."""
+        super().resume_flow()
+        resumed, self._resumed_last = self._resumed_last, set()
+        super().resume_partitions(resumed)
+
+    async def seek_to_committed(self) -> Mapping[TP, int]:
+        """Seek to what is committed, or to the beginning where nothing is: aiokafka stays where it is then."""
+        committed = await super().seek_to_committed()
+        fresh = [place for place, offset in committed.items() if not offset and self._is_ours(place)]
+        if fresh:
+            await self._thread.seek_to_beginning(*fresh)
+        return committed
+
+    def _is_ours(self, place: Any) -> bool:
+        return self.app.topics.acks_enabled_for(place.topic)
+
+
+class PatientTransport(Transport):
+    """Faust's Kafka, with that consumer."""
+
+    Consumer = PatientConsumer
+
+
+class PatientApp(faust.App):
+    """A Faust app that reads with that consumer."""
+
+    def _new_transport(self) -> PatientTransport:
+        return PatientTransport(self.conf.broker_consumer, self)

@@ -1,0 +1,25 @@
+"""`kill -9` of the worker while turns flow: nothing that was acknowledged is lost or doubled (CONTRACT §8.1)."""
+
+import asyncio
+
+from tests.live.flow import Flow
+from tests.live.processes import Deployment
+
+TURNS = 400
+KILLS_AT = (60, 180, 300)
+"""Turns that are accepted when the worker is killed: others are in all stages then."""
+
+
+async def test_a_worker_that_is_killed_again_and_again_loses_and_doubles_nothing(deployment: Deployment) -> None:
+    worker = await deployment.ready()
+    async with deployment.client() as client:
+        flow = Flow(client)
+        publishing = asyncio.create_task(flow.publish(range(TURNS)))
+        for accepted in KILLS_AT:
+            await flow.reached(accepted)
+            await worker.kill()
+            worker = deployment.start()
+        await publishing
+        await flow.check()
+        await flow.embedded()
+        await flow.check()
