@@ -117,15 +117,16 @@ class Arrival:
         return counted >= ready
 
     async def _ask_again(self, partition: int, memory_ids: list[str]) -> int:
-        found = [self._memories.get(partition, memory_id) for memory_id in memory_ids]
-        memories = [memory for memory in found if memory is not None]
+        known = [self._memories.get(partition, memory_id) for memory_id in memory_ids]
+        memories = [memory for memory in known if memory is not None]
         asked = 0
         for space in {self._space(memory.mode) for memory in memories}:
             ids = [memory.memory_id for memory in memories if memory.mode == space.mode]
             hashes = partial(self._index.hashes, space, ids)
             there = await until_available(hashes, "vector index", self._around.meters)
             for memory in memories:
-                if memory.mode == space.mode and there.get(memory.memory_id) != memory.content_hash:
+                found = there.get(memory.memory_id) == memory.content_hash
+                if memory.mode == space.mode and not (found and memory.embedding.space == space.fingerprint.digest):
                     await self._stale(memory, space)
                     asked += 1
         return asked

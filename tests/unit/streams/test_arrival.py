@@ -148,6 +148,26 @@ async def test_a_new_disk_gets_the_word_index_of_its_partitions_alone(home: Home
     assert (home.progress.next_offset(HERE), home.progress.next_offset(elsewhere)) == (5, 7)
 
 
+async def test_a_word_index_that_is_made_again_holds_nothing_that_the_table_does_not(home: Home) -> None:
+    home.words.open(HERE)
+    home.tell("violin", 4)
+    home.words.put(HERE, home.tell("ghost", 5).model_copy(update={"memory_id": "not in the table", "text": "phantom"}))
+    home.words.commit(HERE)
+    home.committed = {(TOPICS.turns, HERE): 9}
+    await home.arrival.prepare({HERE})
+    assert (home.finds("violin"), home.finds("phantom")) == (1, 0)
+
+
+async def test_a_table_may_hold_partitions_that_were_here_before(home: Home) -> None:
+    home.words.open(HERE)
+    home.tell("violin", 4)
+    home.words.drop(HERE)
+    elsewhere = (HERE + 1) % PARTITIONS
+    home.committed = {(TOPICS.turns, elsewhere): 3}
+    await home.arrival.prepare({elsewhere})
+    assert home.words.roster(elsewhere, "u1").documents == 0
+
+
 async def test_a_word_index_that_was_made_again_is_kept(home: Home, tmp_path: Path) -> None:
     home.words.open(HERE)
     home.tell("violin", 4)
@@ -194,6 +214,18 @@ async def test_vectors_of_another_space_are_asked_for_anew(home: Home) -> None:
     assert await home.arrival.reconcile({HERE}) == 1
     [said] = home.asked()
     assert (said.memory_id, said.space) == (memory.memory_id, home.embedder.fingerprint.digest)
+
+
+async def test_vectors_that_an_earlier_embedder_left_are_not_taken_for_those_that_the_records_name(home: Home) -> None:
+    home.words.open(HERE)
+    memory = home.tell("violin", 0)
+    first = home.embedder
+    await home.vector(memory)
+    home.embedder = FakeEmbedder("another")
+    await home.vector(memory)
+    home.embedder = first
+    assert await home.arrival.reconcile({HERE}) == 1
+    assert home.asked()[0].space == first.fingerprint.digest
 
 
 async def test_an_empty_vector_index_is_filled_again(home: Home) -> None:

@@ -4,6 +4,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from faust.types.tuples import ConsumerMessage
+from hypothesis import given
+from hypothesis import strategies as some
 
 from schemas.records import Record
 from streams.held_events import HeldEvent
@@ -43,6 +45,11 @@ def held(consumer: Consumer, **changes: Any) -> HeldEvent:
 def test_the_record_is_what_was_read_headers_repeated_and_milliseconds_exact() -> None:
     expected = Record("memory.turns", 2, 17, 1_772_357_400_123, b"k", b"v", (("a", b"1"), ("a", b"2"), ("none", b"")))
     assert held(Consumer()).record == expected
+
+
+@given(some.integers(0, 4_000_000_000_000))
+def test_no_millisecond_is_lost_on_the_way_through_seconds(timestamp_ms: int) -> None:
+    assert held(Consumer(), timestamp=timestamp_ms / 1000).record.timestamp_ms == timestamp_ms
 
 
 def test_nothing_is_invented_where_nothing_was_sent() -> None:

@@ -14,7 +14,7 @@ from agents.govern import shown
 from agents.remember import Remember
 from agents.rules.entities import entities
 from agents.rules.questions import understood
-from agents.rules.words import question_terms, terms
+from agents.rules.words import fold, question_terms, terms
 from schemas.events import Remembered
 from schemas.memories import Memory
 from schemas.modes import VectorSpace
@@ -231,6 +231,13 @@ PATTERNS = [
     "A\u0301 ",
 ]
 PATTERNS += ["\ufdfa", "😀", "_-", "aA", "\u0300", "A of ", "1a", "a", "a:b@"]
+
+
+def test_a_text_grows_by_a_few_times_at_most_when_it_is_folded() -> None:
+    assert len(fold("\ufdfa" * LONG)) < 5 * LONG
+    assert fold("\ufdfa") == fold(
+        "\u0635\u0644\u0649 \u0627\u0644\u0644\u0647 \u0639\u0644\u064a\u0647 \u0648\u0633\u0644\u0645"
+    )
 
 
 @pytest.mark.timeout(10)  # a pattern that begins again at every word takes half a minute
