@@ -1,12 +1,14 @@
 """Faust's consumer, so that no record is passed over when partitions arrive.
 
-When partitions are assigned Faust reads their topics at once, pauses them a moment later, recovers tables, resumes
+When partitions are assigned, Faust reads their topics at once, pauses them a moment later, recovers tables, resumes
 them, seeks them to what is committed, and then empties the queues of the agents. What it read before that is thrown
-away. The seek brings it back only where something is committed, and not even there while a batch is still being handed
-out. Turns that Kafka had acknowledged were lost so, when a worker was killed before its first commit.
+away. The seek does not bring it back where nothing is committed, nor where a fetch that was under way moved the
+position again: the set of partitions that it fetches is emptied meanwhile, and aiokafka takes an empty set for all.
+Faust then takes the hole for a compacted log, and commits past it. Turns that Kafka had acknowledged were lost so, when
+a worker was killed and started again.
 
-Here nothing is read for agents before their queues are kept, and a partition without a commit is read from its
-beginning.
+Here nothing is read for agents before their queues are kept, a fetch keeps to the partitions that it was begun for,
+what is fetched for nobody is fetched again, and a partition without a commit is read from its beginning.
 """
 
 from collections.abc import Iterable, Mapping
@@ -47,16 +49,25 @@ class PatientConsumer(Consumer):
         resumed, self._resumed_last = self._resumed_last, set()
         super().resume_partitions(resumed)
 
+    async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
+        records = await super()._getmany(None if active_partitions is None else set(active_partitions), timeout)
+        for place in records:
+            # Paused meanwhile: Faust drops these.
+            if self._is_ours(place) and place not in self._get_active_partitions() | self._buffered_partitions:
+                self._thread.seek(place, records[place][0].offset)
+        return records
+
     async def seek_to_committed(self) -> Mapping[TP, int]:
         """Seek to what is committed, or to the beginning where nothing is: aiokafka stays where it is then."""
         committed = await super().seek_to_committed()
-        fresh = [place for place, offset in committed.items() if not offset and self._is_ours(place)]
+        fresh = [place for place, offset in committed.items() if not offset and self._is_ours(TP(*place))]
         if fresh:
             await self._thread.seek_to_beginning(*fresh)
         return committed
 
-    def _is_ours(self, place: Any) -> bool:
-        return self.app.topics.acks_enabled_for(place.topic)
+    def _is_ours(self, place: TP) -> bool:
+        """Whether agents read it. What Faust knows to be acknowledged it knows too late."""
+        return not self._is_changelog_tp(place)
 
 
 class PatientTransport(Transport):
