@@ -4,12 +4,19 @@ The boundary key is the Kafka key of every event of that boundary, so all of it 
 """
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 MAX_VALUE_LENGTH = 256
 """Characters of one scope value (CONTRACT §3)."""
+
+MAX_COMBINATIONS = 1000
+"""Scopes that one selector may stand for (CONTRACT §3)."""
+
+REFUSED = "selector_refused"
+"""The error type of a selector that breaks a rule; it is the contract's code as well."""
 
 ANY = "*"
 """In a selector: any value of that field. Never a value of a scope."""
@@ -40,13 +47,39 @@ class Scope(BaseModel):
         return boundary_key([self.user_id])
 
 
+def _exact(value: object) -> object:
+    """Refuse to read over a boundary."""
+    if value == ANY or isinstance(value, list):
+        raise PydanticCustomError(
+            REFUSED, "user_id is a boundary: a request names one user exactly; ask several users one request each"
+        )
+    return value
+
+
+def _selected(value: object) -> object:
+    """The values that a selector's field admits, None for any."""
+    if value == ANY:
+        return None
+    if not isinstance(value, list):
+        return (value,)
+    if not value:
+        raise ValueError("an empty list selects nothing; leave the field out for its default")
+    if len(value) > MAX_COMBINATIONS:
+        raise PydanticCustomError(
+            REFUSED,
+            "a selector may stand for {most} scopes at most, this one for {number}",
+            {"most": MAX_COMBINATIONS, "number": len(value)},
+        )
+    return tuple(value)
+
+
 class Selector(BaseModel):
     """The scopes that a read asks for: a boundary is exact; other fields are exact, a list of values, or `*`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    user_id: ScopeValue
-    project_id: ScopeValue | Literal["*"] = "default"
+    user_id: Annotated[ScopeValue, BeforeValidator(_exact)]
+    project_id: Annotated[tuple[ScopeValue, ...] | None, Field(strict=False), BeforeValidator(_selected)] = ("default",)
 
     @property
     def boundary(self) -> str:
@@ -55,10 +88,7 @@ class Selector(BaseModel):
 
     def fields(self) -> dict[str, tuple[str, ...] | None]:
         """Per scope field the values that match, None for any."""
-        return {
-            "user_id": (self.user_id,),
-            "project_id": None if self.project_id == ANY else (self.project_id,),
-        }
+        return {"user_id": (self.user_id,), "project_id": self.project_id}
 
 
 def boundary_key(values: Iterable[str]) -> str:

@@ -16,10 +16,6 @@ class Progress:
         self._next[partition] = max(next_offset, self._next.get(partition, 0))
         self._changed.pop(partition, asyncio.Event()).set()
 
-    def forget(self, partition: int) -> None:
-        """The partition has another owner now."""
-        self._next.pop(partition, None)
-
     def next_offset(self, partition: int) -> int | None:
         """The next offset that is not applied; None for a partition that is not here."""
         return self._next.get(partition)

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, from_json
 
 from schemas.failures import ErrorCode, Rejected
+from schemas.scopes import REFUSED
 
 LONGEST_NAME = 80
 """Characters of one name in an error's field: a sender may invent names of megabytes."""
@@ -62,7 +63,7 @@ def _code(error: ErrorDetails) -> ErrorCode:
         return "unknown_scope_field"
     if error["type"] in ("string_too_long", "too_long") and error["loc"][:1] != ("scope",):
         return "too_large"
-    return "invalid_value"
+    return "selector_refused" if error["type"] == REFUSED else "invalid_value"
 
 
 def _field(error: ErrorDetails) -> str:

@@ -151,8 +151,13 @@ def test_a_name_of_a_megabyte_stays_out_of_the_error(make: Callable[[str], dict[
     ("scope", "code", "field"),
     [
         ({"user_id": "u", "project_id": "*"}, None, None),
-        ({"user_id": "*"}, "invalid_value", "scope.user_id"),
-        ({"user_id": ["u", "v"]}, "invalid_value", "scope.user_id"),
+        ({"user_id": "*"}, "selector_refused", "scope.user_id"),
+        ({"user_id": ["u", "v"]}, "selector_refused", "scope.user_id"),
+        ({"user_id": "u", "project_id": ["p"] * 1001}, "selector_refused", "scope.project_id"),
+        ({"user_id": "u", "project_id": []}, "invalid_value", "scope.project_id"),
+        ({"user_id": "u", "project_id": 7}, "invalid_value", "scope.project_id.0"),
+        ({"user_id": "u", "project_id": ["p", "*"]}, "invalid_value", "scope.project_id.1"),
+        ({"user_id": "u", "project_id": [["p"]]}, "invalid_value", "scope.project_id.0"),
         ({"user_id": ""}, "invalid_value", "scope.user_id"),
         ({"user_id": "u", "team": "x"}, "unknown_scope_field", "scope.team"),
         ({}, "invalid_value", "scope.user_id"),
@@ -167,4 +172,10 @@ def test_a_selector_names_one_user_and_may_leave_the_project_open(
         return
     with pytest.raises(Rejected) as refused:
         decode(value, {"retrieve.v1": RetrieveRequest})
-    assert (refused.value.code, refused.value.field) in ((code, field), ("selector_refused", field))
+    assert (refused.value.code, refused.value.field) == (code, field)
+
+
+@pytest.mark.parametrize(("asked", "read"), [("p", ("p",)), (["p", "q"], ("p", "q")), ("*", None)])
+def test_a_selector_reads_one_project_or_some_or_all(asked: object, read: tuple[str, ...] | None) -> None:
+    value = as_bytes({"schema": "retrieve.v1", "scope": {"user_id": "u", "project_id": asked}, "query": "q"})
+    assert decode(value, {"retrieve.v1": RetrieveRequest}).scope.fields()["project_id"] == read

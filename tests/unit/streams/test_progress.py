@@ -56,15 +56,6 @@ async def test_progress_never_goes_back() -> None:
     assert progress.next_offset(1) == 9
 
 
-async def test_a_partition_that_left_is_not_known_any_more() -> None:
-    progress = Progress()
-    progress.advance(1, 9)
-    progress.forget(1)
-    progress.forget(2)
-    assert progress.next_offset(1) is None
-    assert not await progress.reached(1, 0, 0)
-
-
 async def test_an_offset_of_400_digits_is_waited_for_like_any_other() -> None:
     progress = Progress()
     progress.advance(0, 1)
