@@ -6,6 +6,8 @@ Each turn has a word of its own, so that a question for it has one right answer.
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
+from functools import partial
 
 from schemas.retrieval import Hit
 from streams.client import MemoryClient, MemoryTimeout, MemoryUnreachable, Remembered
@@ -91,7 +93,7 @@ class Flow:
     async def embedded(self) -> None:
         """Wait until every memory has its vector."""
         for user in {told.user_id for told in self.accepted}:
-            await eventually(lambda user=user: all_ready(self.client, user), f"{user} has all vectors")
+            await eventually(partial(all_ready, self.client, user), f"{user} has all vectors")
 
 
 async def found_for(client: MemoryClient, told: Told) -> list[Hit]:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -66,11 +66,12 @@ class Worker:
     def health(self) -> Json:
         """What it says of itself; nothing while it does not answer."""
         assert self.is_running, self.log.read_text()[-3000:]
-        with suppress(OSError, ValueError):
+        try:
             with urlopen(f"http://127.0.0.1:{int(self._port_file.read_text())}/health", timeout=5) as page:
                 told: Json = json.load(page)
-                return told
-        return {}
+        except (OSError, ValueError):
+            return {}
+        return told
 
     async def serves(self) -> set[int]:
         """The partitions that it serves now; none while it recovers."""

@@ -1,0 +1,48 @@
+"""What the worker needs goes away: the broker, and the vector index."""
+
+import asyncio
+import os
+import signal
+from contextlib import ExitStack
+from pathlib import Path
+
+from streams.up.ports import free_port
+from tests.live.broker import running_broker
+from tests.live.flow import Flow, Told
+from tests.live.processes import Deployment, deployed
+
+TURNS = 300
+
+
+async def test_a_broker_that_is_killed_and_comes_back_costs_no_turn(models: Path, tmp_path: Path) -> None:
+    port = free_port()
+    with ExitStack() as stack:
+        broker = stack.enter_context(running_broker(tmp_path / "broker", port))
+        deployment = stack.enter_context(deployed(broker.bootstrap, tmp_path, models))
+        worker = await deployment.ready()
+        async with deployment.client(timeout=20.0) as client:
+            flow = Flow(client)
+            publishing = asyncio.create_task(flow.publish(range(TURNS)))
+            await flow.reached(TURNS // 3)
+            os.kill(broker.pid, signal.SIGKILL)
+            stack.enter_context(running_broker(tmp_path / "broker", port))
+            await publishing
+            await flow.check()
+            await flow.embedded()
+            assert worker.is_running
+            assert await worker.terminate(within_s=20) == 0
+
+
+async def test_without_its_vector_index_a_worker_accepts_turns_and_finds_them_by_their_words(
+    deployment: Deployment,
+) -> None:
+    deployment.more["QDRANT_URL"] = f"http://127.0.0.1:{free_port()}"
+    await deployment.ready()
+    async with deployment.client() as client:
+        told = Told(1)
+        await client.remember(told.content, turn_id=told.turn_id)
+        answer = await client.retrieve(f"where is the box {told.word}?")
+        assert [hit.turn_id for hit in answer.hits] == [told.turn_id]
+        assert (answer.strategy, [one.code for one in answer.warnings]) == ("lexical", ["degraded"])
+        assert answer.hits[0].embedding_status == "pending"
+        assert (await client.command("health"))["vector_index"].startswith("unavailable")
