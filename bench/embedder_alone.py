@@ -8,7 +8,7 @@ from statistics import median
 from fastembed import TextEmbedding
 from fastembed.common.model_description import ModelSource, PoolingType
 
-from streams.adapters.minilm_export import Precision, export
+from streams.adapters.embedding.minilm_export import Precision, export
 
 DIM = 384
 

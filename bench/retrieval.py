@@ -15,8 +15,8 @@ from agents.rules.questions import understood
 from bench.embedder_alone import EmbedderAlone
 from schemas.modes import VectorSpace
 from schemas.vectors import Where
-from streams.adapters.edge_index import EdgeIndex
-from streams.adapters.sqlite_words import SqliteWords
+from streams.adapters.vectors.edge_index import EdgeIndex
+from streams.adapters.words.sqlite_words import SqliteWords
 from streams.client import MemoryClient
 from streams.settings import Settings
 

@@ -2,9 +2,9 @@
 
 import faust
 
-from streams.adapters.kafka_consumer import PatientApp
-from streams.adapters.kafka_publisher import LINGER_SECONDS
-from streams.held_events import HeldEvent
+from streams.adapters.kafka.consumer import PatientApp
+from streams.adapters.kafka.publisher import LINGER_SECONDS
+from streams.flow.held_events import HeldEvent
 from streams.settings import Settings
 from streams.topics import MAX_INPUT_BYTES, group_id
 

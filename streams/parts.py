@@ -16,13 +16,13 @@ from agents.retrieve import Retrieve
 from agents.rules.ranking import Weights
 from schemas.failures import Rejected
 from schemas.modes import GENERAL, Mode, VectorSpace
-from streams.adapters.edge_index import EdgeIndex
-from streams.adapters.fastembed_embedder import FastembedEmbedder
-from streams.adapters.fastembed_model import LocalModel
-from streams.adapters.minilm_export import export
-from streams.adapters.qdrant_index import QdrantIndex
+from streams.adapters.embedding.fastembed_embedder import FastembedEmbedder
+from streams.adapters.embedding.fastembed_model import LocalModel
+from streams.adapters.embedding.minilm_export import export
+from streams.adapters.vectors.edge_index import EdgeIndex
+from streams.adapters.vectors.qdrant_index import QdrantIndex
+from streams.flow.surroundings import Surroundings
 from streams.settings import Settings
-from streams.surroundings import Surroundings
 from streams.topology import Agents
 
 log = structlog.get_logger()

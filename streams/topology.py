@@ -22,14 +22,15 @@ from agents.retrieve import Retrieve
 from schemas.commands import Command
 from schemas.retrieval import RetrieveRequest
 from schemas.turns import Turn
-from streams.answering import AnswerCommand, AnswerRetrieve
-from streams.delivery import Delivery
-from streams.metrics import Meters
-from streams.requests import Channel
-from streams.steps import EmbedRemembered, RememberEmbedded, RememberTurns, Requested, Step
-from streams.surroundings import Surroundings
+from streams.flow.answering import AnswerCommand, AnswerRetrieve
+from streams.flow.delivery import Delivery
+from streams.flow.requests import Channel
+from streams.flow.steps import EmbedRemembered, RememberEmbedded, RememberTurns, Requested, Step
+from streams.flow.surroundings import Surroundings
+from streams.watching.metrics import Meters
 
 log = structlog.get_logger()
+
 
 @dataclass(frozen=True, slots=True)
 class Agents:

@@ -14,24 +14,24 @@ import faust
 import structlog
 from mode import Service
 
-from streams.adapters.kafka_admin import committed_offsets, ensure_topics
-from streams.adapters.kafka_publisher import KafkaPublisher
-from streams.adapters.sqlite_words import SqliteWords
-from streams.arrival import Arrival
+from streams.adapters.kafka.admin import committed_offsets, ensure_topics
+from streams.adapters.kafka.publisher import KafkaPublisher
+from streams.adapters.words.sqlite_words import SqliteWords
+from streams.flow.arrival import Arrival
+from streams.flow.patience import until_available
+from streams.flow.progress import Progress
+from streams.flow.surroundings import Surroundings
 from streams.kafka_app import kafka_app, kafka_channels
-from streams.liveness import Liveness
-from streams.logs import configure_logs
-from streams.metrics import Meters
-from streams.observing import Observing
 from streams.parts import Models, SystemClock, agents_of, general_mode, load_embedder, open_index
-from streams.patience import until_available
-from streams.progress import Progress
 from streams.settings import Settings
-from streams.standing import Standing
-from streams.surroundings import Surroundings
 from streams.tables import MemoryTable
 from streams.topics import group_id, named
 from streams.topology import connect, end_process, steps
+from streams.watching.liveness import Liveness
+from streams.watching.logs import configure_logs
+from streams.watching.metrics import Meters
+from streams.watching.observing import Observing
+from streams.watching.standing import Standing
 
 log = structlog.get_logger()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.adapters.minilm_export import Precision, export
+from streams.adapters.embedding.minilm_export import Precision, export
 
 
 def exported_minilm(precision: Precision, temporary: pytest.TempPathFactory) -> Path:

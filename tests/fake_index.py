@@ -11,7 +11,7 @@ import numpy as np
 from schemas.failures import Unavailable
 from schemas.modes import Fingerprint, VectorSpace
 from schemas.vectors import Point, Scored, Vector, Where
-from streams.adapters.vector_contract import (
+from streams.adapters.vectors.vector_contract import (
     checked,
     checked_fingerprint,
     checked_ids,

@@ -6,7 +6,7 @@ from schemas.memories import Memory
 
 
 class FakeMemories:
-    """Implements `streams.surroundings.KeptMemories`. A partition sees its own records alone, as its table shard does.
+    """`streams.flow.surroundings.KeptMemories` in memory. A partition sees its own records alone, as its table shard does.
 
     What is kept is the record's JSON, so that nothing survives that a changelog would not carry.
     """

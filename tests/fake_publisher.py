@@ -7,7 +7,7 @@ from schemas.records import Outgoing
 
 
 class FakePublisher:
-    """Implements `streams.publishing.Publisher`. `sent` and `replies` are what was handed over, in order.
+    """Implements `streams.flow.publishing.Publisher`. `sent` and `replies` are what was handed over, in order.
 
     While `held` nothing is written: what `send` returned waits until `release`. `broken` is raised by `send`.
     While `lost` every reply is given up.

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from schemas.failures import Unavailable
 from schemas.scopes import boundary_key
-from streams.adapters.client_connection import Connection, connected
+from streams.adapters.kafka.client_connection import Connection, connected
 from streams.asking.answers import Json, Reply, reply_of
 from streams.asking.failures import MemoryClosed, MemoryTimeout, MemoryUnreachable
 from streams.asking.replies import CORRELATION_ID, Awaited, Replies

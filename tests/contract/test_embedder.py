@@ -10,8 +10,8 @@ import pytest
 from agents.ports import Embedder
 from schemas.failures import Unavailable
 from schemas.vectors import Encoded
-from streams.adapters.fastembed_embedder import FastembedEmbedder
-from streams.adapters.fastembed_model import LocalModel
+from streams.adapters.embedding.fastembed_embedder import FastembedEmbedder
+from streams.adapters.embedding.fastembed_model import LocalModel
 from tests.exported_minilm import exported_minilm
 from tests.fake_embedder import FakeEmbedder
 from tests.tiny_models import write_tiny_model

@@ -20,8 +20,8 @@ from agents.ports import VectorIndex
 from schemas.failures import Unavailable
 from schemas.modes import Fingerprint, VectorSpace
 from schemas.vectors import Point, Scored, Vector, Where
-from streams.adapters.edge_index import EdgeIndex
-from streams.adapters.qdrant_index import QdrantIndex
+from streams.adapters.vectors.edge_index import EdgeIndex
+from streams.adapters.vectors.qdrant_index import QdrantIndex
 from tests.fake_index import FakeIndex
 
 pytestmark = [

@@ -12,7 +12,7 @@ from agents.word_port import WordIndex
 from schemas.failures import Unavailable
 from schemas.memories import Embedding, Memory, Resource
 from schemas.vectors import Where
-from streams.adapters.sqlite_words import SqliteWords
+from streams.adapters.words.sqlite_words import SqliteWords
 from tests.made_memories import made
 
 READY = Embedding(status="ready", space="space-1")

@@ -11,15 +11,15 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from schemas.records import Headers, Outgoing, Record
-from streams.adapters.sqlite_words import SqliteWords
+from streams.adapters.words.sqlite_words import SqliteWords
+from streams.flow.progress import Progress
+from streams.flow.surroundings import Surroundings
 from streams.kafka_app import kafka_app
-from streams.metrics import Meters
 from streams.parts import Models, agents_of, general_mode
-from streams.progress import Progress
 from streams.settings import Settings
-from streams.surroundings import Surroundings
 from streams.topics import named
 from streams.topology import Agents, connect, steps
+from streams.watching.metrics import Meters
 from tests.fake_clock import FakeClock
 from tests.fake_embedder import FakeEmbedder
 from tests.fake_index import FakeIndex

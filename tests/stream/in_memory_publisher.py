@@ -12,7 +12,7 @@ Arrow = tuple[str, str]
 
 
 class InMemoryPublisher:
-    """Implements `streams.publishing.Publisher` for the reader of the topic `reader`; notes where it writes."""
+    """Implements `streams.flow.publishing.Publisher` for the reader of the topic `reader`; notes where it writes."""
 
     def __init__(self, topics: InMemoryTopics, reader: str, arrows: set[Arrow]) -> None:
         self._topics = topics

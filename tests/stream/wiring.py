@@ -6,7 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast, get_type_hints
 
-from streams.surroundings import Surroundings
+from streams.flow.surroundings import Surroundings
 from streams.topology import Agents, steps
 from tests.stream.in_memory_map import InMemoryMap, turn
 from tests.stream.in_memory_publisher import Arrow

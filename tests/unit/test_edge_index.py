@@ -14,8 +14,8 @@ from qdrant_edge import EdgeShard, IntegerIndexParams, KeywordIndexParams, Paylo
 from schemas.failures import Unavailable
 from schemas.modes import Fingerprint, VectorSpace
 from schemas.vectors import Point, Where
-from streams.adapters.edge_index import EdgeIndex
-from streams.adapters.edge_shard import FINGERPRINT, shard_config
+from streams.adapters.vectors.edge_index import EdgeIndex
+from streams.adapters.vectors.edge_shard import FINGERPRINT, shard_config
 
 SPACE = VectorSpace(
     "general",
@@ -90,8 +90,8 @@ async def test_a_closed_index_answers_no_more(tmp_path: Path) -> None:
 CHILD = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from streams.adapters import edge_index, edge_shard
-from streams.adapters.edge_index import EdgeIndex
+from streams.adapters.vectors import edge_index, edge_shard
+from streams.adapters.vectors.edge_index import EdgeIndex
 from tests.unit.test_edge_index import SPACE, points
 
 root = Path(sys.argv[1])
@@ -164,7 +164,7 @@ async def test_a_kill_while_a_collection_is_made_is_repaired(tmp_path: Path, mom
 async def test_an_engine_that_cannot_flush_any_more_is_loaded_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streams.adapters.edge_index.UNFLUSHED", 1)
+    monkeypatch.setattr("streams.adapters.vectors.edge_index.UNFLUSHED", 1)
     index = EdgeIndex(tmp_path)
     await index.upsert(SPACE, points(range(4)))
     # The engine's own damage: a refused second opening of the directory.

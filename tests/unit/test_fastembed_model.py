@@ -11,8 +11,8 @@ import pytest
 from fastembed import TextEmbedding
 from onnx import TensorProto, helper
 
-from streams.adapters.fastembed_embedder import FastembedEmbedder
-from streams.adapters.fastembed_model import FastembedModel, LocalModel
+from streams.adapters.embedding.fastembed_embedder import FastembedEmbedder
+from streams.adapters.embedding.fastembed_model import FastembedModel, LocalModel
 from tests.tiny_models import write_tiny_model
 
 WORDS = ("the", "red", "house", "is", "old")

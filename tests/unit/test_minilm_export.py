@@ -14,9 +14,9 @@ import pytest
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from streams.adapters.fastembed_model import FastembedModel, LocalModel
-from streams.adapters.minilm_export import Precision, export, is_complete
-from streams.adapters.minilm_weights import model_folder, parse_safetensors, read_weights
+from streams.adapters.embedding.fastembed_model import FastembedModel, LocalModel
+from streams.adapters.embedding.minilm_export import Precision, export, is_complete
+from streams.adapters.embedding.minilm_weights import model_folder, parse_safetensors, read_weights
 from tests.exported_minilm import exported_minilm
 
 Array = NDArray[np.float32]
@@ -170,7 +170,7 @@ def test_a_killed_export_leaves_nothing_that_looks_complete_and_the_next_gives_t
 def kill_at(target: Path, line: str) -> None:
     """Export in another process and kill it when it says `line`."""
     code = (
-        "import sys, pathlib; from streams.adapters.minilm_export import export;"
+        "import sys, pathlib; from streams.adapters.embedding.minilm_export import export;"
         "export(pathlib.Path(sys.argv[1]), 'int8', lambda line: print(line, flush=True))"
     )
     root = Path(__file__).resolve().parents[2]

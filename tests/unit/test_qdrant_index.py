@@ -11,7 +11,7 @@ from qdrant_client.http.exceptions import UnexpectedResponse
 from schemas.failures import Unavailable
 from schemas.modes import Fingerprint, VectorSpace
 from schemas.vectors import Point, Where
-from streams.adapters.qdrant_index import QdrantIndex
+from streams.adapters.vectors.qdrant_index import QdrantIndex
 from tests.unit.qdrant_stub import QdrantStub, qdrant_stub
 
 SPACE = VectorSpace(

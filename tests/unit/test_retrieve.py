@@ -18,7 +18,7 @@ from schemas.modes import VectorSpace
 from schemas.retrieval import RetrieveRequest, RetrieveResult
 from schemas.scopes import Selector
 from schemas.vectors import Point, Scored, Vector, Where
-from streams.adapters.sqlite_words import SqliteWords
+from streams.adapters.words.sqlite_words import SqliteWords
 from tests.fake_embedder import FakeEmbedder
 from tests.fake_index import FakeIndex
 from tests.made_memories import START, made
@@ -114,7 +114,7 @@ class Library:
     async def ask(
         self, query: str, user: str = "ana", project: str = "*", **fields: Any
     ) -> tuple[RetrieveResult, Warnings]:
-        selector = Selector(user_id=user, project_id=project)
+        selector = Selector.model_validate({"user_id": user, "project_id": project})
         return await self.retrieve.answer(RetrieveRequest(scope=selector, query=query, **fields), 0)
 
     async def texts(self, query: str, **fields: Any) -> list[str]:

@@ -2,7 +2,7 @@
 
 from agents.rules.roster import Roster, Row
 from agents.rules.traits import Trait
-from streams.adapters.words_rosters import Rosters
+from streams.adapters.words.rosters import Rosters
 from tests.made_memories import made
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from schemas.failures import Unavailable
-from streams.adapters.words_file import open_file
-from streams.adapters.words_reader import WordsReader
-from streams.adapters.words_rosters import Rosters
-from streams.adapters.words_writer import WordsWriter
+from streams.adapters.words.file import open_file
+from streams.adapters.words.reader import WordsReader
+from streams.adapters.words.rosters import Rosters
+from streams.adapters.words.writer import WordsWriter
 from tests.made_memories import made
 
 

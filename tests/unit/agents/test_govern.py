@@ -13,7 +13,7 @@ from schemas.failures import Rejected
 from schemas.memories import Embedding
 from schemas.modes import Mode, VectorSpace
 from schemas.scopes import Scope
-from streams.adapters.sqlite_words import SqliteWords
+from streams.adapters.words.sqlite_words import SqliteWords
 from tests.fake_embedder import FakeEmbedder
 from tests.fake_index import FakeIndex
 from tests.fake_memories import FakeMemories

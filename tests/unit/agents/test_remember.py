@@ -11,7 +11,7 @@ from agents.remember import Accepted, Remember
 from schemas.events import Embedded, Remembered
 from schemas.failures import Rejected, Unavailable
 from schemas.memories import Memory
-from streams.adapters.sqlite_words import SqliteWords
+from streams.adapters.words.sqlite_words import SqliteWords
 from tests.fake_memories import FakeMemories
 from tests.made_turns import record, turn
 

@@ -11,12 +11,12 @@ from agents.remember import Remember
 from schemas.events import Embedded
 from schemas.memories import Memory
 from schemas.modes import VectorSpace
-from streams.adapters.sqlite_words import SqliteWords
-from streams.arrival import Arrival
-from streams.metrics import Meters
-from streams.progress import Progress
-from streams.surroundings import Surroundings
+from streams.adapters.words.sqlite_words import SqliteWords
+from streams.flow.arrival import Arrival
+from streams.flow.progress import Progress
+from streams.flow.surroundings import Surroundings
 from streams.topics import named
+from streams.watching.metrics import Meters
 from tests.fake_clock import FakeClock
 from tests.fake_embedder import FakeEmbedder
 from tests.fake_index import FakeIndex

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from schemas.records import Record
-from streams.delivery import Delivery
+from streams.flow.delivery import Delivery
 from tests.made_turns import record
 
 

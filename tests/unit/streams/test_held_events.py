@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from schemas.records import Record
-from streams.held_events import HeldEvent
+from streams.flow.held_events import HeldEvent
 
 
 class Consumer:

@@ -21,13 +21,13 @@ from schemas.modes import VectorSpace
 from schemas.records import Record
 from schemas.replies import Answer
 from schemas.turns import Turn
-from streams.adapters.sqlite_words import SqliteWords
-from streams.metrics import Meters
-from streams.progress import Progress
-from streams.requests import Channel
-from streams.steps import EmbedRemembered, RememberTurns
-from streams.surroundings import Surroundings
+from streams.adapters.words.sqlite_words import SqliteWords
+from streams.flow.progress import Progress
+from streams.flow.requests import Channel
+from streams.flow.steps import EmbedRemembered, RememberTurns
+from streams.flow.surroundings import Surroundings
 from streams.topics import named
+from streams.watching.metrics import Meters
 from tests.fake_clock import FakeClock
 from tests.fake_embedder import FakeEmbedder
 from tests.fake_index import FakeIndex

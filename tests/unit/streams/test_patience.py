@@ -3,9 +3,9 @@
 import pytest
 
 from schemas.failures import Rejected, Unavailable
-from streams import patience
-from streams.metrics import Meters
-from streams.patience import FIRST_SECONDS, LONGEST_SECONDS, until_available
+from streams.flow import patience
+from streams.flow.patience import FIRST_SECONDS, LONGEST_SECONDS, until_available
+from streams.watching.metrics import Meters
 
 
 class Naps:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from streams.progress import Progress
+from streams.flow.progress import Progress
 
 
 async def waiting(progress: Progress, partition: int, offset: int, within: float = 60) -> asyncio.Task[bool]:

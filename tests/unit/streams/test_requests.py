@@ -14,8 +14,8 @@ from schemas.failures import Rejected, Unavailable
 from schemas.records import Headers, Outgoing, Record
 from schemas.replies import Answer, Warned
 from schemas.turns import Turn
-from streams.metrics import Meters
-from streams.requests import Asked, Channel, Handled, Requests
+from streams.flow.requests import Asked, Channel, Handled, Requests
+from streams.watching.metrics import Meters
 from tests.fake_clock import FakeClock
 from tests.fake_publisher import FakePublisher
 from tests.made_turns import PARTITIONS, record, turn_fields

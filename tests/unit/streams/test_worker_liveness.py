@@ -1,6 +1,6 @@
 """When a worker judges that it is stuck."""
 
-from streams.liveness import RECOVERY_SECONDS, STUCK_SECONDS, Liveness
+from streams.watching.liveness import RECOVERY_SECONDS, STUCK_SECONDS, Liveness
 
 
 class Worker:

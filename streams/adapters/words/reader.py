@@ -11,9 +11,9 @@ from agents.rules.bm25 import Postings
 from agents.rules.roster import Roster, Row
 from agents.rules.traits import Trait
 from schemas.memories import EmbeddingStatus
-from streams.adapters.words_file import NUMBER_BITS, translated
-from streams.adapters.words_rosters import Rosters
-from streams.adapters.words_spelling import COUNT_BITS, COUNT_MASK
+from streams.adapters.words.file import NUMBER_BITS, translated
+from streams.adapters.words.rosters import Rosters
+from streams.adapters.words.spelling import COUNT_BITS, COUNT_MASK
 
 _PAGE = 1000
 """Ids fetched at once while all memories of a status are gone through."""

@@ -23,9 +23,9 @@ from qdrant_client.models import (
 
 from schemas.modes import Fingerprint, VectorSpace
 from schemas.vectors import Point, Scored, Vector, Where
-from streams.adapters.qdrant_collections import ServerCollections
-from streams.adapters.qdrant_payload import HASH, PARTITION, TIME, admits_none, admitted, payload
-from streams.adapters.vector_contract import batches, checked, checked_ids, checked_vector, nearest, ranked
+from streams.adapters.vectors.qdrant_collections import ServerCollections
+from streams.adapters.vectors.qdrant_payload import HASH, PARTITION, TIME, admits_none, admitted, payload
+from streams.adapters.vectors.vector_contract import batches, checked, checked_ids, checked_vector, nearest, ranked
 
 
 class QdrantIndex:

@@ -27,8 +27,8 @@ from qdrant_edge import Point as EdgePoint
 
 from schemas.modes import Fingerprint, VectorSpace
 from schemas.vectors import Point, Scored, Vector, Where
-from streams.adapters.edge_shard import FINGERPRINT, CollectionShard, translated, write_durably
-from streams.adapters.qdrant_payload import (
+from streams.adapters.vectors.edge_shard import FINGERPRINT, CollectionShard, translated, write_durably
+from streams.adapters.vectors.qdrant_payload import (
     HASH,
     PARTITION,
     TIME,
@@ -38,7 +38,7 @@ from streams.adapters.qdrant_payload import (
     indexed_fields,
     payload,
 )
-from streams.adapters.vector_contract import (
+from streams.adapters.vectors.vector_contract import (
     batches,
     checked,
     checked_fingerprint,

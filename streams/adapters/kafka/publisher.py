@@ -13,9 +13,9 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from schemas.records import Outgoing
-from streams.adapters.reply_topics import ReplyTopics
-from streams.metrics import Meters
+from streams.adapters.kafka.reply_topics import ReplyTopics
 from streams.topics import MAX_INPUT_BYTES
+from streams.watching.metrics import Meters
 
 REPLY_SECONDS = 5.0
 """How long a reply is tried for (CONTRACT §2)."""

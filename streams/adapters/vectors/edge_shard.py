@@ -23,7 +23,7 @@ from qdrant_edge import (
 
 from schemas.failures import Unavailable
 from schemas.modes import Fingerprint
-from streams.adapters.qdrant_payload import PARTITION, TENANT, TIME, indexed_fields
+from streams.adapters.vectors.qdrant_payload import PARTITION, TENANT, TIME, indexed_fields
 
 T = TypeVar("T")
 

@@ -28,9 +28,9 @@ from qdrant_client.models import (
 from schemas.failures import Unavailable
 from schemas.modes import Fingerprint, VectorSpace
 from schemas.vectors import Point
-from streams.adapters.qdrant_calls import answered, applied, is_missing
-from streams.adapters.qdrant_payload import PARTITION, TENANT, TIME, alias, indexed_fields
-from streams.adapters.vector_contract import checked_fingerprint
+from streams.adapters.vectors.qdrant_calls import answered, applied, is_missing
+from streams.adapters.vectors.qdrant_payload import PARTITION, TENANT, TIME, alias, indexed_fields
+from streams.adapters.vectors.vector_contract import checked_fingerprint
 
 T = TypeVar("T")
 

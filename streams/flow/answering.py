@@ -6,8 +6,8 @@ from schemas.commands import Command
 from schemas.records import Record
 from schemas.replies import Answer, Warned
 from schemas.retrieval import RetrieveRequest
-from streams.requests import Asked, Handled
-from streams.surroundings import Surroundings
+from streams.flow.requests import Asked, Handled
+from streams.flow.surroundings import Surroundings
 
 LONGEST_WAIT_SECONDS = 5.0
 """How long `read_after` is waited for without a deadline (CONTRACT §5)."""

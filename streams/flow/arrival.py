@@ -19,8 +19,8 @@ from schemas.events import Embedded
 from schemas.memories import Memory
 from schemas.modes import VectorSpace
 from schemas.records import Outgoing
-from streams.patience import until_available
-from streams.surroundings import Surroundings
+from streams.flow.patience import until_available
+from streams.flow.surroundings import Surroundings
 
 Committed = Callable[[], Awaitable[Mapping[tuple[str, int], int]]]
 """The offsets that the group has committed, by topic and partition."""

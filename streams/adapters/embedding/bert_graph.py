@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, checker, helper, numpy_helper
 
-from streams.adapters.minilm_weights import Weights
+from streams.adapters.embedding.minilm_weights import Weights
 
 OPSET = 20
 """The first ONNX operator set with `Gelu`; `LayerNormalization` is there since 17."""

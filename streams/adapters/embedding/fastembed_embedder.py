@@ -11,7 +11,7 @@ from typing import Self
 
 from schemas.modes import Fingerprint
 from schemas.vectors import Encoded
-from streams.adapters.fastembed_model import FastembedModel, LocalModel
+from streams.adapters.embedding.fastembed_model import FastembedModel, LocalModel
 
 
 class FastembedEmbedder:

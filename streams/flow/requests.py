@@ -21,8 +21,8 @@ from agents.rules.reply_address import at_partition, deadline_ms, reply_address
 from schemas.failures import Rejected, Unavailable
 from schemas.records import Outgoing, Record
 from schemas.replies import Answer, ReplyAddress, encode_error
-from streams.metrics import Meters
-from streams.publishing import Publisher
+from streams.flow.publishing import Publisher
+from streams.watching.metrics import Meters
 
 log = structlog.get_logger()
 

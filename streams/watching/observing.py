@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from streams.metrics import Meters
+from streams.watching.metrics import Meters
 
 
 class Observing:

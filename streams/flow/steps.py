@@ -16,9 +16,9 @@ from schemas.failures import Rejected
 from schemas.records import Outgoing, Record
 from schemas.replies import Answer
 from schemas.turns import Turn
-from streams.patience import until_available
-from streams.requests import Asked, Channel, Handle, Handled, Requests, context
-from streams.surroundings import Surroundings
+from streams.flow.patience import until_available
+from streams.flow.requests import Asked, Channel, Handle, Handled, Requests, context
+from streams.flow.surroundings import Surroundings
 
 log = structlog.get_logger()
 

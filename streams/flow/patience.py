@@ -7,7 +7,7 @@ from typing import TypeVar
 import structlog
 
 from schemas.failures import Unavailable
-from streams.metrics import Meters
+from streams.watching.metrics import Meters
 
 Result = TypeVar("Result")
 

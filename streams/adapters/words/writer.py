@@ -14,9 +14,9 @@ from agents.rules.roster import Row
 from agents.rules.traits import Trait
 from schemas.failures import Unavailable
 from schemas.memories import Memory
-from streams.adapters.words_file import NUMBER_BITS, NUMBER_MASK, translated
-from streams.adapters.words_rosters import Rosters
-from streams.adapters.words_spelling import Spelled
+from streams.adapters.words.file import NUMBER_BITS, NUMBER_MASK, translated
+from streams.adapters.words.rosters import Rosters
+from streams.adapters.words.spelling import Spelled
 
 _WRITE_MEMORY = """
 INSERT INTO memories (row, memory_id, trait, occurred_ms, source, length, importance, superseded, space, status,

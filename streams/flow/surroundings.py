@@ -6,10 +6,10 @@ from typing import Protocol
 
 from agents.ports import Clock, Memories
 from agents.word_port import WordIndex
-from streams.metrics import Meters
-from streams.progress import Progress
-from streams.publishing import Publisher
+from streams.flow.progress import Progress
+from streams.flow.publishing import Publisher
 from streams.topics import Topics
+from streams.watching.metrics import Meters
 
 
 class KeptMemories(Memories, Protocol):

@@ -12,11 +12,11 @@ from sqlite3 import Connection
 from agents.rules.bm25 import Postings
 from agents.rules.roster import Roster
 from schemas.memories import EmbeddingStatus, Memory
-from streams.adapters.words_file import delete_file, open_file, translated
-from streams.adapters.words_reader import WordsReader
-from streams.adapters.words_rosters import Rosters
-from streams.adapters.words_spelling import entity_term
-from streams.adapters.words_writer import WordsWriter
+from streams.adapters.words.file import delete_file, open_file, translated
+from streams.adapters.words.reader import WordsReader
+from streams.adapters.words.rosters import Rosters
+from streams.adapters.words.spelling import entity_term
+from streams.adapters.words.writer import WordsWriter
 
 
 @dataclass(frozen=True, slots=True)

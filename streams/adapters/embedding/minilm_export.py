@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from streams.adapters.minilm_weights import WEIGHTS_SHA256, model_folder, read_config, read_weights
+from streams.adapters.embedding.minilm_weights import WEIGHTS_SHA256, model_folder, read_config, read_weights
 
 Precision = Literal["int8", "fp32"]
 
@@ -92,14 +92,14 @@ def _prepare(target: Path, precision: Precision, progress: Callable[[str], None]
 
 def _write_model(source: Path, file: Path) -> None:
     # Imported here: half a second and fifty megabytes, which nobody needs once the model is there.
-    from streams.adapters.bert_graph import bert_model  # noqa: PLC0415
+    from streams.adapters.embedding.bert_graph import bert_model  # noqa: PLC0415
 
     file.write_bytes(bert_model(read_weights(source), read_config(source)).SerializeToString(deterministic=True))
 
 
 def _quantise(file: Path) -> None:
     # Imported here, as above.
-    from streams.adapters.int8_quantisation import quantise  # noqa: PLC0415
+    from streams.adapters.embedding.int8_quantisation import quantise  # noqa: PLC0415
 
     quantise(file)
 

@@ -1,0 +1,1 @@
+"""Texts to vectors: MiniLM exported from its published weights, and any ONNX model through fastembed."""

@@ -1,0 +1,1 @@
+"""Kafka: what Faust leaves to us, and the client's connection."""

@@ -1,0 +1,1 @@
+"""The word index: one SQLite file a partition."""

@@ -1,0 +1,1 @@
+"""How an event goes through an agent: read, handled, made safe, acknowledged."""

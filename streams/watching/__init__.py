@@ -1,0 +1,1 @@
+"""What an operator sees: numbers, logs, lag, liveness."""
