@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from functools import partial
 
 from schemas.retrieval import Hit
 from streams.client import MemoryClient, MemoryTimeout, MemoryUnreachable, Remembered
