@@ -1,17 +1,21 @@
 """The records in a dict: what the table `memories` is in a worker."""
 
+import asyncio
 from collections.abc import Awaitable, Iterator
+from typing import Any
 
 from schemas.memories import Memory
 
 
 class FakeMemories:
-    """`streams.flow.surroundings.KeptMemories` in memory. A partition sees its own records alone, as its table shard does.
+    """`streams.flow.surroundings.KeptMemories` in memory. A partition sees its own alone, as its table shard does.
 
-    What is kept is the record's JSON, so that nothing survives that a changelog would not carry.
+    What is kept is the record's JSON, so that nothing survives that a changelog would not carry. While `outage` is
+    true, what is written is here and stays unsafe, as with a changelog that does not answer.
     """
 
     def __init__(self) -> None:
+        self.outage = False
         self._kept: dict[int, dict[str, str]] = {}
 
     def get(self, partition: int, memory_id: str) -> Memory | None:
@@ -23,9 +27,9 @@ class FakeMemories:
         """Write a record over the one before."""
         self._kept.setdefault(partition, {})[memory.memory_id] = memory.model_dump_json()
 
-    def unwritten(self) -> list[Awaitable[None]]:
-        """Nothing: a dict is written at once."""
-        return []
+    def unwritten(self) -> list[Awaitable[Any]]:
+        """Nothing where a dict is written at once; else what never ends."""
+        return [asyncio.Event().wait()] if self.outage else []
 
     def all(self) -> Iterator[Memory]:
         """Every record."""

@@ -1,6 +1,7 @@
 """The whole map in one process, over topics in memory: the real steps, agents, rules and word index, with fakes for
 the model, the vector index, the table and the clock. No broker, no network."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,7 +26,7 @@ from tests.fake_embedder import FakeEmbedder
 from tests.fake_index import FakeIndex
 from tests.fake_memories import FakeMemories
 from tests.stream.in_memory_publisher import Arrow, InMemoryPublisher
-from tests.stream.in_memory_topics import InMemoryTopics
+from tests.stream.in_memory_topics import LONGEST_WAIT_SECONDS, InMemoryTopics
 
 Json = dict[str, Any]
 
@@ -130,6 +131,12 @@ class InMemoryMap:
         scope = {"user_id": user}
         message = {"schema": "command.v1", "command": command, "scope": scope, "arguments": arguments}
         return await self.ask(self.names.commands, message)
+
+    async def waiting_for(self, what: str) -> None:
+        """Wait until the map waits for something unavailable."""
+        async with asyncio.timeout(LONGEST_WAIT_SECONDS):
+            while f'what="{what}"'.encode() not in self.meters.exposition():
+                await asyncio.sleep(0.01)
 
     def replies(self, correlation: bytes) -> list[Json]:
         """The replies that came for a request."""

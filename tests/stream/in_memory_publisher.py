@@ -2,10 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable
+from typing import TypeVar
 
 from agents.rules.placement import MOVED_FROM
 from schemas.records import Outgoing
 from tests.stream.in_memory_topics import InMemoryTopics
+
+Result = TypeVar("Result")
 
 Arrow = tuple[str, str]
 """A topic that is read, and one that its reader writes to."""
@@ -24,15 +27,18 @@ class InMemoryPublisher:
         if all(name != MOVED_FROM for name, _ in out.headers):
             self._arrows.add((self._reader, out.topic))
         await self._topics.append(out)
-        return _done()
+        return _done(None)
 
     async def reply(self, out: Outgoing) -> Awaitable[bool]:
         """Write a reply, where its topic exists."""
         there = self._topics.has(out.topic)
         if there:
-            await (await self.send(out))
-        return asyncio.sleep(0, there)
+            await self.send(out)
+        return _done(there)
 
 
-async def _done() -> None:
-    return None
+def _done(result: Result) -> asyncio.Future[Result]:
+    """What is done already; unlike a coroutine it may be left alone when the map is stopped."""
+    future = asyncio.get_running_loop().create_future()
+    future.set_result(result)
+    return future

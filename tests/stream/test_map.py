@@ -121,6 +121,7 @@ async def test_without_the_vector_index_turns_are_found_by_words_and_embedded_wh
     assert [hit["turn_id"] for hit in reply["result"]["hits"]] == ["t-1"]
     assert (reply["result"]["strategy"], [one["code"] for one in reply["warnings"]]) == ("lexical", ["degraded"])
     assert reply["result"]["hits"][0]["embedding_status"] == "pending"
+    await the_map.waiting_for("vector index")
     assert len(the_map.topics.unacknowledged(the_map.names.remembered)) == 1
     the_map.index.up()
     await the_map.topics.settled()
@@ -139,6 +140,7 @@ async def test_without_the_embedder_turns_are_found_by_words_and_embedded_when_i
     reply = await the_map.retrieve("deploy target")
     assert reply["result"]["hits"][0]["turn_id"] == "t-2"
     assert [one["code"] for one in reply["warnings"]] == ["degraded"]
+    await the_map.waiting_for("embedder")
     the_map.embedder.outage = False
     await the_map.topics.settled()
     assert {memory.embedding.status for memory in the_map.memories.all()} == {"ready"}
@@ -239,6 +241,19 @@ async def test_a_map_that_is_stopped_in_the_middle_finishes_when_it_runs_again(t
         assert len(await the_map.texts("crate hall", top_k=100)) == 100
         assert [memory.embedding.status for memory in the_map.memories.all()] == ["ready"] * 200
         assert (await the_map.command("health"))["result"]["modes"]["general"]["ready"] == 200
+
+
+async def test_a_turn_whose_record_was_not_safe_when_the_map_stopped_is_taken_again(tmp_path: Path) -> None:
+    the_map = InMemoryMap(tmp_path)
+    the_map.memories.outage = True
+    async with the_map.running():
+        await the_map.remember("Tea, please.")
+        await the_map.topics.until(lambda: any(the_map.memories.all()))
+    assert len(the_map.topics.unacknowledged(the_map.names.turns)) == 1
+    the_map.memories.outage = False
+    async with the_map.running():
+        assert await the_map.texts("tea") == ["Tea, please."]
+        assert [memory.embedding.status for memory in the_map.memories.all()] == ["ready"]
 
 
 async def test_turns_that_came_while_the_map_was_away_are_taken_up(tmp_path: Path) -> None:
