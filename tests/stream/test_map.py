@@ -251,8 +251,12 @@ async def test_a_turn_whose_record_was_not_safe_when_the_map_stopped_is_taken_ag
         await the_map.topics.until(lambda: any(the_map.memories.all()))
     assert len(the_map.topics.unacknowledged(the_map.names.turns)) == 1
     the_map.memories.outage = False
+    the_map.index.down()
     async with the_map.running():
-        assert await the_map.texts("tea") == ["Tea, please."]
+        found = await the_map.retrieve("tea", read_after=0)
+        assert [hit["text"] for hit in found["result"]["hits"]] == ["Tea, please."]
+        the_map.index.up()
+        await the_map.topics.settled()
         assert [memory.embedding.status for memory in the_map.memories.all()] == ["ready"]
 
 
