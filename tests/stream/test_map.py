@@ -246,12 +246,12 @@ async def test_a_map_that_is_stopped_in_the_middle_finishes_when_it_runs_again(t
 async def test_a_turn_whose_record_was_not_safe_when_the_map_stopped_is_taken_again(tmp_path: Path) -> None:
     the_map = InMemoryMap(tmp_path)
     the_map.memories.outage = True
+    the_map.index.down()
     async with the_map.running():
         await the_map.remember("Tea, please.")
         await the_map.topics.until(lambda: any(the_map.memories.all()))
     assert len(the_map.topics.unacknowledged(the_map.names.turns)) == 1
     the_map.memories.outage = False
-    the_map.index.down()
     async with the_map.running():
         found = await the_map.retrieve("tea", read_after=0)
         assert [hit["text"] for hit in found["result"]["hits"]] == ["Tea, please."]
