@@ -12,9 +12,11 @@ what is fetched for nobody is fetched again, and a partition without a commit is
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import faust
+from aiokafka.errors import IllegalStateError
 from faust.transport.drivers.aiokafka import Consumer, Transport
 from faust.types import TP
 
@@ -51,10 +53,12 @@ class PatientConsumer(Consumer):
 
     async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
         records = await super()._getmany(None if active_partitions is None else set(active_partitions), timeout)
+        wanted = self._get_active_partitions() | self._buffered_partitions
         for place in records:
-            # Paused meanwhile: Faust drops these.
-            if self._is_ours(place) and place not in self._get_active_partitions() | self._buffered_partitions:
-                self._thread.seek(place, records[place][0].offset)
+            # Paused meanwhile: Faust drops these. One that is gone for good is its next owner's to seek.
+            if self._is_ours(place) and place not in wanted:
+                with suppress(IllegalStateError):
+                    self._thread.seek(place, records[place][0].offset)
         return records
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
