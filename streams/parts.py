@@ -16,9 +16,8 @@ from agents.retrieve import Retrieve
 from agents.rules.ranking import Weights
 from schemas.failures import Rejected
 from schemas.modes import GENERAL, Mode, VectorSpace
-from streams.adapters.embedding.fastembed_embedder import FastembedEmbedder
-from streams.adapters.embedding.fastembed_model import LocalModel
-from streams.adapters.embedding.minilm_export import export
+from streams.adapters.embedding.local_model import LocalModel
+from streams.adapters.embedding.process_embedder import ProcessEmbedder
 from streams.adapters.vectors.edge_index import EdgeIndex
 from streams.adapters.vectors.qdrant_index import QdrantIndex
 from streams.flow.surroundings import Surroundings
@@ -66,12 +65,11 @@ def general_mode() -> Mode:
     return Mode(name=GENERAL, embedder=GENERAL, embedding_dim=MINILM_DIM, description=description, is_default=True)
 
 
-def load_embedder(settings: Settings) -> FastembedEmbedder:
-    """The general embedder; its model is made on the first start, in a few seconds."""
+def start_embedder(settings: Settings) -> ProcessEmbedder:
+    """The general embedder; its model is made on the first start, in a few seconds. Nobody uses token vectors yet."""
     precision = settings.embedding_precision
-    directory = export(settings.models / f"{MINILM}-{precision}", precision, lambda step: log.info("model", step=step))
-    local = LocalModel(MINILM, directory, MINILM_DIM, precision, max_tokens=256)
-    return FastembedEmbedder.load(local, settings.embedding_threads)
+    local = LocalModel(MINILM, settings.models / f"{MINILM}-{precision}", MINILM_DIM, precision, max_tokens=256)
+    return ProcessEmbedder.start(local, settings.embedding_threads, export=precision, tokens=False)
 
 
 def open_index(settings: Settings) -> VectorIndex:

@@ -11,7 +11,8 @@ from agents.ports import Embedder
 from schemas.failures import Unavailable
 from schemas.vectors import Encoded
 from streams.adapters.embedding.fastembed_embedder import FastembedEmbedder
-from streams.adapters.embedding.fastembed_model import LocalModel
+from streams.adapters.embedding.local_model import LocalModel
+from streams.adapters.embedding.process_embedder import ProcessEmbedder
 from tests.exported_minilm import exported_minilm
 from tests.fake_embedder import FakeEmbedder
 from tests.tiny_models import write_tiny_model
@@ -69,7 +70,14 @@ def load(local: LocalModel) -> FastembedEmbedder:
     return FastembedEmbedder.load(local, threads_at_once=2)
 
 
-@pytest.fixture(params=[fake, tiny_mean, tiny_cls, minilm_int8], ids=lambda maker: maker.__name__)
+def in_a_process(temporary: pytest.TempPathFactory) -> Callable[[str, str], Closable]:
+    folder = write_tiny_model(temporary.mktemp("tiny"), 32, words=WORDS)
+    return lambda query, passage: ProcessEmbedder.start(
+        LocalModel("tiny", folder, 32, "fp32", "mean", True, None, query, passage), 2
+    )
+
+
+@pytest.fixture(params=[fake, tiny_mean, tiny_cls, minilm_int8, in_a_process], ids=lambda maker: maker.__name__)
 async def make(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Make]:
     made: list[Closable] = []
     build = request.param(tmp_path_factory)

@@ -12,7 +12,8 @@ from fastembed import TextEmbedding
 from onnx import TensorProto, helper
 
 from streams.adapters.embedding.fastembed_embedder import FastembedEmbedder
-from streams.adapters.embedding.fastembed_model import FastembedModel, LocalModel
+from streams.adapters.embedding.fastembed_model import FastembedModel
+from streams.adapters.embedding.local_model import LocalModel
 from tests.tiny_models import write_tiny_model
 
 WORDS = ("the", "red", "house", "is", "old")

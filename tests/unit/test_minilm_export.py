@@ -14,7 +14,8 @@ import pytest
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from streams.adapters.embedding.fastembed_model import FastembedModel, LocalModel
+from streams.adapters.embedding.fastembed_model import FastembedModel
+from streams.adapters.embedding.local_model import LocalModel
 from streams.adapters.embedding.minilm_export import Precision, export, is_complete
 from streams.adapters.embedding.minilm_weights import model_folder, parse_safetensors, read_weights
 from tests.exported_minilm import exported_minilm

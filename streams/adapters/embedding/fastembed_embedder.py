@@ -11,7 +11,8 @@ from typing import Self
 
 from schemas.modes import Fingerprint
 from schemas.vectors import Encoded
-from streams.adapters.embedding.fastembed_model import FastembedModel, LocalModel
+from streams.adapters.embedding.fastembed_model import FastembedModel
+from streams.adapters.embedding.local_model import LocalModel
 
 
 class FastembedEmbedder:

@@ -6,9 +6,7 @@ number of runs at once from any threads, pooled and token vectors from the same 
 
 import hashlib
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 from fastembed import TextEmbedding
@@ -18,34 +16,13 @@ from tokenizers import Tokenizer
 
 from schemas.modes import Fingerprint
 from schemas.vectors import Encoded, Matrix, Vector
-
-Pooling = Literal["mean", "cls"]
+from streams.adapters.embedding.local_model import LocalModel
 
 SMALLEST_LENGTH = 1e-12
 """A vector shorter than this is left as it is, not divided by almost nothing; the value is fastembed's own."""
 
 PROBE = "probe"
 """Any text of at least one token: what the model makes of it shows its dimension and its special tokens."""
-
-
-@dataclass(frozen=True, slots=True)
-class LocalModel:
-    """A folder with an ONNX model and its tokenizer, and what its output means.
-
-    `max_tokens` can only lower the limit that the folder's tokenizer has. The model's first output is either token
-    states, which `pooling` makes one vector of, or already one vector for a text; then there are no token vectors.
-    """
-
-    name: str
-    directory: Path
-    dim: int
-    precision: str
-    pooling: Pooling = "mean"
-    normalize: bool = True
-    max_tokens: int | None = None
-    query_prefix: str = ""
-    passage_prefix: str = ""
-    model_file: str = "model.onnx"
 
 
 class FastembedModel:

@@ -1,0 +1,79 @@
+"""The embedder's own process: `python -m streams.adapters.embedding.child OPTIONS`, started by `ProcessEmbedder`.
+
+Frames with texts come in on standard input, frames with vectors leave on standard output, each as soon as it is
+done; logs go to standard error. It ends when its input ends, which is when its worker does, however that dies.
+"""
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from schemas.vectors import Encoded
+from streams.adapters.embedding.fastembed_model import FastembedModel
+from streams.adapters.embedding.frames import ERROR, HEADER, HELLO, PASSAGE, VECTORS, frame, header, packed
+from streams.adapters.embedding.local_model import LocalModel
+from streams.adapters.embedding.minilm_export import export
+
+
+def main() -> None:
+    """Load the model, make it first where it is to be exported, and serve."""
+    options: dict[str, Any] = json.loads(sys.argv[1])
+    # The worker is told to stop, and stops this process when it is done with it.
+    for order in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(order, signal.SIG_IGN)
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    local = LocalModel(**options["model"] | {"directory": Path(options["model"]["directory"])})
+    if options["export"]:
+        export(local.directory, options["export"], lambda step: print(step, file=sys.stderr, flush=True))  # noqa: T201
+    Service(FastembedModel.load(local), answers, options["threads"], tokens=options["tokens"]).serve(sys.stdin.buffer)
+    os._exit(0)
+
+
+class Service:
+    """Answers questions in any order; passages on as many threads as told, queries beside them."""
+
+    def __init__(self, model: FastembedModel, answers: BinaryIO, threads: int, *, tokens: bool) -> None:
+        self._model = model
+        self._answers = answers
+        self._tokens = tokens
+        self._writing = threading.Lock()
+        self._passages = ThreadPoolExecutor(threads)
+        self._queries = ThreadPoolExecutor(1)
+
+    def serve(self, questions: BinaryIO) -> None:
+        """Say hello, then answer until the input ends."""
+        self._write(frame(0, HELLO, self._model.fingerprint.model_dump_json().encode()))
+        while len(head := questions.read(HEADER.size)) == HEADER.size:
+            number, kind, length = header(head)
+            text = questions.read(length).decode("utf-8", "surrogatepass")
+            if kind == PASSAGE:
+                self._passages.submit(self._answer, number, self._model.passage, text)
+            else:
+                self._queries.submit(self._answer, number, self._model.query, text)
+
+    def _answer(self, number: int, encode: Callable[[str], Encoded], text: str) -> None:
+        try:
+            encoded = encode(text)
+            if not self._tokens:
+                encoded = replace(encoded, tokens=encoded.tokens[:0])
+            answer = frame(number, VECTORS, packed(encoded))
+        except Exception as problem:
+            answer = frame(number, ERROR, f"{type(problem).__name__}: {problem}".encode(errors="replace"))
+        self._write(answer)
+
+    def _write(self, data: bytes) -> None:
+        with self._writing:
+            while data:
+                data = data[self._answers.write(data) :]
+
+
+if __name__ == "__main__":
+    main()
