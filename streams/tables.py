@@ -27,10 +27,11 @@ class AwaitedTable(faust.Table):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.writes: list[Awaitable[None]] = []
+        self._newest: dict[bytes, FutureMessage] = {}
 
     def send_changelog(self, partition: int | None, key: Any, value: Any, *args: Any, **kwargs: Any) -> FutureMessage:
         """Write to the changelog, again if the producer gives up."""
-        writing = super().send_changelog(partition, key, value, *args, **kwargs)
+        writing = self._newest[key] = super().send_changelog(partition, key, value, *args, **kwargs)
         self.writes.append(self._until_written(partition, key, value, writing))
         return writing
 
@@ -41,8 +42,13 @@ class AwaitedTable(faust.Table):  # type: ignore[type-arg]
             except Exception as problem:
                 log.warning("the changelog did not take a record; it is written again", problem=repr(problem))
                 await asyncio.sleep(RETRY_SECONDS)
-                writing = super().send_changelog(partition, key, value)
+                # A newer record of that key is on its way, with an event of its own; the old one must not land after it.
+                if self._newest.get(key) is not writing:
+                    return
+                writing = self._newest[key] = super().send_changelog(partition, key, value)
             else:
+                if self._newest.get(key) is writing:
+                    del self._newest[key]
                 return
 
 
