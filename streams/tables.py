@@ -42,7 +42,7 @@ class AwaitedTable(faust.Table):  # type: ignore[type-arg]
             except Exception as problem:
                 log.warning("the changelog did not take a record; it is written again", problem=repr(problem))
                 await asyncio.sleep(RETRY_SECONDS)
-                # A newer record of that key is on its way, with an event of its own; the old one must not land after it.
+                # A newer record of that key is on its way with an event of its own; the old must not land after it.
                 if self._newest.get(key) is not writing:
                     return
                 writing = self._newest[key] = super().send_changelog(partition, key, value)
