@@ -38,7 +38,7 @@ def main() -> None:
 
 
 class Service:
-    """Answers questions in any order; passages on as many threads as told, queries beside them."""
+    """Answers in any order: passages on as many threads as told; a query at once, by the thread that read it."""
 
     def __init__(self, model: FastembedModel, answers: BinaryIO, threads: int, *, tokens: bool) -> None:
         self._model = model
@@ -46,7 +46,6 @@ class Service:
         self._tokens = tokens
         self._writing = threading.Lock()
         self._passages = ThreadPoolExecutor(threads)
-        self._queries = ThreadPoolExecutor(1)
 
     def serve(self, questions: BinaryIO) -> None:
         """Say hello, then answer until the input ends."""
@@ -57,7 +56,7 @@ class Service:
             if kind == PASSAGE:
                 self._passages.submit(self._answer, number, self._model.passage, text)
             else:
-                self._queries.submit(self._answer, number, self._model.query, text)
+                self._answer(number, self._model.query, text)
 
     def _answer(self, number: int, encode: Callable[[str], Encoded], text: str) -> None:
         try:
