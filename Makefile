@@ -26,7 +26,7 @@ bench: .venv/complete ## ratios against the embedder alone and a bare Kafka echo
 	@echo "making the environment in .venv (a minute the first time)"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==0.13.9
-	$(BIN)/uv pip install --no-config --python $(BIN)/python --no-deps --require-hashes --requirement requirements.lock
+	$(BIN)/uv pip install --quiet --no-config --python $(BIN)/python --no-deps --require-hashes --requirement requirements.lock
 	@touch $@
 
 lock: .venv/complete ## resolve pyproject.toml again

@@ -128,7 +128,7 @@ class Retrieve:
         request, roster = search.request, self._words.roster(search.partition, search.where.boundary)
         admitted = roster.admitted(search.where, include_superseded=request.include_superseded)
         signals = self._signals(search, roster, nearest)
-        scores = blend(signals, self._weights)
+        scores = blend(signals, self._weights, roster.embedded(search.space.fingerprint.digest))
         hits = []
         for number in best(scores, admitted, request.top_k, roster.id_of):
             memory = self._record(search.partition, roster.id_of[number])

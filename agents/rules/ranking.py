@@ -6,7 +6,7 @@ All signals come from memories of one boundary, so nothing that another user sto
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Self
 
 import numpy as np
@@ -23,6 +23,10 @@ DAY_MS = 86_400_000
 
 DIGITS = 6
 """Decimals of a score: differences below are noise of floating point, and must not decide an order."""
+
+
+TINY = 1e-9
+"""Keeps a division by a greatest score sane where no memory has any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +77,15 @@ class Weights:
         return float(sum(getattr(self, field.name) for field in fields(self)))
 
 
-def blend(signals: Signals, weights: Weights) -> Floats:
-    """The score of every memory: the weighted mean of its signals."""
+def blend(signals: Signals, weights: Weights, ready: Mask) -> Floats:
+    """The score of every memory: the weighted mean of its signals.
+
+    One that is not `ready` has no vector yet. It counts as near as its words tell, the best match by words as the
+    nearest of all: a turn that was written a moment ago would otherwise stand behind all that are merely alike.
+    """
+    told = signals.lexical / max(float(signals.lexical.max(initial=0.0)), TINY)
+    supposed = told * signals.dense.max(initial=0.0)
+    signals = replace(signals, dense=np.where(ready, signals.dense, supposed))
     mean = sum(getattr(signals, field.name) * getattr(weights, field.name) for field in fields(weights))
     return np.round(np.asarray(mean) / weights.total, DIGITS)
 

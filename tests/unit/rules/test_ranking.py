@@ -10,6 +10,7 @@ from agents.rules.bm25 import Postings
 from agents.rules.ranking import Signals, Weights, beside, best, blend, recency, share
 
 NONE = np.zeros(3)
+READY = np.ones(3, np.bool_)
 SILENT = Signals(NONE, NONE, NONE, NONE, NONE, NONE, NONE)
 EQUAL = {
     "dense": 1,
@@ -28,12 +29,18 @@ def weights(**changed: float) -> Weights:
 
 def test_a_score_is_the_weighted_mean_of_the_signals() -> None:
     signals = replace(SILENT, dense=np.array([1.0, 0.5, 0.0]), lexical=np.array([0.0, 1.0, 0.0]))
-    assert blend(signals, weights(dense=4)).tolist() == pytest.approx([0.4, 0.3, 0.0])
+    assert blend(signals, weights(dense=4), READY).tolist() == pytest.approx([0.4, 0.3, 0.0])
+
+
+def test_what_has_no_vector_yet_counts_as_near_as_its_words_tell() -> None:
+    signals = replace(SILENT, dense=np.array([0.8, 0.0, 0.0]), lexical=np.array([0.0, 0.4, 0.2]))
+    scores = blend(signals, weights(), np.array([True, False, False]))
+    assert scores.tolist() == pytest.approx([0.8 / 7, (0.8 + 0.4) / 7, (0.4 + 0.2) / 7], abs=1e-5)
 
 
 def test_scores_stay_within_bounds() -> None:
     ones = Signals(*[np.ones(3)] * 7)
-    assert blend(ones, weights(dense=100, speaker=0)).tolist() == [1, 1, 1]
+    assert blend(ones, weights(dense=100, speaker=0), READY).tolist() == [1, 1, 1]
 
 
 @pytest.mark.parametrize(
