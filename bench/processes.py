@@ -14,17 +14,21 @@ USER_TICKS = 11
 
 
 def resident(system: System) -> dict[str, dict[str, float]]:
-    """For worker, broker and supervisor, in MiB: `rss`, and `pss`, which shares out what several have in common."""
+    """Of each process in MiB: `rss`, and `pss`, which shares out what several have in common."""
     return {name: _memory(pid) for name, pid in _pids(system).items()}
 
 
 def cpu_seconds(system: System) -> dict[str, float]:
-    """Processor time of worker and broker since their start."""
+    """Processor time of each process but the supervisor's since its start."""
     return {name: _cpu_seconds(pid) for name, pid in _pids(system).items() if name != "supervisor"}
 
 
 def _pids(system: System) -> Mapping[str, int]:
-    return {"worker": system.pid("worker"), "broker": system.pid("broker"), "supervisor": system.supervisor}
+    """The worker's only child is its embedder."""
+    worker = system.pid("worker")
+    [embedder] = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
+    broker, supervisor = system.pid("broker"), system.supervisor
+    return {"worker": worker, "embedder": int(embedder), "broker": broker, "supervisor": supervisor}
 
 
 def _cpu_seconds(pid: int) -> float:
