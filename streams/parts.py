@@ -19,7 +19,6 @@ from schemas.modes import GENERAL, Mode, VectorSpace
 from streams.adapters.embedding.local_model import LocalModel
 from streams.adapters.embedding.process_embedder import ProcessEmbedder
 from streams.adapters.vectors.edge_index import EdgeIndex
-from streams.adapters.vectors.qdrant_index import QdrantIndex
 from streams.flow.surroundings import Surroundings
 from streams.settings import Settings
 from streams.topology import Agents
@@ -75,6 +74,9 @@ def start_embedder(settings: Settings) -> ProcessEmbedder:
 def open_index(settings: Settings) -> VectorIndex:
     """The Qdrant server that the settings name, or the embedded index in the data directory."""
     if settings.qdrant_url:
+        # Its client takes two seconds and a hundred megabytes, which a worker with an index of its own has no use for.
+        from streams.adapters.vectors.qdrant_index import QdrantIndex  # noqa: PLC0415
+
         return QdrantIndex.connect(settings.qdrant_url, api_key=settings.qdrant_api_key, prefix=settings.topic_prefix)
     return EdgeIndex(settings.data_dir / "vectors")
 
