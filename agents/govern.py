@@ -90,7 +90,7 @@ class Govern:
 
 def shown(memory: Memory) -> dict[str, Any]:
     """The whole record as `get_memory` shows it."""
-    internal = {"boundary", "source", "latest", "versions", "current"}
+    internal = {"boundary", "source", "latest", "latest_at", "versions", "current"}
     whole = memory.model_dump(mode="json", exclude=internal)
     versions = [
         {"version": number, "current": number == memory.current + 1, **version.model_dump(mode="json")}

@@ -10,7 +10,14 @@ from dataclasses import dataclass
 
 from agents.ports import Memories
 from agents.rules.precedence import decided_mode
-from agents.rules.versions import identity, is_redelivered, is_repeated, next_memory, with_embedding
+from agents.rules.versions import (
+    identity,
+    is_outdated,
+    is_redelivered,
+    is_repeated,
+    next_memory,
+    with_embedding,
+)
 from agents.word_port import WordIndex
 from schemas.events import Embedded, Remembered
 from schemas.memories import Embedding, Memory
@@ -41,6 +48,8 @@ class Remember:
         known = self._memories.get(record.partition, who.memory_id)
         if known is not None and is_repeated(known, who):
             return self._again(known, record)
+        if known is not None and is_outdated(known, who, record.offset):
+            return Accepted(_result(known, duplicate=False), None)
         memory = next_memory(turn, who, known, decided_mode(turn.mode, (GENERAL,)), record.offset)
         self._write(record.partition, memory)
         return Accepted(_result(memory, duplicate=False), Remembered(memory=memory))

@@ -59,9 +59,9 @@ class Memory(BaseModel):
     """One memory. Written by `remember` alone; the same input twice gives the same record.
 
     `versions` are the different texts seen, in order of first sight; `version` is their number and `current` the
-    place of the one that stands. `source` is the offset on the turns topic of the record that made
-    it, the order within a conversation where times are equal; `latest` that of the record whose text stands.
-    `content_hash` is the hash of what is embedded; another hash makes a vector stale.
+    place of the one that stands. `source` is the offset on the turns topic of the record that made it, the order
+    within a conversation where times are equal; `latest` and `latest_at` are offset and timestamp of the record whose
+    text stands. `content_hash` is the hash of what is embedded; another makes a vector stale.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -82,6 +82,7 @@ class Memory(BaseModel):
     occurred_at: datetime
     source: int
     latest: int
+    latest_at: datetime
     importance: float | None = None
     entities: tuple[str, ...] = ()
     evidence: tuple[Evidence, ...] = ()

@@ -27,6 +27,7 @@ def made(text: str, number: int = 0, *, user: str = "ana", project: str = "defau
         "occurred_at": when,
         "source": number,
         "latest": number,
+        "latest_at": when,
         "versions": (TextVersion(text_hash="hash", first_seen=when),),
         "content_hash": "hash",
     }

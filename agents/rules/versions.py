@@ -41,6 +41,14 @@ def is_redelivered(known: Memory, offset: int) -> bool:
     return known.latest == offset
 
 
+def is_outdated(known: Memory, who: Identity, offset: int) -> bool:
+    """Whether this record is delivered again after one that replaced its text: older by place and by timestamp.
+
+    By both, as places begin anew when a topic does; then a record with a new timestamp is a new one.
+    """
+    return offset < known.latest and who.recorded_at <= known.latest_at
+
+
 def next_memory(turn: Turn, who: Identity, known: Memory | None, mode: tuple[str, ModeSource], offset: int) -> Memory:
     """The record after this turn. An edit keeps id, place and first time; its text and the rest are the turn's."""
     versions = _with_text(known.versions if known else (), who)
@@ -60,6 +68,7 @@ def next_memory(turn: Turn, who: Identity, known: Memory | None, mode: tuple[str
         occurred_at=known.occurred_at if known and turn.occurred_at is None else who.occurred_at,
         source=known.source if known else offset,
         latest=offset,
+        latest_at=who.recorded_at,
         importance=turn.importance,
         entities=entities(turn.content),
         evidence=_evidence(turn, who.turn_id),

@@ -140,6 +140,15 @@ def test_a_record_that_a_killed_worker_had_kept_is_indexed_again(kept: Kept) -> 
     assert kept.finds("violin") == 1
 
 
+def test_a_text_that_was_replaced_does_not_come_back_when_a_killed_worker_gets_it_again(kept: Kept) -> None:
+    kept.tell("the heron", 1)
+    edited = kept.tell("the otter", 2)
+    again = kept.tell("the heron", 1)
+    assert (again.event, again.result.duplicate, again.result.version) == (None, False, 2)
+    assert kept.memory(edited).text == "the otter"
+    assert (kept.finds("heron"), kept.finds("otter")) == (0, 1)
+
+
 def test_a_redelivery_of_what_is_embedded_asks_for_no_vector(kept: Kept) -> None:
     kept.embedded(kept.tell("violin", 3))
     again = kept.tell("violin", 3)

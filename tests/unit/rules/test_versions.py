@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from agents.rules.versions import identity, is_redelivered, is_repeated, next_memory, with_embedding
+from agents.rules.versions import identity, is_outdated, is_redelivered, is_repeated, next_memory, with_embedding
 from schemas.memories import Embedding, Memory
 from schemas.turns import Turn
 from tests.made_turns import turn
@@ -68,3 +68,11 @@ def test_what_is_embedded_decides_the_content_hash() -> None:
     assert after(None, turn("A", turn_id="t", speaker="Ana"), 1).content_hash == plain.content_hash
     captioned = turn("A", turn_id="t", resources=[{"uri": "a", "text": "a cat"}])
     assert after(None, captioned, 1).content_hash != plain.content_hash
+
+
+def test_a_record_is_outdated_when_both_its_place_and_its_time_are_older_than_what_stands() -> None:
+    stands = after(after(None, turn("A", turn_id="t"), 1), turn("B", turn_id="t"), 2)
+    old, new = (identity(turn("A", turn_id="t"), WHEN + timedelta(seconds=second)) for second in (1, 3))
+    assert is_outdated(stands, old, 1)
+    assert not is_outdated(stands, new, 1), "a topic that was made anew counts from 0 again"
+    assert not is_outdated(stands, old, 3), "a replay of the log is new records with old times"
