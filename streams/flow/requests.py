@@ -21,6 +21,7 @@ from agents.rules.reply_address import at_partition, deadline_ms, reply_address
 from schemas.failures import Rejected, Unavailable
 from schemas.records import Outgoing, Record
 from schemas.replies import Answer, ReplyAddress, encode_error
+from streams.flow.awaiting import all_of, nothing
 from streams.flow.publishing import Publisher
 from streams.watching.metrics import Meters
 
@@ -85,7 +86,7 @@ class Requests:
             if self._expired(deadline):
                 self.meters.expired(record.topic)
                 if not self.channel.outlives_deadline:
-                    return _nothing()
+                    return nothing()
                 address = deadline = None
             return await self._admit(record, Asked(address, deadline))
         except Rejected as error:
@@ -129,7 +130,7 @@ class Requests:
         handled, answer = await self._handled(message, record, asked)
         self.meters.handled(record.topic)
         sent = [*handled.safe, *[await self.publisher.send(event) for event in handled.events]]
-        return _all([*sent, *await self._reply(record, asked.address, answer)])
+        return all_of([*sent, *await self._reply(record, asked.address, answer)])
 
     async def _handled(self, message: Any, record: Record, asked: Asked) -> tuple[Handled, bytes]:
         """What handling gave, and its answer as it is written: one that can't be is a defect of handling."""
@@ -154,7 +155,7 @@ class Requests:
         if self.channel.keeps_rejected or not sent:
             letter = dead_letter(self.dead_letters, original(record), error, self.clock.now())
             sent.append(await self.publisher.send(letter))
-        return _all(sent)
+        return all_of(sent)
 
     async def _reply(self, record: Record, address: ReplyAddress | None, value: bytes) -> list[Awaitable[object]]:
         if address is None:
@@ -168,12 +169,3 @@ def context(record: Record) -> dict[str, object]:
     """What a log line says of a record; never its text."""
     key = None if record.key is None else f"{crc32(record.key):08x}"
     return {"topic": record.topic, "partition": record.partition, "offset": record.offset, "key_hash": key}
-
-
-async def _nothing() -> None:
-    return None
-
-
-async def _all(awaitables: Sequence[Awaitable[object]]) -> None:
-    for awaitable in awaitables:
-        await awaitable

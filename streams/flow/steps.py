@@ -1,6 +1,5 @@
 """How each agent is run: its two halves for a `Delivery`, `begin` in order and `settle` before the acknowledgement."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -16,6 +15,7 @@ from schemas.failures import Rejected
 from schemas.records import Outgoing, Record
 from schemas.replies import Answer
 from schemas.turns import Turn
+from streams.flow.awaiting import all_of, nothing
 from streams.flow.patience import until_available
 from streams.flow.requests import Asked, Channel, Handle, Handled, Requests, context
 from streams.flow.surroundings import Surroundings
@@ -152,7 +152,7 @@ class RememberEmbedded(Internal):
         safe: list[Awaitable[object]] = list(self._around.memories.unwritten())
         safe += [await self._around.publisher.send(out) for out in _remembered(self._around, follows)]
         self._around.words.set_applied(record.partition, record.topic, record.offset + 1)
-        return _then(_all(safe), record.partition)
+        return _then(all_of(safe), record.partition)
 
     async def settle(self, finished: Sequence[int]) -> None:
         """Commit the word index of the partitions that were written."""
@@ -172,7 +172,7 @@ class EmbedRemembered(Internal):
     async def begin(self, record: Record) -> Awaitable[Vectored | None]:
         """Start one memory's vector."""
         event = await self.read(record)
-        return _nothing() if event is None else self._vector(event, record.partition)
+        return nothing() if event is None else self._vector(event, record.partition)
 
     async def settle(self, finished: Sequence[Vectored | None]) -> None:
         """Write the vectors, then tell the keeper."""
@@ -187,7 +187,7 @@ class EmbedRemembered(Internal):
             key = one.memory.boundary.encode()
             value = event.model_dump_json(by_alias=True).encode()
             sent.append(await self._around.publisher.send(Outgoing(self._around.topics.embedded, key, value)))
-        await _all(sent)
+        await all_of(sent)
 
     async def _vector(self, event: Remembered, partition: int) -> Vectored:
         encode: Callable[[], Awaitable[Vectored]] = lambda: self._embed.encode(event.memory, partition)  # noqa: E731
@@ -212,11 +212,3 @@ def _remembered(around: Surroundings, event: Remembered | None) -> list[Outgoing
 async def _then(finishing: Awaitable[object], partition: int) -> int:
     await finishing
     return partition
-
-
-async def _all(awaitables: Sequence[Awaitable[object]]) -> None:
-    await asyncio.gather(*awaitables)
-
-
-async def _nothing() -> None:
-    return None

@@ -1,0 +1,13 @@
+"""What is still to be awaited of an event, as one awaitable."""
+
+from collections.abc import Awaitable, Sequence
+
+
+async def all_of(awaitables: Sequence[Awaitable[object]]) -> None:
+    """Wait for each in turn: all of them are under way already."""
+    for awaitable in awaitables:
+        await awaitable
+
+
+async def nothing() -> None:
+    """Nothing is left to be awaited."""
