@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Protocol
 
 from schemas.memories import Memory
-from schemas.modes import Fingerprint, VectorSpace
+from schemas.embedders import EmbedderDescription
+from schemas.modes import Declared, Fingerprint, Mode, VectorSpace
 from schemas.vectors import Encoded, Point, Scored, Vector, Where
 
 
@@ -31,6 +32,26 @@ class Memories(Protocol):
         """Write a record over the one before. Only while an event of that partition is being handled."""
         ...
 
+    def forget(self, partition: int, memory_id: str) -> None:
+        """Leave a mark in place of a record, for good: `get` gives None, `is_forgotten` is true."""
+        ...
+
+    def is_forgotten(self, partition: int, memory_id: str) -> bool:
+        """Whether a record of this id was here and was forgotten."""
+        ...
+
+
+class Modes(Protocol):
+    """What each boundary has declared: the table `modes`. `govern` alone writes."""
+
+    def get(self, partition: int, boundary: str) -> Declared:
+        """What is declared; nothing but `general` for a boundary that never declared anything."""
+        ...
+
+    def put(self, partition: int, boundary: str, declared: Declared) -> None:
+        """Write what is declared. Only while an event of that partition is being handled."""
+        ...
+
 
 class Embedder(Protocol):
     """One model that turns texts into vectors. Prefixes are the adapter's work, never the caller's."""
@@ -46,6 +67,21 @@ class Embedder(Protocol):
 
     async def query(self, text: str) -> Encoded:
         """Embed a question, ahead of any passages that are waiting."""
+        ...
+
+
+class Embedders(Protocol):
+    """All embedders that modes may name. Nothing is loaded before it is asked for."""
+
+    def described(self, name: str) -> EmbedderDescription | None:
+        """The preset or configured embedder of that name, or whose model has it; None for a name that is neither."""
+        ...
+
+    def of(self, mode: Mode) -> Embedder:
+        """The loaded embedder of a mode, with the mode's prefixes. Begins to load it where it is not yet.
+
+        Raises ModelMissing, whose text says why, while it is not loaded.
+        """
         ...
 
 
@@ -77,6 +113,10 @@ class VectorIndex(Protocol):
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
         """The content hash of each of these memories' points, for those that have one."""
+        ...
+
+    async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Vector]:
+        """The vectors of these memories' points as they were written, for those that have one."""
         ...
 
     async def count(self, space: VectorSpace, partition: int) -> int:

@@ -5,22 +5,40 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from schemas.memories import Memory
+from schemas.interaction import Interaction
+from schemas.memories import Memory, Place
+from schemas.understanding import Understanding
 
 
 class Remembered(BaseModel):
-    """A memory was accepted or changed, and its vector is due. The record is the one of that moment."""
+    """A memory was accepted or changed, and its vector is due. The record is the one of that moment.
+
+    `strays` are places that may hold a vector of it and must not.
+    """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
 
     schema_: Literal["remembered.v1"] = Field(default="remembered.v1", alias="schema")
     memory: Memory
+    strays: tuple[Place, ...] = ()
+
+
+class Forgotten(BaseModel):
+    """A memory is gone, and so must be its vectors in these places."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    schema_: Literal["forgotten.v1"] = Field(default="forgotten.v1", alias="schema")
+    memory_id: str
+    boundary: str
+    places: tuple[Place, ...]
 
 
 class Embedded(BaseModel):
-    """A memory's vector is in the index, could not be made, or was found to be missing or of another space.
+    """A memory's vector is in the index, could not be made, waits for its model, or is missing there.
 
-    `content_hash` is that of the text which was embedded: the record may have moved on meanwhile.
+    `content_hash` is that of the text which was embedded, `mode` the one that it was embedded for: the record may
+    have moved on meanwhile. `waiting`: the mode's model is not loaded, `error` says why; `stale`: make it again.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
@@ -28,7 +46,26 @@ class Embedded(BaseModel):
     schema_: Literal["embedded.v1"] = Field(default="embedded.v1", alias="schema")
     memory_id: str
     content_hash: str
-    status: Literal["ready", "failed", "stale"]
-    space: str
+    mode: str
+    status: Literal["ready", "failed", "waiting", "stale"]
+    space: str | None = None
     at: datetime
     error: str | None = None
+
+
+class Understood(BaseModel):
+    """A turn was understood, as far as the text with `text_hash` goes, by the rules or by a language model.
+
+    `own` is how the turn reads by itself, all votes counted; `found` is what the model said, None from the rules.
+    """
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    schema_: Literal["understood.v1"] = Field(default="understood.v1", alias="schema")
+    memory_id: str
+    text_hash: str
+    own: Interaction | None = None
+    found: Understanding | None = None
+    profile: str | None = None
+    prompt: str | None = None
+    at: datetime

@@ -32,3 +32,7 @@ class Rejected(Exception):
 
 class Unavailable(Exception):
     """A dependency can't answer now; the same call may succeed later. Kafka keeps the backlog meanwhile."""
+
+
+class ModelMissing(Exception):
+    """An embedder's model is not loaded: it still loads, or can't be. It is tried again; nobody waits for it."""

@@ -5,10 +5,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from schemas.interaction import Interaction
 from schemas.modes import Decay, ModeSource
 
 MemoryType = Literal["episodic", "semantic", "procedural", "document", "state_object", "working"]
 EmbeddingStatus = Literal["not_applicable", "pending", "ready", "stale", "failed"]
+UnderstandingStatus = Literal["rules", "pending", "model"]
 Role = Literal["user", "assistant", "system", "tool"]
 
 
@@ -34,16 +36,56 @@ class Resource(BaseModel):
     text: str | None = Field(default=None, max_length=32768)
 
 
+class Place(BaseModel):
+    """Where a vector lies: in the collection of this mode and of the space with this fingerprint digest."""
+
+    model_config = ConfigDict(frozen=True)
+
+    mode: str
+    space: str
+
+
 class Embedding(BaseModel):
-    """Where the memory's vector stands: `space` is the fingerprint digest of the vector that is in the index."""
+    """Where the memory's vector stands. `place` is that of the last vector that the index is known to have.
+
+    While the status is not `ready` that vector is of another text or another mode, and no read uses it. `pending` with
+    an `error` waits for the mode's model.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     status: EmbeddingStatus = "pending"
-    space: str | None = None
+    place: Place | None = None
     content_hash: str | None = None
     embedded_at: datetime | None = None
     error: str | None = None
+
+    @property
+    def space(self) -> str | None:
+        """The digest of the space that holds today's vector; None where there is none."""
+        return self.place.space if self.place and self.status == "ready" else None
+
+
+class Reading(BaseModel):
+    """What a turn was understood as, of the text with `text_hash`.
+
+    `pending`: the rules have answered, and a language model is still to. `own` is how the turn reads by itself;
+    `interaction` has the turns before it in its confidence. `model` and `prompt` name the profile and the version of
+    the prompt that answered. `times` are dates that the text speaks of, as ISO dates.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    status: UnderstandingStatus = "rules"
+    text_hash: str = ""
+    topic: str | None = None
+    intent: str | None = None
+    operation: str | None = None
+    times: tuple[str, ...] = ()
+    own: Interaction | None = None
+    interaction: Interaction | None = None
+    model: str | None = None
+    prompt: str | None = None
 
 
 class TextVersion(BaseModel):
@@ -91,6 +133,7 @@ class Memory(BaseModel):
     current: int = 0
     content_hash: str
     embedding: Embedding = Embedding()
+    reading: Reading = Reading()
     superseded_by: str | None = None
 
     @property

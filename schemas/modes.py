@@ -1,20 +1,27 @@
-"""Modes as users declare them, embedders as presets, and the fingerprint that tells vector spaces apart."""
+"""Modes as users declare them, what is declared for a boundary, and the fingerprint that tells vector spaces apart."""
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 GENERAL = "general"
-"""The mode that every user has."""
+"""The mode that every user has, and the preset that embeds it."""
+
+GENERAL_DIM = 384
+"""Numbers in a vector of all-MiniLM-L6-v2."""
 
 ModeSource = Literal["caller", "model", "project_default", "user_default", "fallback"]
 Decay = Literal["fast", "medium", "slow", "none"]
 
 
 class Mode(BaseModel):
-    """A named cognitive register with the embedder that it pins."""
+    """A named cognitive register with the embedder that it pins. `project` is the only project that it exists in.
+
+    A prefix that is None is the embedder's own. `formerly` holds the names that it had before.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -22,10 +29,56 @@ class Mode(BaseModel):
     embedder: str
     embedding_dim: int
     description: str = ""
-    query_prefix: str = ""
-    passage_prefix: str = ""
+    query_prefix: str | None = None
+    passage_prefix: str | None = None
+    extraction_hints: str = ""
     decay: Decay = "medium"
-    is_default: bool = False
+    project: str | None = None
+    formerly: tuple[str, ...] = ()
+
+
+GENERAL_MODE = Mode(
+    name=GENERAL,
+    embedder=GENERAL,
+    embedding_dim=GENERAL_DIM,
+    description="Everything that belongs to no other mode",
+)
+"""What `general` is until its user declares it anew."""
+
+
+class Declared(BaseModel):
+    """What one boundary has declared: the value of the table `modes`. Without any declaration there is `general`.
+
+    `corrections` counts the memories that were put into another mode by command; `counted` is the offset of the
+    command that was counted last, so that one that comes again is not.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    modes: tuple[Mode, ...] = ()
+    user_default: str | None = None
+    project_defaults: dict[str, str] = Field(default_factory=dict)
+    corrections: int = 0
+    counted: int = -1
+
+    def find(self, name: str, project: str | None) -> Mode | None:
+        """The mode of that name that holds in a project: the project's own before the user's."""
+        own = [mode for mode in self.modes if mode.name == name and mode.project in (project, None)]
+        return min(own, key=lambda mode: mode.project is None, default=GENERAL_MODE if name == GENERAL else None)
+
+    def visible(self, projects: Iterable[str] | None) -> list[Mode]:
+        """The modes that hold in any of these projects (None: in any at all), by name; `general` is among them."""
+        admitted = None if projects is None else set(projects)
+        seen = [mode for mode in self.modes if admitted is None or mode.project is None or mode.project in admitted]
+        if all(mode.name != GENERAL or mode.project is not None for mode in seen):
+            seen.append(GENERAL_MODE)
+        return sorted(seen, key=lambda mode: (mode.name, mode.project or ""))
+
+    def default(self, project: str | None) -> tuple[str, ModeSource]:
+        """The mode of a turn that nobody chose one for, and why."""
+        if project is not None and (name := self.project_defaults.get(project)):
+            return name, "project_default"
+        return (self.user_default, "user_default") if self.user_default else (GENERAL, "fallback")
 
 
 class Fingerprint(BaseModel):
@@ -61,4 +114,9 @@ class VectorSpace:
     @property
     def collection(self) -> str:
         """The collection's name: mode and fingerprint."""
-        return f"{self.mode}-{self.fingerprint.digest}"
+        return collection_name(self.mode, self.fingerprint.digest)
+
+
+def collection_name(mode: str, space: str) -> str:
+    """The name of the collection that holds one mode's vectors of the space with this digest."""
+    return f"{mode}-{space}"

@@ -1,0 +1,34 @@
+"""Embedders as modes name them: presets that come with the project, and those of the setting `EMBEDDERS`."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Pooling = Literal["mean", "cls"]
+
+
+class EmbedderDescription(BaseModel):
+    """What is known of an embedder before its model is loaded. `name` is the one that modes keep."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    dim: int
+    query_prefix: str = ""
+    passage_prefix: str = ""
+
+
+class ConfiguredEmbedder(BaseModel):
+    """One entry of the setting `EMBEDDERS` (CONTRACT §9): a folder with an ONNX model and its tokenizer."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: Path
+    dim: int = Field(ge=1)
+    pooling: Pooling = "mean"
+    normalize: bool = True
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    max_tokens: int | None = Field(default=None, ge=1)
+    model_file: str = "model.onnx"
