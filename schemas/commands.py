@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from schemas.modes import Decay
 from schemas.scopes import Scope
 
 
@@ -17,9 +18,70 @@ class Command(BaseModel):
     arguments: dict[str, Any] = Field(default_factory=dict)
 
 
-class GetMemory(BaseModel):
-    """The arguments of `get_memory`."""
+class _Arguments(BaseModel):
+    """Arguments of a command; unknown ones are ignored."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
+
+class GetMemory(_Arguments):
+    """The arguments of `get_memory`."""
+
     memory_id: Annotated[str, Field(min_length=1)]
+
+
+ModeName = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}\z")]
+"""Lower-case letters, digits, `-` and `_` (CONTRACT §6)."""
+
+Text = Annotated[str, Field(max_length=4096)]
+"""A description or hints: ours, the contract sets no limit."""
+
+Prefix = Annotated[str, Field(max_length=256)]
+"""What is put before a text that is embedded."""
+
+
+class DeclareMode(_Arguments):
+    """The arguments of `declare_mode`. What is None keeps what was declared before, or the default."""
+
+    name: ModeName
+    embedder: Annotated[str, Field(min_length=1, max_length=256)]
+    description: Text | None = None
+    query_prefix: Prefix | None = None
+    passage_prefix: Prefix | None = None
+    extraction_hints: Text | None = None
+    decay: Decay | None = None
+    is_default: bool = False
+    for_project: bool = False
+
+
+class RenameMode(_Arguments):
+    """The arguments of `rename_mode`."""
+
+    name: ModeName
+    new_name: ModeName
+
+
+class DeleteMode(_Arguments):
+    """The arguments of `delete_mode`; `memories` is `forget` or `move:<mode>`."""
+
+    name: ModeName
+    memories: Annotated[str, Field(pattern=r"^(forget|move:[a-z0-9_-]{1,64})\z")]
+
+    @property
+    def heir(self) -> str | None:
+        """The mode that gets the memories; None where they are to be forgotten."""
+        return None if self.memories == "forget" else self.memories.removeprefix("move:")
+
+
+class SetDefaultMode(_Arguments):
+    """The arguments of `set_default_mode`; without a name the default is taken back."""
+
+    name: ModeName | None
+    for_project: bool = False
+
+
+class SetMemoryMode(_Arguments):
+    """The arguments of `set_memory_mode`."""
+
+    memory_id: Annotated[str, Field(min_length=1)]
+    mode: ModeName

@@ -56,7 +56,8 @@ class Embedded(BaseModel):
 class Understood(BaseModel):
     """A turn was understood, as far as the text with `text_hash` goes, by the rules or by a language model.
 
-    `own` is how the turn reads by itself, all votes counted; `found` is what the model said, None from the rules.
+    `interaction` is what the turn is for as it reads by itself, all votes counted; `found` is what the model said, None
+    from the rules.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
@@ -64,7 +65,7 @@ class Understood(BaseModel):
     schema_: Literal["understood.v1"] = Field(default="understood.v1", alias="schema")
     memory_id: str
     text_hash: str
-    own: Interaction | None = None
+    interaction: Interaction | None = None
     found: Understanding | None = None
     profile: str | None = None
     prompt: str | None = None

@@ -69,9 +69,9 @@ class Embedding(BaseModel):
 class Reading(BaseModel):
     """What a turn was understood as, of the text with `text_hash`.
 
-    `pending`: the rules have answered, and a language model is still to. `own` is how the turn reads by itself;
-    `interaction` has the turns before it in its confidence. `model` and `prompt` name the profile and the version of
-    the prompt that answered. `times` are dates that the text speaks of, as ISO dates.
+    `pending`: the rules have answered, and a language model is still to. `interaction` is what the turn is for as it
+    reads by itself, without the turns before it. `model` and `prompt` name the profile and the version of the prompt
+    that answered. `times` are dates that the text speaks of, as ISO dates.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -82,7 +82,6 @@ class Reading(BaseModel):
     intent: str | None = None
     operation: str | None = None
     times: tuple[str, ...] = ()
-    own: Interaction | None = None
     interaction: Interaction | None = None
     model: str | None = None
     prompt: str | None = None

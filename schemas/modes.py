@@ -49,6 +49,7 @@ GENERAL_MODE = Mode(
 class Declared(BaseModel):
     """What one boundary has declared: the value of the table `modes`. Without any declaration there is `general`.
 
+    `deleted` says of modes that are gone what became of their memories, as `delete_mode` says it.
     `corrections` counts the memories that were put into another mode by command; `counted` is the offset of the
     command that was counted last, so that one that comes again is not.
     """
@@ -58,6 +59,7 @@ class Declared(BaseModel):
     modes: tuple[Mode, ...] = ()
     user_default: str | None = None
     project_defaults: dict[str, str] = Field(default_factory=dict)
+    deleted: dict[str, str] = Field(default_factory=dict)
     corrections: int = 0
     counted: int = -1
 

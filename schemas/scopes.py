@@ -33,6 +33,10 @@ def _plain(value: str) -> str:
 ScopeValue = Annotated[str, Field(min_length=1, max_length=MAX_VALUE_LENGTH), AfterValidator(_plain)]
 
 
+PROJECT = "project_id"
+"""The field of a scope that modes can be declared in."""
+
+
 class Scope(BaseModel):
     """The full scope of a write."""
 

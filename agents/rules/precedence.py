@@ -1,15 +1,41 @@
-"""Which mode a turn gets, and why (DESIGN §6)."""
+"""Which mode a turn gets, and why (DESIGN §6): caller, then model, then project default, user default, `general`."""
 
-from collections.abc import Collection
+from agents.rules.declaring import known
+from schemas.memories import Memory
+from schemas.modes import Declared, Mode, ModeSource
 
-from schemas.failures import Rejected
-from schemas.modes import GENERAL, ModeSource
+Decision = tuple[str, ModeSource]
+"""A mode's name, and who decided."""
 
 
-def decided_mode(asked: str | None, declared: Collection[str]) -> tuple[str, ModeSource]:
-    """The caller's mode, else `general`. Raises Rejected `unknown_mode` for one that is not declared."""
-    if asked is None:
-        return GENERAL, "fallback"
-    if asked not in declared:
-        raise Rejected("unknown_mode", f"the mode {asked[:80]!r} is not declared; declare_mode declares it", "mode")
-    return asked, "caller"
+def first_mode(asked: str | None, project: str, declared: Declared, before: Memory | None) -> Decision:
+    """The mode of a turn that arrives, before any model has read it: the caller's, else what stands, else a default.
+
+    `before` is the memory that the turn replaces the text of: its mode stands while it is declared, so that an edit
+    undoes neither a correction nor a model's choice. Raises Rejected `unknown_mode` where the caller's is not declared.
+    """
+    if asked is not None:
+        return known(declared, asked, project, "mode").name, "caller"
+    if before is not None and before.mode_source in ("caller", "model") and declared.find(before.mode, project):
+        return before.mode, before.mode_source
+    return declared.default(project)
+
+
+def mode_after_answer(memory: Memory, answered: str | None, project: str, declared: Declared) -> Decision:
+    """The mode of a memory once a model has answered. One outside the declared list is no answer.
+
+    What the caller said, or a command, stays. A mode that was renamed meanwhile is known by its former name.
+    """
+    if memory.mode_source == "caller":
+        return memory.mode, memory.mode_source
+    chosen = answered and (declared.find(answered, project) or _renamed(answered, project, declared))
+    if chosen:
+        return chosen.name, "model"
+    return memory.mode, memory.mode_source
+
+
+def _renamed(name: str, project: str, declared: Declared) -> Mode | None:
+    return next(
+        (one for one in declared.modes if name in one.formerly and one.project in (project, None)),
+        None,
+    )

@@ -1,0 +1,121 @@
+"""What the mode commands make of what is declared: a new `Declared` each, or the contract's error. Pure.
+
+Every rule gives the same again when it is applied a second time, as commands are delivered at least once.
+"""
+
+from schemas.commands import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
+from schemas.embedders import EmbedderDescription
+from schemas.failures import Rejected
+from schemas.modes import GENERAL, Declared, Mode
+
+
+def known(declared: Declared, name: str, project: str | None, field: str) -> Mode:
+    """The mode of that name that holds in a project. Raises Rejected `unknown_mode`."""
+    mode = declared.find(name, project)
+    if mode is None:
+        raise Rejected("unknown_mode", f"the mode {name!r} is not declared; declare_mode declares it", field)
+    return mode
+
+
+def declare(declared: Declared, wanted: DeclareMode, embedder: EmbedderDescription, project: str) -> Declared:
+    """Add a mode, or change the one of that name; what is not said stays as it was."""
+    place = project if wanted.for_project else None
+    before = next((mode for mode in declared.modes if (mode.name, mode.project) == (wanted.name, place)), None)
+    said = wanted.model_dump(exclude={"embedder", "is_default", "for_project"}, exclude_none=True)
+    old = before or Mode(name=wanted.name, embedder="", embedding_dim=0, project=place)
+    mode = old.model_copy(update=said | {"embedder": embedder.name, "embedding_dim": embedder.dim})
+    modes = (*(one for one in declared.modes if one is not before), mode)
+    deleted = {key: fate for key, fate in declared.deleted.items() if key != _deleted_key(mode.name, place)}
+    after = declared.model_copy(update={"modes": modes, "deleted": deleted})
+    return _with_default(after, wanted.name, place) if wanted.is_default else after
+
+
+def is_embedded_anew(before: Mode | None, after: Mode) -> bool:
+    """Whether memories of a mode that changes so lie in another vector space from now on."""
+    return before is not None and (before.embedder, before.passage_prefix) != (after.embedder, after.passage_prefix)
+
+
+def rename(declared: Declared, wanted: RenameMode, project: str) -> tuple[Declared, Mode]:
+    """Give a mode another name, and its defaults too. Raises Rejected `unknown_mode` or `conflict`."""
+    old = _own(declared, wanted.name, project)
+    new = _own(declared, wanted.new_name, project)
+    if old is None and new is not None and wanted.name in new.formerly:
+        return declared, new
+    if wanted.name == GENERAL:
+        raise Rejected("conflict", "general is every user's mode and keeps its name", "arguments.name")
+    if old is None:
+        known(declared, wanted.name, project, "arguments.name")
+        raise Rejected("unknown_mode", f"the mode {wanted.name!r} is not declared", "arguments.name")
+    if wanted.name == wanted.new_name:
+        return declared, old
+    if new is not None or wanted.new_name == GENERAL:
+        message = f"there is a mode {wanted.new_name!r}; delete_mode with move:{wanted.new_name} would join them"
+        raise Rejected("conflict", message, "arguments.new_name")
+    mode = old.model_copy(update={"name": wanted.new_name, "formerly": (*old.formerly, old.name)})
+    modes = tuple(mode if one is old else one for one in declared.modes)
+    return _defaults_moved(declared.model_copy(update={"modes": modes}), old, mode.name), mode
+
+
+def delete(declared: Declared, wanted: DeleteMode, project: str) -> tuple[Declared, Mode]:
+    """Take a mode away, and the defaults that named it. Raises Rejected `unknown_mode` or `conflict`.
+
+    The fate of its memories is kept, so that the command can be carried out again when it comes again.
+    """
+    mode = _own(declared, wanted.name, project)
+    if wanted.name == GENERAL:
+        raise Rejected("conflict", "general is every user's mode and can't be deleted", "arguments.name")
+    if mode is None:
+        for place in (project, None):
+            if declared.deleted.get(_deleted_key(wanted.name, place)) == wanted.memories:
+                return declared, Mode(name=wanted.name, embedder="", embedding_dim=0, project=place)
+        known(declared, wanted.name, project, "arguments.name")
+        raise Rejected("unknown_mode", f"the mode {wanted.name!r} is not declared", "arguments.name")
+    after = declared.model_copy(
+        update={
+            "modes": tuple(one for one in declared.modes if one is not mode),
+            "deleted": declared.deleted | {_deleted_key(mode.name, mode.project): wanted.memories},
+        }
+    )
+    if wanted.heir is not None:
+        if wanted.heir == wanted.name:
+            raise Rejected("invalid_value", "a mode's memories can't move to itself", "arguments.memories")
+        known(after, wanted.heir, mode.project, "arguments.memories")
+    return _defaults_moved(after, mode, None), mode
+
+
+def set_default(declared: Declared, wanted: SetDefaultMode, project: str) -> Declared:
+    """Set or take back a default. Raises Rejected `unknown_mode`."""
+    place = project if wanted.for_project else None
+    if wanted.name is not None:
+        known(declared, wanted.name, place, "arguments.name")
+    return _with_default(declared, wanted.name, place)
+
+
+def _own(declared: Declared, name: str, project: str) -> Mode | None:
+    """The declared mode of that name, the project's before the user's; `general` only where it was declared."""
+    mode = declared.find(name, project)
+    return mode if mode in declared.modes else None
+
+
+def _with_default(declared: Declared, name: str | None, project: str | None) -> Declared:
+    if project is None:
+        return declared.model_copy(update={"user_default": name})
+    others = {place: mode for place, mode in declared.project_defaults.items() if place != project}
+    return declared.model_copy(update={"project_defaults": others | ({project: name} if name else {})})
+
+
+def _defaults_moved(declared: Declared, mode: Mode, name: str | None) -> Declared:
+    """Defaults that named a mode name another one, or none: each only where it meant this mode."""
+    meant = {
+        place: (name if default == mode.name and mode.project in (place, None) else default)
+        for place, default in declared.project_defaults.items()
+    }
+    user_default = declared.user_default
+    if mode.project is None and user_default == mode.name:
+        user_default = name
+    kept = {place: default for place, default in meant.items() if default is not None}
+    return declared.model_copy(update={"user_default": user_default, "project_defaults": kept})
+
+
+def _deleted_key(name: str, project: str | None) -> str:
+    return name if project is None else f"{name}/{project}"

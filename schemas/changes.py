@@ -1,0 +1,31 @@
+"""`change.v1`: what a command changes in memories that are there. `govern` writes it, `remember` carries it out.
+
+The record that carries it has the headers of the command, so that the command is answered when the change is done.
+"""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from schemas.scopes import Scope
+
+
+class Change(BaseModel):
+    """Which memories of a boundary change, and how.
+
+    Those of one id, or those in `mode`: where `projects` is None all of them, else those in one of these projects.
+    `move` puts them into the mode `to`, `forget` removes them for good, `stale` has them embedded again. `result` is
+    what the command is answered with; a `counted` field in it becomes the number of memories that were changed.
+    """
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True, extra="ignore")
+
+    schema_: Literal["change.v1"] = Field(default="change.v1", alias="schema")
+    scope: Scope
+    action: Literal["move", "forget", "stale"]
+    memory_id: str | None = None
+    mode: str | None = None
+    project: str | None = None
+    except_projects: tuple[str, ...] = ()
+    to: str | None = None
+    result: dict[str, Any] | None = None
