@@ -110,6 +110,18 @@ class Roster:
         places = [place for speaker, place in self.speakers.items() if speaker in speakers]
         return self.columns.live & np.isin(self.columns.speakers, places)
 
+    def latest(self, where: Where, conversation: str, most: int) -> list[str]:
+        """The ids of the last turns of a conversation that a read may see, `most` of them or fewer, oldest first.
+
+        Where the read admits several scopes that have a conversation of this name, it is read as one.
+        """
+        scopes = {kind.scope for kind in self.kinds}
+        places = [self._talks[scope, conversation] for scope in scopes if (scope, conversation) in self._talks]
+        turns = np.flatnonzero(np.isin(self.columns.talks, places) & self.admitted(where))
+        order = np.lexsort((self.columns.source[turns], self.columns.occurred_ms[turns]))
+        newest = turns[order[max(0, len(order) - most) :]]
+        return [self.id_of[number] for number in newest.tolist()]
+
     def beside(self) -> tuple[Numbers, Numbers]:
         """For each memory the number of the turn before it, and of the one after it, in its conversation."""
         if self._beside is None:

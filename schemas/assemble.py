@@ -1,0 +1,82 @@
+"""Assemble requests and the contexts that they are answered with (CONTRACT §5)."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from schemas.interaction import Confidence, InteractionMode
+from schemas.retrieval import MAX_QUERY_LENGTH
+from schemas.scopes import Selector
+
+Section = Literal["rules", "task_state", "recent_window", "retrieved_evidence", "relevant_decisions", "capsules"]
+
+SECTIONS: tuple[Section, ...] = (
+    "rules",
+    "task_state",
+    "recent_window",
+    "retrieved_evidence",
+    "relevant_decisions",
+    "capsules",
+)
+
+LEAST_BUDGET = 300
+"""Tokens: the three messages around no memory take about a third of it."""
+
+DEFAULT_BUDGET = 4000
+"""Tokens, where a request names no budget."""
+
+MOST_PINS = 1000
+"""Pins of one request. The budget ends long before; this bounds what a request may have looked up."""
+
+
+class AssembleRequest(BaseModel):
+    """`assemble.v1`. Without `conversation_id` there is no recent window."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+
+    scope: Selector
+    query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_LENGTH)]
+    conversation_id: str | None = None
+    mode: str | list[str] | None = None
+    budget_tokens: Annotated[int, Field(ge=LEAST_BUDGET)] = DEFAULT_BUDGET
+    interaction_mode: InteractionMode | None = None
+    system_prompt: str | None = None
+    pins: Annotated[list[str], Field(max_length=MOST_PINS)] = []
+    read_after: Annotated[int, Field(ge=0)] | None = None
+
+
+class Message(BaseModel):
+    """One message of a prompt."""
+
+    model_config = ConfigDict(frozen=True)
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class Breach(BaseModel):
+    """A sticky item that found no room."""
+
+    model_config = ConfigDict(frozen=True)
+
+    memory_id: str
+    priority: int
+    reason: str
+
+
+class AssembleResult(BaseModel):
+    """A context that fits, and how it came about.
+
+    `sections` hold memory ids, each memory in one section. `budget` and `tokens` count tokens by section; `tokens` has
+    also `total`, that of all three messages. `dropped` are the memories that found no room, oldest first.
+    """
+
+    messages: list[Message]
+    sections: dict[Section, list[str]]
+    interaction_mode: InteractionMode
+    interaction_confidence: Confidence
+    budget: dict[Section, int]
+    tokens: dict[Section | Literal["total"], int]
+    dropped: list[str] = Field(default_factory=list)
+    sticky: list[str] = Field(default_factory=list)
+    breaches: list[Breach] = Field(default_factory=list)
