@@ -70,6 +70,11 @@ class FakeIndex:
         points = self._points(space)
         return {one: points[one].content_hash for one in checked_ids(memory_ids) if one in points}
 
+    async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Vector]:
+        """The vectors of these memories' points, for those that have one, of length 1 as a cosine index keeps them."""
+        points = self._points(space)
+        return {one: unit(points[one].vector) for one in checked_ids(memory_ids) if one in points}
+
     async def count(self, space: VectorSpace, partition: int) -> int:
         """How many points a partition has in this space."""
         return sum(point.partition == partition for point in self._points(space).values())
@@ -117,3 +122,9 @@ def cosine(left: Vector, right: Vector) -> float:
     """The cosine of the angle between two vectors, 0 where one has no direction."""
     lengths = float(np.linalg.norm(left) * np.linalg.norm(right))
     return float(np.dot(left, right)) / lengths if lengths else 0.0
+
+
+def unit(vector: Vector) -> Vector:
+    """The same direction with length 1; a vector without direction stays as it is."""
+    length = np.linalg.norm(vector)
+    return np.array(vector / length if length else vector, np.float32)

@@ -113,6 +113,7 @@ async def test_a_space_that_was_never_written_is_empty_and_stays_unmade(index: V
     assert await index.search(SPACE, X, EVERYTHING, 10) == []
     assert await index.score(SPACE, X, EVERYTHING, [memory(1)]) == []
     assert await index.hashes(SPACE, [memory(1)]) == {}
+    assert await index.vectors(SPACE, [memory(1)]) == {}
     assert await index.count(SPACE, 0) == 0
     assert await index.spaces() == {}
 
@@ -228,6 +229,7 @@ async def test_deleted_points_are_gone_and_unknown_ids_are_ignored(index: Vector
     await index.delete(SPACE, [])
     assert ids(await index.search(SPACE, X, EVERYTHING, 10)) == [memory(0), memory(3)]
     assert await index.hashes(SPACE, [memory(1)]) == {}
+    assert set(await index.vectors(SPACE, [memory(0), memory(1)])) == {memory(0)}
     assert await index.count(SPACE, 0) == 2
 
 
@@ -246,12 +248,41 @@ async def test_hashes_and_counts_follow_what_is_there(index: VectorIndex) -> Non
     assert [await index.count(SPACE, partition) for partition in range(4)] == [3, 2, 2, 0]
 
 
+async def test_vectors_of_length_one_come_back_as_they_were_written(index: VectorIndex) -> None:
+    space, drawn = space_of(dim=384), np.random.default_rng(1).standard_normal((20, 384)).astype(np.float32)
+    drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
+    await index.upsert(space, [point(number, vector=one) for number, one in enumerate(drawn)])
+    kept = await index.vectors(space, [memory(3), memory(17), memory(99), memory(3)])
+    assert set(kept) == {memory(3), memory(17)}
+    for number in (3, 17):
+        assert kept[memory(number)].dtype == np.float32
+        assert np.allclose(kept[memory(number)], drawn[number], atol=1e-6)
+
+
+async def test_vectors_of_another_length_come_back_with_their_direction_and_length_one(index: VectorIndex) -> None:
+    await index.upsert(SPACE, [point(1, vector=vector(0, 3, 0, -4)), point(2, vector=vector(0, 0, 0, 0))])
+    kept = await index.vectors(SPACE, [memory(1), memory(2)])
+    assert kept[memory(1)] == pytest.approx([0, 0.6, 0, -0.8], abs=1e-6)
+    assert kept[memory(2)] == pytest.approx([0, 0, 0, 0])
+
+
+async def test_vectors_that_came_back_can_be_written_to_another_space(index: VectorIndex) -> None:
+    renamed = space_of(mode="renamed")
+    await index.upsert(SPACE, [point(1, vector=vector(1, 2, 3, 4))])
+    kept = await index.vectors(SPACE, [memory(1)])
+    await index.upsert(renamed, [point(1, vector=kept[memory(1)], mode="renamed")])
+    [found] = await index.search(renamed, vector(1, 2, 3, 4), EVERYTHING, 1)
+    assert found.cosine == pytest.approx(1, abs=1e-6)
+    assert np.allclose((await index.vectors(renamed, [memory(1)]))[memory(1)], kept[memory(1)], atol=1e-6)
+
+
 async def test_more_than_one_batch_is_written_read_and_deleted(index: VectorIndex) -> None:
     points = [point(number, vector=vector(1, number, 0, 0)) for number in range(600)]
     await index.upsert(SPACE, points)
     everyone = [one.memory_id for one in points]
     assert await index.hashes(SPACE, everyone) == {one.memory_id: one.content_hash for one in points}
     assert ids(await index.score(SPACE, X, EVERYTHING, everyone)) == everyone
+    assert set(await index.vectors(SPACE, everyone)) == set(everyone)
     await index.delete(SPACE, everyone[1:])
     assert await index.count(SPACE, 0) == 1
 
@@ -283,7 +314,11 @@ async def test_an_id_that_is_no_plain_uuid_is_refused(index: VectorIndex, memory
     with pytest.raises(ValueError, match="UUID"):
         await index.upsert(SPACE, [point(1), replace(point(2), memory_id=memory_id)])
     assert await index.spaces() == {}
-    for call in (index.delete(SPACE, [memory_id]), index.hashes(SPACE, [memory_id])):
+    for call in (
+        index.delete(SPACE, [memory_id]),
+        index.hashes(SPACE, [memory_id]),
+        index.vectors(SPACE, [memory_id]),
+    ):
         with pytest.raises(ValueError, match="UUID"):
             await call
 
@@ -318,6 +353,7 @@ async def test_a_collection_of_another_fingerprint_is_refused(index: VectorIndex
         index.search(wrong, X, EVERYTHING, 1),
         index.score(wrong, X, EVERYTHING, [memory(1)]),
         index.hashes(wrong, [memory(1)]),
+        index.vectors(wrong, [memory(1)]),
         index.count(wrong, 0),
     ):
         with pytest.raises(ValueError, match=r"holds vectors of .*tiny.*not of .*other"):

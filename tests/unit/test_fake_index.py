@@ -28,6 +28,7 @@ async def test_every_call_is_unavailable_until_it_is_up_again() -> None:
         index.search(SPACE, ONES, Where("u1"), 1),
         index.score(SPACE, ONES, Where("u1"), [ID]),
         index.hashes(SPACE, [ID]),
+        index.vectors(SPACE, [ID]),
         index.count(SPACE, 0),
         index.spaces(),
     ):

@@ -7,14 +7,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from schemas.failures import Unavailable
+from schemas.failures import ModelMissing, Unavailable
 from schemas.vectors import Encoded
-from streams.adapters.embedding.frames import packed, unpacked
+from streams.adapters.embedding.frames import asked, packed, question, unpacked
 from streams.adapters.embedding.local_model import LocalModel
 from streams.adapters.embedding.process_embedder import ProcessEmbedder
 from tests.tiny_models import write_tiny_model
@@ -84,12 +85,73 @@ def test_it_ends_when_its_worker_is_killed(model: LocalModel) -> None:
     os.close(reading)
 
 
-def test_a_model_that_cannot_be_loaded_is_said(model: LocalModel) -> None:
-    wrong = LocalModel("tiny", model.directory, 31, "fp32")
-    started = ProcessEmbedder.start(wrong, 1)
-    with pytest.raises(RuntimeError, match="ended with code"):
+def test_a_model_that_cannot_be_loaded_is_missing_with_the_reason(model: LocalModel) -> None:
+    started = ProcessEmbedder.start(replace(model, dim=31), 1)
+    with pytest.raises(ModelMissing, match="declared with 31 dimensions"):
         _ = started.fingerprint
     asyncio.run(started.close())
+
+
+async def test_a_folder_without_the_model_is_missing_with_what_to_put_where(model: LocalModel) -> None:
+    (model.directory / "model.onnx").unlink()
+    started = ProcessEmbedder.start(model, 1)
+    with pytest.raises(ModelMissing, match=rf"^model.onnx not found: put .* into {model.directory}"):
+        await started.load()
+    await started.close()
+
+
+async def test_a_process_that_ends_while_it_loads_is_a_missing_model() -> None:
+    started = ProcessEmbedder([sys.executable, "-c", "raise SystemExit(7)"])
+    with pytest.raises(ModelMissing, match="ended with code 7"):
+        await started.load()
+    await started.close()
+
+
+async def test_closing_while_it_loads_ends_the_process(model: LocalModel) -> None:
+    started = ProcessEmbedder([sys.executable, "-c", "import time; time.sleep(600)"])
+    loading = asyncio.create_task(started.load())
+    await asyncio.sleep(0)
+    loading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await loading
+    await started.close()
+    assert started._child._process.returncode == -signal.SIGKILL
+
+
+async def test_a_model_that_became_another_is_not_served_under_the_first_ones_name(
+    model: LocalModel, embedder: ProcessEmbedder
+) -> None:
+    await embedder.load()
+    write_tiny_model(model.directory, 32, words=("other",), seed=2)
+    os.kill(embedder._child._process.pid, signal.SIGKILL)
+    asked = [await outcome(embedder) for _ in range(2)]
+    assert embedder._restarting
+    await embedder._restarting
+    assert {type(one) for one in [*asked, await outcome(embedder)]} == {Unavailable}
+
+
+async def outcome(embedder: ProcessEmbedder) -> object:
+    try:
+        return await embedder.passage("red")
+    except Unavailable as refusal:
+        return refusal
+
+
+async def test_a_prefix_that_is_given_stands_in_place_of_the_models_own(model: LocalModel) -> None:
+    started = ProcessEmbedder.start(replace(model, query_prefix="red ", passage_prefix="red "), 1)
+    await started.load()
+    for call in (started.passage, started.query):
+        plain, own, other = [(await call("the house", prefix)).pooled for prefix in ("", None, "house \ud83d")]
+        assert np.allclose(own, (await call("red the house", "")).pooled, atol=1e-6)
+        assert not np.allclose(own, plain, atol=1e-3)
+        assert not np.allclose(own, other, atol=1e-3)
+    await started.close()
+
+
+@pytest.mark.parametrize("prefix", ["", "query: ", "\ud83d é"])
+@pytest.mark.parametrize("text", ["", "東京", "half \ud83d of a pair"])
+def test_questions_survive_the_pipe(prefix: str, text: str) -> None:
+    assert question(asked(prefix, text)) == (prefix, text)
 
 
 @pytest.mark.parametrize("tokens", [0, 1, 7])

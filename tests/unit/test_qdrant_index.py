@@ -54,6 +54,7 @@ def every_call(index: QdrantIndex) -> list[Awaitable[object]]:
         index.search(SPACE, ONES, EVERYTHING, 5),
         index.score(SPACE, ONES, EVERYTHING, [ID]),
         index.hashes(SPACE, [ID]),
+        index.vectors(SPACE, [ID]),
         index.count(SPACE, 0),
         index.spaces(),
     ]

@@ -1,40 +1,74 @@
 """The embedder's own process: `python -m streams.adapters.embedding.child OPTIONS`, started by `ProcessEmbedder`.
 
 Frames with texts come in on standard input, frames with vectors leave on standard output, each as soon as it is
-done; logs go to standard error. It ends when its input ends, which is when its worker does, however that dies.
+done; logs go to standard error. The first frame says what was loaded, or why nothing could be. It ends when its input
+ends, which is when its worker does, however that dies, and in the middle of a download too.
 """
 
 import json
 import os
+import select
 import signal
 import sys
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from schemas.vectors import Encoded
 from streams.adapters.embedding.fastembed_model import FastembedModel
-from streams.adapters.embedding.frames import ERROR, HEADER, HELLO, PASSAGE, VECTORS, frame, header, packed
+from streams.adapters.embedding.frames import (
+    ERROR,
+    HEADER,
+    HELLO,
+    PASSAGE,
+    VECTORS,
+    frame,
+    header,
+    packed,
+    question,
+)
 from streams.adapters.embedding.local_model import LocalModel
 from streams.adapters.embedding.minilm_export import export
+from streams.adapters.embedding.model_folder import folder_of
+
+REASON_BYTES = 1000
+"""No reason needs more, and a pipe takes as much in one piece."""
 
 
 def main() -> None:
-    """Load the model, make it first where it is to be exported, and serve."""
+    """Load the model, make or fetch it first where that is asked for, and serve."""
     options: dict[str, Any] = json.loads(sys.argv[1])
     # The worker is told to stop, and stops this process when it is done with it.
     for order in (signal.SIGINT, signal.SIGTERM):
         signal.signal(order, signal.SIG_IGN)
+    threading.Thread(target=end_with_worker, daemon=True).start()
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
+    try:
+        model = FastembedModel.load(present(options))
+    except Exception as problem:
+        said = str(problem) if isinstance(problem, FileNotFoundError) else f"{type(problem).__name__}: {problem}"
+        answers.write(frame(0, ERROR, said.encode(errors="replace")[:REASON_BYTES]))
+        os._exit(1)
+    Service(model, answers, options["threads"], tokens=options["tokens"]).serve(sys.stdin.buffer)
+    os._exit(0)
+
+
+def end_with_worker() -> None:
+    """Wait until nobody holds the other end of the input, then end at once: nobody reads the output either."""
+    watched = select.poll()
+    watched.register(0, 0)
+    watched.poll()
+    os._exit(0)
+
+
+def present(options: dict[str, Any]) -> LocalModel:
+    """The model in a folder that has its files: as it is, exported, or downloaded."""
     local = LocalModel(**options["model"] | {"directory": Path(options["model"]["directory"])})
     if options["export"]:
         export(local.directory, options["export"], lambda step: print(step, file=sys.stderr, flush=True))  # noqa: T201
-    Service(FastembedModel.load(local), answers, options["threads"], tokens=options["tokens"]).serve(sys.stdin.buffer)
-    os._exit(0)
+    return replace(local, directory=folder_of(local, options["hub"]))
 
 
 class Service:
@@ -52,15 +86,15 @@ class Service:
         self._write(frame(0, HELLO, self._model.fingerprint.model_dump_json().encode()))
         while len(head := questions.read(HEADER.size)) == HEADER.size:
             number, kind, length = header(head)
-            text = questions.read(length).decode("utf-8", "surrogatepass")
+            prefix, text = question(questions.read(length))
             if kind == PASSAGE:
-                self._passages.submit(self._answer, number, self._model.passage, text)
+                self._passages.submit(self._answer, number, prefix, text)
             else:
-                self._answer(number, self._model.query, text)
+                self._answer(number, prefix, text)
 
-    def _answer(self, number: int, encode: Callable[[str], Encoded], text: str) -> None:
+    def _answer(self, number: int, prefix: str, text: str) -> None:
         try:
-            encoded = encode(text)
+            encoded = self._model.encode(prefix, text)
             if not self._tokens:
                 encoded = replace(encoded, tokens=encoded.tokens[:0])
             answer = frame(number, VECTORS, packed(encoded))

@@ -6,6 +6,7 @@ number of runs at once from any threads, pooled and token vectors from the same 
 
 import hashlib
 from contextlib import suppress
+from functools import lru_cache, partial
 from typing import Self
 
 import numpy as np
@@ -21,6 +22,9 @@ from streams.adapters.embedding.local_model import LocalModel
 SMALLEST_LENGTH = 1e-12
 """A vector shorter than this is left as it is, not divided by almost nothing; the value is fastembed's own."""
 
+PREFIXES = 256
+"""How many prefixes' numbers of tokens are kept: modes have a handful, and counting one anew costs microseconds."""
+
 PROBE = "probe"
 """Any text of at least one token: what the model makes of it shows its dimension and its special tokens."""
 
@@ -35,10 +39,7 @@ class FastembedModel:
         self._local = local
         self._onnx = onnx
         self._specials_before, self._specials_after = _special_tokens(tokenizer)
-        self._prefix_tokens = {
-            prefix: len(tokenizer.encode(prefix.strip(), add_special_tokens=False).ids)
-            for prefix in (local.query_prefix, local.passage_prefix)
-        }
+        self._prefix_tokens = lru_cache(PREFIXES)(partial(_tokens, tokenizer))
 
     @classmethod
     def load(cls, local: LocalModel) -> Self:
@@ -54,19 +55,21 @@ class FastembedModel:
 
     def passage(self, text: str) -> Encoded:
         """Embed a text that is kept."""
-        return self._encode(self._local.passage_prefix, text)
+        return self.encode(self._local.passage_prefix, text)
 
     def query(self, text: str) -> Encoded:
         """Embed a question."""
-        return self._encode(self._local.query_prefix, text)
+        return self.encode(self._local.query_prefix, text)
 
-    def _encode(self, prefix: str, text: str) -> Encoded:
+    def encode(self, prefix: str, text: str) -> Encoded:
+        """Embed a text with any prefix before it."""
+        prefix = _well_formed(prefix)
         output = self._onnx.onnx_embed([prefix + _well_formed(text)])
         states = np.asarray(output.model_output[0], dtype=np.float32)
         if states.ndim == 1:
             return Encoded(self._pooled(states), np.empty((0, len(states)), np.float32))
         pooled = states.mean(axis=0) if self._local.pooling == "mean" else states[0]
-        first = self._specials_before + self._prefix_tokens[prefix]
+        first = self._specials_before + self._prefix_tokens(prefix)
         return Encoded(self._pooled(pooled), _unit_rows(states[first : len(states) - self._specials_after]))
 
     def _pooled(self, vector: Vector) -> Vector:
@@ -130,6 +133,11 @@ def _fingerprint(local: LocalModel, file_sha256: str, max_tokens: int) -> Finger
         passage_prefix=local.passage_prefix,
         max_tokens=max_tokens,
     )
+
+
+def _tokens(tokenizer: Tokenizer, prefix: str) -> int:
+    """How many tokens a prefix is."""
+    return len(tokenizer.encode(prefix.strip(), add_special_tokens=False).ids)
 
 
 def _special_tokens(tokenizer: Tokenizer) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """What goes over the pipes between a worker and its embedder's process: frames of a header and some bytes.
 
-A question is an id, a kind and a text; an answer is the id, whether it succeeded, and the vectors or the error.
+A question is an id, a kind, a prefix and a text; an answer is the id, whether it succeeded, and the vectors or the
+error. The first answer, with the id 0, is what the process has loaded, or why it could not.
 """
 
 import struct
@@ -15,6 +16,9 @@ HEADER = struct.Struct("<IBI")
 
 COUNT = struct.Struct("<I")
 """How many token vectors follow the pooled one."""
+
+LENGTH = struct.Struct("<I")
+"""How many bytes of a question are its prefix; the text follows."""
 
 HELLO, PASSAGE, QUERY, VECTORS, ERROR = range(5)
 """Kinds: the child's first frame, with its fingerprint; two questions; two answers."""
@@ -36,6 +40,20 @@ def frame(number: int, kind: int, content: bytes) -> bytes:
 def header(data: bytes) -> Header:
     """The head of a frame from its first bytes."""
     return Header(*HEADER.unpack(data))
+
+
+def asked(prefix: str, text: str) -> bytes:
+    """A question as bytes; lone surrogates, which JSON can carry, pass."""
+    before, kept = (part.encode("utf-8", "surrogatepass") for part in (prefix, text))
+    return LENGTH.pack(len(before)) + before + kept
+
+
+def question(data: bytes) -> tuple[str, str]:
+    """Prefix and text from their bytes."""
+    [length] = LENGTH.unpack_from(data)
+    start = LENGTH.size + length
+    before, kept = (part.decode("utf-8", "surrogatepass") for part in (data[LENGTH.size : start], data[start:]))
+    return before, kept
 
 
 def packed(encoded: Encoded) -> bytes:

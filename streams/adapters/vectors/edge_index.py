@@ -10,6 +10,7 @@ import fcntl
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 from qdrant_edge import (
     CountRequest,
     EdgeShard,
@@ -117,6 +118,17 @@ class EdgeIndex:
             await asyncio.sleep(0)
         return kept
 
+    async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Vector]:
+        """The vectors of these memories' points, for those that have one, of length 1 as a cosine index keeps them."""
+        known = checked_ids(memory_ids)
+        kept: dict[str, Vector] = {}
+        if (shard := self._existing(space)) is None:
+            return kept
+        for batch in batches(known):
+            kept |= shard.ask(vectors_of(batch))
+            await asyncio.sleep(0)
+        return kept
+
     async def count(self, space: VectorSpace, partition: int) -> int:
         """How many points a partition has in this space."""
         if (shard := self._existing(space)) is None:
@@ -197,5 +209,15 @@ def hashes_of(memory_ids: Sequence[str]) -> Callable[[EdgeShard], dict[str, str]
     def question(engine: EdgeShard) -> dict[str, str]:
         records = engine.retrieve(list(memory_ids), [HASH], with_vector=False)
         return {str(record.id): record.payload[HASH] for record in records if record.payload}
+
+    return question
+
+
+def vectors_of(memory_ids: Sequence[str]) -> Callable[[EdgeShard], dict[str, Vector]]:
+    """Give the question for the vectors of these points."""
+
+    def question(engine: EdgeShard) -> dict[str, Vector]:
+        records = engine.retrieve(list(memory_ids), with_payload=False, with_vector=True)
+        return {str(record.id): np.array(record.vector, np.float32) for record in records}
 
     return question

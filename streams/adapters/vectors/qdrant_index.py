@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Self
 
+import numpy as np
 from qdrant_client import AsyncQdrantClient
 from qdrant_client.models import (
     Condition,
@@ -87,6 +88,18 @@ class QdrantIndex:
             found = self._client.retrieve(name, list(batch), [HASH], with_vectors=False)
             records = await self._collections.ask(name, found)
             kept |= {str(record.id): record.payload[HASH] for record in records if record.payload}
+        return kept
+
+    async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Vector]:
+        """The vectors of these memories' points, for those that have one, of length 1 as a cosine index keeps them."""
+        known = checked_ids(memory_ids)
+        kept: dict[str, Vector] = {}
+        if (name := await self._collections.readable(space)) is None:
+            return kept
+        for batch in batches(known):
+            found = self._client.retrieve(name, list(batch), with_payload=False, with_vectors=True)
+            records = await self._collections.ask(name, found)
+            kept |= {str(record.id): np.array(record.vector, np.float32) for record in records}
         return kept
 
     async def count(self, space: VectorSpace, partition: int) -> int:

@@ -1,0 +1,104 @@
+"""Which embedders there are, under which names, and where their models come from.
+
+Enters: the folder of models and the setting `EMBEDDERS`. Leaves: an entry for each name that a mode may use.
+Guaranteed: `general` is always MiniLM, and a name means one model. No file is looked at.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from schemas.embedders import ConfiguredEmbedder, EmbedderDescription
+from streams.adapters.embedding.local_model import LocalModel
+from streams.adapters.embedding.minilm_export import Precision
+from streams.adapters.embedding.presets import GENERAL_PRESET, PRESETS, Preset
+
+AS_FOUND = "as found"
+"""The precision of a model that we did not make: its file decides, and the file's hash tells it apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One embedder. `hub` is where its model may be downloaded from, `export` the precision it is made here in."""
+
+    name: str
+    local: LocalModel
+    hub: str | None = None
+    export: Precision | None = None
+
+    @property
+    def description(self) -> EmbedderDescription:
+        """What is known of it before it is loaded."""
+        return EmbedderDescription(
+            name=self.name,
+            dim=self.local.dim,
+            query_prefix=self.local.query_prefix,
+            passage_prefix=self.local.passage_prefix,
+        )
+
+
+def catalog(models: Path, configured: Mapping[str, ConfiguredEmbedder], precision: Precision) -> dict[str, Entry]:
+    """Every embedder by each of its names: preset, model id with and without organisation, configured name.
+
+    A configured embedder takes the place of a preset of its name. `precision` is that of `general`.
+    Raises ValueError for one that would take the place of `general`.
+    """
+    refuse_another_general(configured)
+    entries: dict[str, Entry] = {}
+    for preset in PRESETS:
+        if preset.name not in configured:
+            entry = general_entry(models, precision) if preset is GENERAL_PRESET else preset_entry(models, preset)
+            entries |= dict.fromkeys((preset.name, preset.model_id, preset.model_name), entry)
+    return entries | {name: configured_entry(name, one) for name, one in configured.items()}
+
+
+def refuse_another_general(configured: Mapping[str, ConfiguredEmbedder]) -> None:
+    """Raise ValueError where a configured embedder has a name of the general one."""
+    names = (GENERAL_PRESET.name, GENERAL_PRESET.model_id, GENERAL_PRESET.model_name)
+    for name in names:
+        if name in configured:
+            raise ValueError(
+                f"EMBEDDERS may not hold {name!r}: it names the embedder that everyone's memories of the mode"
+                f" {GENERAL_PRESET.name!r} lie in; give yours another name, and let modes name it"
+            )
+
+
+def general_entry(models: Path, precision: Precision) -> Entry:
+    """MiniLM, exported in a precision."""
+    name = GENERAL_PRESET.model_name
+    folder = models / f"{name}-{precision}"
+    local = LocalModel(name, folder, GENERAL_PRESET.dim, precision, max_tokens=GENERAL_PRESET.max_tokens)
+    return Entry(GENERAL_PRESET.name, local, export=precision)
+
+
+def preset_entry(models: Path, preset: Preset) -> Entry:
+    """A preset whose model lies in the folder of its name, or is downloaded."""
+    local = LocalModel(
+        name=preset.model_name,
+        directory=models / preset.name,
+        dim=preset.dim,
+        precision=AS_FOUND,
+        pooling=preset.pooling,
+        max_tokens=preset.max_tokens,
+        query_prefix=preset.query_prefix,
+        passage_prefix=preset.passage_prefix,
+        model_file=preset.model_file,
+    )
+    return Entry(preset.name, local, hub=preset.hub)
+
+
+def configured_entry(name: str, configured: ConfiguredEmbedder) -> Entry:
+    """An embedder of the setting `EMBEDDERS`."""
+    local = LocalModel(
+        name=name,
+        directory=configured.path,
+        dim=configured.dim,
+        precision=AS_FOUND,
+        pooling=configured.pooling,
+        normalize=configured.normalize,
+        max_tokens=configured.max_tokens,
+        query_prefix=configured.query_prefix,
+        passage_prefix=configured.passage_prefix,
+        model_file=configured.model_file,
+    )
+    return Entry(name, local)

@@ -1,0 +1,144 @@
+"""All embedders that modes may name, each model in a process of its own, loaded when a mode first asks for it.
+
+Enters: modes. Leaves: their embedders, or why a model is not loaded. Guaranteed: `general` loads from the start;
+nobody waits for a model; one process and one set of recent vectors for each model, whatever prefixes modes have.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+import structlog
+
+from agents.ports import Embedder
+from schemas.embedders import ConfiguredEmbedder, EmbedderDescription
+from schemas.failures import ModelMissing
+from schemas.modes import GENERAL, Mode
+from streams.adapters.embedding.catalog import Entry, catalog
+from streams.adapters.embedding.minilm_export import Precision
+from streams.adapters.embedding.mode_embedder import ModeEmbedder
+from streams.adapters.embedding.model_loading import ModelLoading, Pauses
+from streams.adapters.embedding.process_embedder import ProcessEmbedder
+from streams.adapters.embedding.recent_vectors import RecentVectors
+
+VIEWS = 4096
+"""Combinations of embedder and prefixes that are kept ready; users choose prefixes, so there has to be an end."""
+
+LOADING = "its model is being loaded"
+
+Seen = tuple[str, str | None, str | None]
+"""Embedder as a mode names it, query prefix, passage prefix."""
+
+log = structlog.get_logger()
+
+
+class EmbedderRegistry:
+    """Implements `agents.ports.Embedders`.
+
+    `on_loaded` is called on the event loop with an embedder's name when its model has become ready.
+    """
+
+    def __init__(self, entries: Mapping[str, Entry], threads: int = 0, pauses: Pauses | None = None) -> None:
+        """Take the embedders by all their names, and start the process of `general`.
+
+        `threads` is how many texts each model embeds at the same time; 0: as many as there are cores.
+        """
+        self.on_loaded: Callable[[str], None] = lambda _: None
+        self._entries = entries
+        self._threads = threads
+        self._pauses = pauses or Pauses()
+        self._models: dict[str, ModelLoading] = {}
+        self._recent: dict[str, RecentVectors] = {}
+        self._views: dict[Seen, ModeEmbedder] = {}
+        self._unknown: set[str] = set()
+        self._model(entries[GENERAL]).process_now()
+
+    @classmethod
+    def open(
+        cls, models: Path, configured: Mapping[str, ConfiguredEmbedder], precision: Precision, threads: int = 0
+    ) -> Self:
+        """The presets, with models below the folder `models`, and what is configured; `precision` is `general`'s.
+
+        Raises ValueError for a configured embedder that would take the place of `general`.
+        """
+        return cls(catalog(models, configured, precision), threads)
+
+    async def start(self) -> None:
+        """Take `general` as soon as it is loaded; returns at once."""
+        self._begin(self._entries[GENERAL])
+
+    def described(self, name: str) -> EmbedderDescription | None:
+        """The preset or configured embedder of that name, or whose model has it; None for a name that is neither."""
+        entry = self._entries.get(name)
+        return entry.description if entry else None
+
+    def of(self, mode: Mode) -> Embedder:
+        """The loaded embedder of a mode, with the mode's prefixes. Begins to load it where it is not yet.
+
+        Raises ModelMissing, whose text says why, while it is not loaded.
+        """
+        seen = (mode.embedder, mode.query_prefix, mode.passage_prefix)
+        if (view := self._views.get(seen)) is not None:
+            return view
+        entry = self._known(mode.embedder)
+        model = self._begin(entry)
+        if model.loaded is None:
+            raise ModelMissing(f"embedder {entry.name!r} is missing: {model.error or LOADING}")
+        if len(self._views) >= VIEWS:
+            self._views.clear()
+        view = ModeEmbedder(model.loaded, self._recent[entry.name], mode.query_prefix, mode.passage_prefix)
+        return self._views.setdefault(seen, view)
+
+    def standing(self) -> dict[str, dict[str, Any]]:
+        """How each embedder stands that was asked for: `state` is ready, loading or missing, `error` says why."""
+        standing = {name: standing_of(model) for name, model in self._models.items()}
+        unknown = {name: {"state": "missing", "error": unknown_embedder(name)} for name in self._unknown}
+        return dict(sorted((standing | unknown).items()))
+
+    async def close(self) -> None:
+        """End all processes; nothing may be called afterwards."""
+        await asyncio.gather(*(model.close() for model in self._models.values()))
+
+    def _known(self, name: str) -> Entry:
+        entry = self._entries.get(name)
+        if entry is None:
+            self._unknown.add(name)
+            raise ModelMissing(unknown_embedder(name))
+        return entry
+
+    def _begin(self, entry: Entry) -> ModelLoading:
+        model = self._model(entry)
+        model.begin(partial(self._loaded, entry.name))
+        return model
+
+    def _model(self, entry: Entry) -> ModelLoading:
+        if entry.name not in self._models:
+            start = partial(
+                ProcessEmbedder.start, entry.local, self._threads, export=entry.export, hub=entry.hub, tokens=False
+            )
+            self._models[entry.name] = ModelLoading(entry.name, start, self._pauses)
+        return self._models[entry.name]
+
+    def _loaded(self, name: str) -> None:
+        loaded = self._models[name].loaded
+        assert loaded is not None
+        self._recent[name] = RecentVectors(loaded.passage)
+        log.info("an embedder's model is loaded", embedder=name)
+        try:
+            self.on_loaded(name)
+        except Exception:
+            log.exception("what follows a loaded model failed", embedder=name)
+
+
+def standing_of(model: ModelLoading) -> dict[str, Any]:
+    """How one model stands."""
+    if model.loaded is not None:
+        return {"state": "ready", "error": None}
+    return {"state": "missing" if model.error else "loading", "error": model.error}
+
+
+def unknown_embedder(name: str) -> str:
+    """Why a mode that names this embedder has none."""
+    return f"embedder {name!r} is neither a preset nor in EMBEDDERS"

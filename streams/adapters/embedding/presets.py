@@ -1,0 +1,80 @@
+"""The embedders that come with the project, as data: modes name them by preset or by model.
+
+Guaranteed: dimension, pooling, prefixes, limit of tokens and file are those that each model was published with.
+"""
+
+from dataclasses import dataclass
+
+from streams.adapters.embedding.local_model import Pooling
+
+BGE_QUERY = "Represent this sentence for searching relevant passages: "
+"""What bge's authors put before questions: https://huggingface.co/BAAI/bge-base-en-v1.5. Passages have no prefix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A published model. `hub` is the repository that holds it as ONNX; none: it is exported here."""
+
+    name: str
+    model_id: str
+    dim: int
+    max_tokens: int
+    pooling: Pooling
+    model_file: str = "model.onnx"
+    hub: str | None = None
+    query_prefix: str = ""
+    passage_prefix: str = ""
+
+    @property
+    def model_name(self) -> str:
+        """The model's id without the organisation."""
+        return self.model_id.rsplit("/", 1)[-1]
+
+
+GENERAL_PRESET = Preset("general", "sentence-transformers/all-MiniLM-L6-v2", 384, 256, "mean")
+"""Always loaded: the mode that every user has is embedded by it."""
+
+PRESETS = (
+    GENERAL_PRESET,
+    Preset(
+        name="code",
+        model_id="jinaai/jina-embeddings-v2-base-code",
+        dim=768,
+        max_tokens=8192,
+        pooling="mean",
+        model_file="onnx/model.onnx",
+        hub="jinaai/jina-embeddings-v2-base-code",
+    ),
+    Preset(
+        name="journal",
+        model_id="BAAI/bge-base-en-v1.5",
+        dim=768,
+        max_tokens=512,
+        pooling="cls",
+        model_file="model_optimized.onnx",
+        hub="Qdrant/bge-base-en-v1.5-onnx-Q",
+        query_prefix=BGE_QUERY,
+    ),
+    Preset(
+        name="research",
+        model_id="BAAI/bge-large-en-v1.5",
+        dim=1024,
+        max_tokens=512,
+        pooling="cls",
+        hub="Qdrant/bge-large-en-v1.5-onnx",
+        query_prefix=BGE_QUERY,
+    ),
+    Preset(
+        name="multilingual",
+        model_id="intfloat/multilingual-e5-base",
+        dim=768,
+        max_tokens=512,
+        pooling="mean",
+        model_file="onnx/model.onnx",
+        hub="intfloat/multilingual-e5-base",
+        query_prefix="query: ",
+        passage_prefix="passage: ",
+    ),
+)
+"""All presets normalise to length 1. Files and repositories are those that fastembed 0.9.1 downloads, except for
+multilingual-e5-base, which it does not know: there they are the model's own."""
