@@ -1,0 +1,46 @@
+"""The recent window: which of a conversation's last turns are looked at, and which find room. Pure."""
+
+from collections.abc import Sequence
+
+from agents.rules.roster import Roster
+from schemas.vectors import Where
+
+FEWEST_TOKENS = 32
+"""Of one rendered memory: its id and time alone take more in any tokenizer we know. Says how many are worth a look."""
+
+TURNS_NAMED = 200
+"""The last turns of a conversation that are in the context or named as dropped. Naming all would make the reply of a
+long conversation grow without end."""
+
+MOST_TURNS = 1000
+"""Turns of one window, however large the budget: each is a record to read."""
+
+
+def last_turns(roster: Roster, where: Where, conversation: str | None, budget_tokens: int) -> list[str]:
+    """The ids of the turns that a request is told about, oldest first; none without a conversation."""
+    if conversation is None:
+        return []
+    return roster.latest(where, conversation, max(TURNS_NAMED, turns_in(budget_tokens)))
+
+
+def turns_in(room: int) -> int:
+    """How many turns so many tokens may hold."""
+    return min(room // FEWEST_TOKENS, MOST_TURNS)
+
+
+def newest_that_fit(sizes: Sequence[int], room: int) -> list[int]:
+    """Which memories are kept, as places in `sizes`, their tokens with the newest memory first.
+
+    The first one without room ends it, so that no older one is kept where a newer one is not; but one that is larger
+    than the whole room is passed over, as it would leave nothing.
+    """
+    kept: list[int] = []
+    left = room
+    for place, size in enumerate(sizes):
+        if size > room:
+            continue
+        if size > left:
+            break
+        kept.append(place)
+        left -= size
+    return kept

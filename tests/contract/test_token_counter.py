@@ -1,0 +1,139 @@
+"""What every token counter promises, on the fake and on the real one."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agents.rules.rendering import END_OF_LINE, line, messages
+from agents.token_port import TokenCounter
+from schemas.failures import Unavailable
+from streams.adapters.tokens.cl100k import encoding_file
+from streams.adapters.tokens.tiktoken_counter import LONG, TiktokenCounter
+from tests.fake_tokens import FakeTokens
+from tests.made_memories import made
+
+ODD_TEXTS = {
+    "emoji": "👩‍👩‍👧 done 🎉",
+    "lone surrogate": "half \ud83d of a pair",
+    "null and controls": "a\x00b\x07c",
+    "right to left": "שלום עולם",
+    "no spaces": "東京都は日本の首都です",
+    "special tokens": "<|endoftext|><|im_start|>",
+    "punctuation": "?!… —",
+    "one endless word": "a" * 50_000,
+}
+
+KNOWN = {
+    "hello world": 2,
+    "tiktoken is great!": 6,
+    "antidisestablishmentarianism": 6,
+    "2 + 2 = 4": 7,
+    "お誕生日おめでとう": 9,
+}
+"""Counts in `cl100k_base` that its publisher shows as examples."""
+
+ALONE = """
+import asyncio, sys
+from streams.adapters.tokens.tiktoken_counter import TiktokenCounter
+
+def watch(event, arguments):
+    assert event not in ("socket.connect", "socket.getaddrinfo", "urllib.Request"), event
+
+sys.addaudithook(watch)
+assert asyncio.run(TiktokenCounter().count(["hello world"])) == [2]
+print("litellm" in sys.modules)
+"""
+"""A program that counts, and fails where a connection is tried."""
+
+
+@pytest.fixture(scope="module")
+def tiktoken_counter() -> TiktokenCounter:
+    return TiktokenCounter()
+
+
+@pytest.fixture(params=["fake", "tiktoken"])
+def tokens(request: pytest.FixtureRequest, tiktoken_counter: TiktokenCounter) -> TokenCounter:
+    return FakeTokens() if request.param == "fake" else tiktoken_counter
+
+
+async def test_counts_come_in_the_order_of_the_texts(tokens: TokenCounter) -> None:
+    assert await tokens.count(["one two three", "", "one"]) == [3, 0, 1]
+    assert await tokens.count([]) == []
+
+
+@pytest.mark.parametrize("text", ODD_TEXTS.values(), ids=ODD_TEXTS.keys())
+async def test_any_text_has_a_count_that_does_not_depend_on_its_company(tokens: TokenCounter, text: str) -> None:
+    [alone] = await tokens.count([text])
+    assert alone > 0
+    assert await tokens.count(["before", text, "word " * LONG]) == [1, alone, (await tokens.count(["word " * LONG]))[0]]
+
+
+async def test_what_looks_like_a_special_token_is_ordinary_text(tokens: TokenCounter) -> None:
+    [whole] = await tokens.count(["<|endoftext|>"])
+    assert whole > 3
+
+
+async def test_many_at_once_count_the_same(tokens: TokenCounter) -> None:
+    texts = ["one two", "three " * LONG]
+    counts = await asyncio.gather(*(tokens.count(texts) for _ in range(8)))
+    assert all(count == counts[0] for count in counts)
+
+
+@pytest.mark.parametrize("texts", [["plain"], ['"}]}', "[]", "ends in ,", "}\n\n{", " "], [*ODD_TEXTS.values()][2:7]])
+async def test_the_lines_of_a_prompt_add_up(tokens: TokenCounter, texts: list[str]) -> None:
+    lines = [line(made(text, number)) for number, text in enumerate(texts)]
+    [empty] = await tokens.count([messages(None, ())[1].content])
+    [whole] = await tokens.count([messages(None, lines)[1].content])
+    apart = await tokens.count([one + END_OF_LINE for one in lines])
+    assert abs(whole - empty - sum(apart)) <= 2, "only the last line has no comma"
+    assert (await tokens.count(["".join(one + END_OF_LINE for one in lines)])) == [sum(apart)]
+
+
+async def test_no_prompt_takes_more_than_a_third_of_the_smallest_budget_without_memories(tokens: TokenCounter) -> None:
+    assert sum(await tokens.count([message.content for message in messages(None, ())])) <= 100
+
+
+async def test_while_it_is_unavailable_it_says_so_and_comes_back(tmp_path: Path) -> None:
+    fake = FakeTokens()
+    file = tmp_path / "encoding"
+    real = TiktokenCounter(lambda: file)
+    fake.outage = True
+    for counter in (fake, real):
+        with pytest.raises(Unavailable):
+            await counter.count(["one"])
+    fake.outage = False
+    file.symlink_to(encoding_file())
+    for counter in (fake, real):
+        assert await counter.count(["one"]) == [1]
+
+
+async def test_another_file_is_no_tokenizer(tmp_path: Path) -> None:
+    file = tmp_path / "encoding"
+    file.write_bytes(b"YQ== 0\n")
+    with pytest.raises(Unavailable) as failure:
+        await TiktokenCounter(lambda: file).count(["one"])
+    assert isinstance(failure.value.__cause__, ValueError)
+
+
+async def test_the_real_one_counts_as_its_publisher_does(tiktoken_counter: TiktokenCounter) -> None:
+    assert await tiktoken_counter.count([*KNOWN]) == [*KNOWN.values()]
+
+
+async def test_a_million_spaces_are_counted(tiktoken_counter: TiktokenCounter) -> None:
+    [count] = await tiktoken_counter.count(["y" + " " * 1_000_000 + "x"])
+    assert count == pytest.approx(1_000_000 / 128, rel=0.01)
+
+
+async def test_a_text_that_is_counted_in_pieces_has_the_same_count(tiktoken_counter: TiktokenCounter) -> None:
+    row = json.dumps({"content": "The weather on the island was fine. " * 50}) + ",\n"
+    [one, many] = await tiktoken_counter.count([row, row * 300])
+    assert many == 300 * one
+
+
+def test_counting_needs_no_network_and_does_not_import_litellm() -> None:
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.returncode) == ("False", 0), done.stderr

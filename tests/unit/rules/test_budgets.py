@@ -1,0 +1,56 @@
+"""Token budgets by interaction mode, and what is sticky: the numbers of the seed."""
+
+from typing import get_args
+
+import pytest
+
+from agents.rules.budgets import SHARES, scaled
+from agents.rules.sticky import INVARIANTS, StickyKind
+from schemas.assemble import SECTIONS
+from schemas.interaction import INTERACTION_MODES, InteractionMode
+
+SUMS = {"TASK": 53000, "EXPLORATION": 62000, "DEBUGGING": 49000, "LEARNING": 60000, "GENERAL": 53000}
+"""Added up by hand from the seed's tables."""
+
+
+def test_every_interaction_mode_has_the_budgets_of_the_seed() -> None:
+    assert set(SHARES) == set(INTERACTION_MODES)
+    assert {mode: sum(shares) for mode, shares in SHARES.items()} == SUMS
+
+
+@pytest.mark.parametrize(
+    ("mode", "section", "tokens"),
+    [
+        ("TASK", "rules", 10000),
+        ("TASK", "recent_window", 2000),
+        ("EXPLORATION", "recent_window", 15000),
+        ("DEBUGGING", "retrieved_evidence", 25000),
+        ("DEBUGGING", "capsules", 0),
+        ("LEARNING", "task_state", 0),
+        ("LEARNING", "relevant_decisions", 8000),
+        ("GENERAL", "recent_window", 8000),
+    ],
+)
+def test_the_seeds_own_total_gives_the_seeds_own_budgets(mode: InteractionMode, section: str, tokens: int) -> None:
+    assert (section, tokens) in scaled(mode, SUMS[mode]).items()
+
+
+@pytest.mark.parametrize("budget", [300, 301, 4000, 9999, 1_000_000])
+@pytest.mark.parametrize("mode", INTERACTION_MODES)
+def test_budgets_keep_their_proportions_and_never_exceed_the_whole(mode: InteractionMode, budget: int) -> None:
+    sections = scaled(mode, budget)
+    assert list(sections) == list(SECTIONS)
+    assert budget - len(SECTIONS) < sum(sections.values()) <= budget
+    for given, wanted in zip(sections.values(), SHARES[mode], strict=True):
+        assert 0 <= wanted / SUMS[mode] * budget - given < 1
+
+
+def test_every_sticky_kind_has_its_own_priority_highest_first() -> None:
+    assert [(invariant.kind, invariant.priority) for invariant in INVARIANTS] == [
+        ("safety_requirement", 1000),
+        ("user_correction", 900),
+        ("hard_constraint", 800),
+        ("blocking_error", 700),
+    ]
+    assert {invariant.kind for invariant in INVARIANTS} == set(get_args(StickyKind))
+    assert all(invariant.description for invariant in INVARIANTS)
