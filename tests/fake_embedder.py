@@ -56,15 +56,23 @@ class FakeEmbedder:
 
     async def passage(self, text: str) -> Encoded:
         """Embed a text that is kept; passages wait for one another, a turn of the loop each, as they do for a core."""
-        self.passages.append(text)
-        async with self._one_at_a_time:
-            await asyncio.sleep(0)
-            return self._encode(self._fingerprint.passage_prefix, text)
+        return await self.passage_with(self._fingerprint.passage_prefix, text)
 
     async def query(self, text: str) -> Encoded:
         """Embed a question at once."""
+        return self.query_with(self._query_prefix, text)
+
+    async def passage_with(self, prefix: str, text: str) -> Encoded:
+        """As `passage`, with this prefix."""
+        self.passages.append(text)
+        async with self._one_at_a_time:
+            await asyncio.sleep(0)
+            return self._encode(prefix, text)
+
+    def query_with(self, prefix: str, text: str) -> Encoded:
+        """As `query`, with this prefix."""
         self.queries.append(text)
-        return self._encode(self._query_prefix, text)
+        return self._encode(prefix, text)
 
     async def close(self) -> None:
         """Nothing to release."""

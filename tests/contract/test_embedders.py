@@ -1,0 +1,221 @@
+"""What every set of embedders promises: the fake, and the registry on tiny models in processes of their own."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pytest
+
+from agents.ports import Embedders
+from schemas.embedders import ConfiguredEmbedder
+from schemas.failures import ModelMissing
+from schemas.modes import GENERAL, GENERAL_MODE, Mode
+from schemas.vectors import Encoded
+from streams.adapters.embedding.catalog import Entry, catalog
+from streams.adapters.embedding.embedder_registry import EmbedderRegistry
+from streams.adapters.embedding.local_model import LocalModel
+from streams.adapters.embedding.model_loading import Pauses
+from tests.fake_embedders import FakeEmbedders
+from tests.tiny_models import write_tiny_model
+
+WORDS = ("the", "red", "house", "cat", "query", "passage", "note")
+
+
+class Closable(Embedders, Protocol):
+    """What both have beside the port."""
+
+    on_loaded: Callable[[str], None]
+
+    async def start(self) -> None: ...
+
+    def standing(self) -> dict[str, dict[str, Any]]: ...
+
+    async def close(self) -> None: ...
+
+
+class Stage:
+    """Embedders of which `general`, `tiny` and `prefixed` have their models, and `late` gets its by `bring`."""
+
+    def __init__(self, embedders: Closable, bring: Callable[[str], None]) -> None:
+        self.embedders = embedders
+        self.bring = bring
+        self.loaded: list[str] = []
+        self._change = asyncio.Event()
+        embedders.on_loaded = self._note
+
+    async def ready(self, mode: Mode) -> Any:
+        """The embedder of a mode, once its model is loaded."""
+        while True:
+            self._change.clear()
+            try:
+                return self.embedders.of(mode)
+            except ModelMissing:
+                await self._change.wait()
+
+    def _note(self, name: str) -> None:
+        self.loaded.append(name)
+        self._change.set()
+
+
+def configured(folder: Path) -> Mapping[str, ConfiguredEmbedder]:
+    return {
+        "tiny": ConfiguredEmbedder(path=folder / "tiny", dim=32),
+        "prefixed": ConfiguredEmbedder(
+            path=folder / "prefixed", dim=24, query_prefix="query: ", passage_prefix="passage: "
+        ),
+        "late": ConfiguredEmbedder(path=folder / "late", dim=16),
+    }
+
+
+def fake(folder: Path) -> Stage:
+    embedders = FakeEmbedders(configured(folder), loaded=(), present=("general", "tiny", "prefixed"))
+    return Stage(embedders, embedders.load)
+
+
+def registry(folder: Path) -> Stage:
+    dims = {"general": 384, "tiny": 32, "prefixed": 24, "late": 16}
+
+    def bring(name: str) -> None:
+        write_tiny_model(folder / name, dims[name], words=WORDS)
+
+    for name in ("general", "tiny", "prefixed"):
+        bring(name)
+    general = Entry(GENERAL, LocalModel("all-MiniLM-L6-v2", folder / "general", 384, "fp32", max_tokens=256))
+    entries = {
+        name: general if entry.name == GENERAL else entry
+        for name, entry in catalog(folder, configured(folder), "int8").items()
+    }
+    return Stage(EmbedderRegistry(entries, threads=1, pauses=Pauses(0.01, 0.01)), bring)
+
+
+@pytest.fixture(params=[fake, registry], ids=lambda maker: maker.__name__)
+async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stage]:
+    made: Stage = request.param(tmp_path)
+    await made.embedders.start()
+    yield made
+    await made.embedders.close()
+
+
+def mode(embedder: str, **changes: Any) -> Mode:
+    return Mode(name="any", embedder=embedder, embedding_dim=1, **changes)
+
+
+def close(one: Encoded, other: Encoded) -> bool:
+    return np.allclose(one.pooled, other.pooled, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "canonical", "dim"),
+    [
+        ("general", "general", 384),
+        ("sentence-transformers/all-MiniLM-L6-v2", "general", 384),
+        ("all-MiniLM-L6-v2", "general", 384),
+        ("code", "code", 768),
+        ("jinaai/jina-embeddings-v2-base-code", "code", 768),
+        ("journal", "journal", 768),
+        ("bge-base-en-v1.5", "journal", 768),
+        ("research", "research", 1024),
+        ("BAAI/bge-large-en-v1.5", "research", 1024),
+        ("multilingual", "multilingual", 768),
+        ("multilingual-e5-base", "multilingual", 768),
+        ("tiny", "tiny", 32),
+    ],
+)
+async def test_an_embedder_is_described_by_preset_model_and_configured_name(
+    stage: Stage, name: str, canonical: str, dim: int
+) -> None:
+    described = stage.embedders.described(name)
+    assert described
+    assert (described.name, described.dim) == (canonical, dim)
+
+
+async def test_a_name_that_is_neither_is_not_described_and_its_modes_have_no_model(stage: Stage) -> None:
+    assert stage.embedders.described("nobody") is None
+    with pytest.raises(ModelMissing, match="'nobody'"):
+        stage.embedders.of(mode("nobody"))
+    assert stage.embedders.standing()["nobody"]["state"] == "missing"
+
+
+async def test_general_loads_without_being_asked_for(stage: Stage) -> None:
+    assert (await stage.ready(GENERAL_MODE)).fingerprint.embedder == "all-MiniLM-L6-v2"
+    assert stage.embedders.standing()["general"] == {"state": "ready", "error": None}
+
+
+async def test_a_model_is_loaded_once_it_is_asked_for_and_that_is_said_once(stage: Stage) -> None:
+    with pytest.raises(ModelMissing, match="'tiny'"):
+        stage.embedders.of(mode("tiny"))
+    embedder = await stage.ready(mode("tiny"))
+    assert stage.loaded.count("tiny") == 1
+    assert (await embedder.passage("the red house")).pooled.shape == (32,)
+    assert stage.embedders.standing()["tiny"] == {"state": "ready", "error": None}
+
+
+async def test_a_model_that_is_not_there_is_loaded_as_soon_as_it_is(stage: Stage) -> None:
+    await stage.ready(GENERAL_MODE)
+    waiting = asyncio.create_task(stage.ready(mode("late")))
+    while stage.embedders.standing().get("late", {}).get("state") != "missing":
+        await asyncio.sleep(0.01)
+    with pytest.raises(ModelMissing, match="'late'"):
+        stage.embedders.of(mode("late"))
+    assert stage.embedders.standing()["late"]["error"]
+    stage.bring("late")
+    assert (await waiting).fingerprint.dim == 16
+    assert "late" in stage.loaded
+    assert stage.embedders.standing()["late"] == {"state": "ready", "error": None}
+
+
+async def test_a_mode_may_name_the_model_and_gets_the_same_space(stage: Stage) -> None:
+    own = await stage.ready(GENERAL_MODE)
+    by_model = stage.embedders.of(mode("sentence-transformers/all-MiniLM-L6-v2"))
+    assert by_model.fingerprint.digest == own.fingerprint.digest
+
+
+async def test_a_modes_passage_prefix_stands_before_its_passages_and_in_its_fingerprint(stage: Stage) -> None:
+    plain = await stage.ready(mode("tiny"))
+    noted = stage.embedders.of(mode("tiny", passage_prefix="note "))
+    assert noted.fingerprint == plain.fingerprint.model_copy(update={"passage_prefix": "note "})
+    assert close(await noted.passage("the house"), await plain.passage("note the house"))
+    assert not close(await noted.passage("the house"), await plain.passage("the house"))
+    assert close(await noted.query("the house"), await plain.query("the house"))
+
+
+async def test_a_modes_query_prefix_stands_before_its_questions_only(stage: Stage) -> None:
+    plain = await stage.ready(mode("tiny"))
+    noted = stage.embedders.of(mode("tiny", query_prefix="note "))
+    assert noted.fingerprint == plain.fingerprint
+    assert close(await noted.query("the house"), await plain.query("note the house"))
+    assert not close(await noted.query("the house"), await plain.query("the house"))
+    assert close(await noted.passage("the house"), await plain.passage("the house"))
+
+
+async def test_without_its_own_prefixes_a_mode_has_the_embedders(stage: Stage) -> None:
+    own = await stage.ready(mode("prefixed"))
+    bare = stage.embedders.of(mode("prefixed", query_prefix="", passage_prefix=""))
+    assert (own.fingerprint.passage_prefix, bare.fingerprint.passage_prefix) == ("passage: ", "")
+    assert close(await own.passage("the house"), await bare.passage("passage: the house"))
+    assert close(await own.query("the house"), await bare.query("query: the house"))
+    described = stage.embedders.described("prefixed")
+    assert described
+    assert (described.query_prefix, described.passage_prefix) == ("query: ", "passage: ")
+
+
+async def test_modes_with_the_same_passage_prefix_share_one_pass(stage: Stage) -> None:
+    first = await stage.ready(mode("tiny"))
+    second = stage.embedders.of(mode("tiny", query_prefix="note "))
+    other = stage.embedders.of(mode("tiny", passage_prefix="note "))
+    vectors = await asyncio.gather(*(one.passage("the red house") for one in (first, second, other)))
+    assert vectors[0].pooled is vectors[1].pooled is (await second.passage("the red house")).pooled
+    assert not close(vectors[0], vectors[2])
+    assert not vectors[0].pooled.flags.writeable
+    assert vectors[0].pooled.dtype == np.float32
+
+
+async def test_a_caller_that_stops_waiting_leaves_the_others_their_pass(stage: Stage) -> None:
+    embedder = await stage.ready(mode("tiny"))
+    first, second = (asyncio.create_task(embedder.passage("the red house")) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    assert (await second).pooled.shape == (32,)
+    assert first.cancelled()
