@@ -93,6 +93,8 @@ class Assemble:
 
     def _pinned(self, request: AssembleRequest, partition: int, where: Where) -> list[Memory]:
         """The pinned memories that this request may see, newest first."""
+        if not request.pins:
+            return []
         roster = self._words.roster(partition, where.boundary)
         admitted = roster.admitted(where)
         numbers = {pin: roster.number_of.get(pin) for pin in request.pins}

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from agents.rules.roster import Roster
 from schemas.vectors import Where
 
-FEWEST_TOKENS = 32
-"""Of one rendered memory: its id and time alone take more in any tokenizer we know. Says how many are worth a look."""
+FEWEST_TOKENS = 40
+"""Of one rendered memory: around its text alone `cl100k_base` counts 46 to 61. Says how many are worth a look."""
 
 TURNS_NAMED = 200
 """The last turns of a conversation that are in the context or named as dropped. Naming all would make the reply of a

@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,21 @@ async def test_while_it_is_unavailable_it_says_so_and_comes_back(tmp_path: Path)
     file.symlink_to(encoding_file())
     for counter in (fake, real):
         assert await counter.count(["one"]) == [1]
+
+
+async def test_the_encoding_is_loaded_once_and_off_the_event_loop() -> None:
+    threads: list[threading.Thread] = []
+
+    def locate() -> Path:
+        threads.append(threading.current_thread())
+        return encoding_file()
+
+    counter = TiktokenCounter(locate)
+    assert threads == []
+    await asyncio.gather(*(counter.count(["one"]) for _ in range(5)))
+    await counter.count(["two"])
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
 
 
 async def test_another_file_is_no_tokenizer(tmp_path: Path) -> None:
