@@ -1,0 +1,1 @@
+"""Questions to language models over HTTP, through LiteLLM: validated answers, or one of two failures."""

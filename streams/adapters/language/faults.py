@@ -1,0 +1,100 @@
+"""What a provider's errors mean: whether another attempt helps, when, and what a person is to do.
+
+Enters: any exception of a call. Leaves: a `Fault` without secrets. LiteLLM's classes are known by name and status, so
+that nothing here loads it.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from schemas.language import Profile
+from streams.adapters.language.redaction import redacted
+
+Kind = Literal[
+    "timeout", "rate_limit", "server", "quota", "credentials", "not_found", "refused_text", "refused", "other"
+]
+
+PASSING: frozenset[Kind] = frozenset({"timeout", "rate_limit", "server"})
+"""What another attempt, a little later, may not meet again. A lost connection counts as the server's fault."""
+
+REFUSED_TEXT = frozenset({"ContentPolicyViolationError", "ContextWindowExceededError", "RejectedRequestError"})
+"""LiteLLM's classes of errors that are about this one text."""
+
+BY_STATUS: Mapping[int, Kind] = {
+    400: "refused", 401: "credentials", 402: "quota", 403: "credentials", 404: "not_found", 405: "not_found",
+    408: "timeout", 409: "server", 413: "refused_text", 422: "refused", 425: "server", 429: "rate_limit",
+}  # fmt: skip
+"""Of statuses below 500; all from there on are the server's."""
+
+LONGEST_DETAIL = 240
+"""Characters of a provider's own words that are shown."""
+
+ADVICE: Mapping[Kind, str] = {
+    "timeout": "did not answer within {profile.timeout_s:g} s",
+    "rate_limit": "limits the rate (429)",
+    "server": "fails or can't be reached ({status}){detail}",
+    "quota": "has no credit left ({status}){detail}; see to the account",
+    "credentials": "refuses the credentials ({status}){detail}; {key}",
+    "not_found": "is not there ({status}){detail}; see to `model` and `api_base`",
+    "refused_text": "refuses this text ({status}){detail}",
+    "refused": "refuses the request ({status}){detail}; see to the profile's settings",
+    "other": "can't be asked: {detail}",
+}
+
+
+class ProviderError(Exception):
+    """Stands in for an error of LiteLLM as a cause: its class and words, without secrets and without the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a call failed. `retry_after_s` is what the provider asked for, 0 where it asked for nothing."""
+
+    kind: Kind
+    message: str
+    cause: ProviderError
+    retry_after_s: float = 0.0
+
+    @property
+    def passes(self) -> bool:
+        """Whether another attempt may help."""
+        return self.kind in PASSING
+
+
+def fault_of(error: Exception, name: str, profile: Profile, secrets: Iterable[str]) -> Fault:
+    """What an exception of a call means."""
+    words = redacted(str(error), secrets)
+    kind = _kind(error, words)
+    # Who refuses a text may repeat it, and no memory's text is to be in a log.
+    detail = f": {words[:LONGEST_DETAIL]}" if words and kind != "refused_text" else ""
+    key = f"see to {profile.api_key_env}" if profile.api_key_env else "set `api_key_env`"
+    status = getattr(error, "status_code", None) or type(error).__name__
+    advice = ADVICE[kind].format(profile=profile, status=status, detail=detail, key=key)
+    message = f"the model {profile.model} (profile {name}) {advice}"
+    cause = ProviderError(f"{type(error).__name__}{detail}")
+    return Fault(kind, message, cause, _retry_after(error) if kind in {"rate_limit", "server"} else 0.0)
+
+
+def _kind(error: Exception, words: str) -> Kind:
+    if isinstance(error, TimeoutError):
+        return "timeout"
+    if {ancestor.__name__ for ancestor in type(error).__mro__} & REFUSED_TEXT:
+        return "refused_text"
+    if "insufficient_quota" in words:
+        return "quota"
+    status = getattr(error, "status_code", None)
+    if not isinstance(status, int):
+        return "server" if isinstance(error, OSError) else "other"
+    return "server" if status >= 500 else BY_STATUS.get(status, "refused")
+
+
+def _retry_after(error: Exception) -> float:
+    """The header's seconds; a date, as HTTP also allows, is not read: providers of models send seconds."""
+    headers: Any = getattr(error, "litellm_response_headers", None)
+    try:
+        seconds = float(headers.get("retry-after")) if headers is not None else 0.0
+    except (TypeError, ValueError):
+        return 0.0
+    return seconds if math.isfinite(seconds) and seconds > 0 else 0.0

@@ -1,0 +1,93 @@
+"""The only file that knows LiteLLM: loaded when the first question is asked, in a thread, and tamed.
+
+Enters: the arguments of one call. Leaves: a `Completion`, or the library's exception. Guaranteed: one HTTP request a
+call (its own retries are off), no network at loading, no `.env` file read, nothing printed, nothing cached.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from streams.adapters.language.redaction import RedactingFilter
+
+BEFORE_LOADING = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MODE": "PRODUCTION"}
+"""Without the first, loading asks a server for prices; without the second, it puts a `.env` file into the process."""
+
+LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai", "httpx", "httpcore")
+"""Below warnings these log the texts of questions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A model's message. `finish_reason` is OpenAI's; the cost is None where LiteLLM has no price of the model."""
+
+    text: str
+    finish_reason: str
+    tokens_in: int
+    tokens_out: int
+    cost_usd: float | None
+
+
+class LiteLLMLibrary:
+    """LiteLLM, one for all profiles of a process."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        """`secrets` are kept out of its log events."""
+        self._secrets = tuple(secrets)
+        self._loading = asyncio.Lock()
+        self._litellm: Any = None
+
+    async def load(self) -> None:
+        """Load it, once: seconds, a hundred and seventy megabytes. The event loop goes on meanwhile."""
+        async with self._loading:
+            if self._litellm is None:
+                self._litellm = await asyncio.to_thread(_loaded, self._secrets)
+
+    async def complete(self, arguments: Mapping[str, Any]) -> Completion:
+        """One request. Raises whatever LiteLLM raises."""
+        await self.load()
+        response = await self._litellm.acompletion(**arguments, max_retries=0, num_retries=0, caching=False)
+        return _completion(response)
+
+    async def close(self) -> None:
+        """Close its connections, which it would leave open."""
+        if self._litellm is not None:
+            await self._litellm.close_litellm_async_clients()
+
+
+def _loaded(secrets: tuple[str, ...]) -> Any:
+    os.environ.update(BEFORE_LOADING)
+    import litellm  # noqa: PLC0415
+    import openai.resources  # noqa: F401, PLC0415 - else the first call does, a second long, on the event loop
+
+    litellm.suppress_debug_info = True
+    litellm.disable_aiohttp_transport = True  # its sessions are left open when its cache of clients forgets them
+    litellm.drop_params = False
+    for name in LOGGERS:
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.WARNING)
+        logger.addFilter(RedactingFilter(secrets))
+        logger.handlers.clear()
+        logger.propagate = True
+    return litellm
+
+
+def _completion(response: Any) -> Completion:
+    choice = response.choices[0]
+    usage = getattr(response, "usage", None)
+    cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost")
+    return Completion(
+        text=choice.message.content or "",
+        finish_reason=choice.finish_reason or "",
+        tokens_in=_count(getattr(usage, "prompt_tokens", 0)),
+        tokens_out=_count(getattr(usage, "completion_tokens", 0)),
+        cost_usd=float(cost) if isinstance(cost, float | int) and cost >= 0 else None,
+    )
+
+
+def _count(number: Any) -> int:
+    """Servers may say anything."""
+    return max(0, number) if isinstance(number, int) else 0

@@ -1,0 +1,132 @@
+"""Language models behind the profiles of the settings: implements `agents.language_port.LanguageModel`.
+
+Enters: prompts. Leaves: validated answers, with what they cost. LiteLLM is loaded with the first question.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from schemas.failures import Unavailable
+from schemas.language import Answered, AnswerT, Profile, Profiles, Prompt, Unanswerable
+from streams.adapters.language.answer_text import InvalidAnswer, read_answer
+from streams.adapters.language.endpoint import Endpoint, Outside
+from streams.adapters.language.litellm_library import Completion, LiteLLMLibrary
+from streams.adapters.language.question import Question
+from streams.watching.model_metrics import ModelMeters
+
+FILTERED = "content_filter"
+"""The `finish_reason` of an answer that the provider's filter has stopped."""
+
+CUT_OFF = "length"
+"""The `finish_reason` of an answer that came to `max_tokens`."""
+
+
+class LiteLLMModels:
+    """One endpoint a profile. Made and used on one event loop."""
+
+    def __init__(self, profiles: Profiles, meters: ModelMeters, outside: Outside | None = None) -> None:
+        """Keys are read from the environment when they are needed. Nothing is loaded yet."""
+        outside = outside or Outside()
+        self._profiles = profiles
+        self._meters = meters
+        self._library = LiteLLMLibrary(_keys(profiles, outside.environment))
+        self._endpoints = {
+            name: Endpoint(name, profile, self._library, meters, outside) for name, profile in profiles.items()
+        }
+
+    async def ask(self, step: str, role: str, prompt: Prompt, answer: type[AnswerT]) -> Answered[AnswerT]:
+        """One validated answer; see the port."""
+        endpoint = self._endpoint(step, role)
+        if endpoint is None:
+            raise Unavailable("no language model is set: see LLM_PROFILES")
+        question = Question(prompt, answer, endpoint.profile.structured_output)
+        calls: list[Completion] = []
+        try:
+            value = await self._answer(endpoint, question, answer, calls)
+        except Unanswerable as problem:
+            endpoint.note_unanswerable(str(problem))
+            self._meters.answered(endpoint.name, "unanswerable")
+            raise
+        self._meters.answered(endpoint.name, "valid" if len(calls) == 1 else "repaired")
+        return _answered(value, endpoint, prompt, calls)
+
+    def available(self, step: str, role: str) -> bool:
+        """Whether a question of this step may be asked now."""
+        endpoint = self._endpoint(step, role)
+        return endpoint is not None and endpoint.available
+
+    async def until_available(self, step: str, role: str) -> None:
+        """Wait until a question of this step may be asked."""
+        endpoint = self._endpoint(step, role)
+        if endpoint is None:
+            await asyncio.Event().wait()
+        else:
+            await endpoint.until_available()
+
+    def standing(self) -> Mapping[str, Mapping[str, Any]]:
+        """How each profile stands, for `health`."""
+        return {name: endpoint.standing() for name, endpoint in self._endpoints.items()}
+
+    async def close(self) -> None:
+        """Close LiteLLM's connections."""
+        await self._library.close()
+
+    def _endpoint(self, step: str, role: str) -> Endpoint | None:
+        name = self._profiles.chosen(step, role)
+        return None if name is None else self._endpoints[name]
+
+    async def _answer(
+        self, endpoint: Endpoint, question: Question, answer: type[AnswerT], calls: list[Completion]
+    ) -> AnswerT:
+        """The value of the first valid answer out of two; `calls` gets what was received."""
+        first = await self._completion(endpoint, question.arguments(), calls)
+        try:
+            return _read(first, answer, endpoint.profile)
+        except InvalidAnswer as problem:
+            repair = question.repair(first.text, str(problem))
+        second = await self._completion(endpoint, repair, calls)
+        try:
+            return _read(second, answer, endpoint.profile)
+        except InvalidAnswer as problem:
+            model = f"the model {endpoint.profile.model} (profile {endpoint.name})"
+            raise Unanswerable(f"{model} does not answer as asked, also not the second time: {problem}") from problem
+
+    async def _completion(
+        self, endpoint: Endpoint, arguments: Mapping[str, Any], calls: list[Completion]
+    ) -> Completion:
+        completion = await endpoint.complete(arguments)
+        calls.append(completion)
+        self._meters.spent(endpoint.name, completion.tokens_in, completion.tokens_out, completion.cost_usd)
+        return completion
+
+
+def _keys(profiles: Profiles, environment: Mapping[str, str]) -> Iterable[str]:
+    names = {profile.api_key_env for _, profile in profiles.items() if profile.api_key_env}
+    return [environment[name] for name in sorted(names) if name in environment]
+
+
+def _read(completion: Completion, answer: type[AnswerT], profile: Profile) -> AnswerT:
+    """The answer in a completion. Raises InvalidAnswer, or Unanswerable where the provider's filter stopped it."""
+    if completion.finish_reason == FILTERED:
+        raise Unanswerable(f"the provider's filter stops the answer of {profile.model}")
+    try:
+        return read_answer(completion.text, answer)
+    except InvalidAnswer as problem:
+        if completion.finish_reason == CUT_OFF:
+            raise InvalidAnswer(f"{problem} (it was cut off at {profile.max_tokens} tokens)") from problem
+        raise
+
+
+def _answered(value: AnswerT, endpoint: Endpoint, prompt: Prompt, calls: list[Completion]) -> Answered[AnswerT]:
+    costs = [completion.cost_usd for completion in calls]
+    known = [cost for cost in costs if cost is not None]
+    return Answered(
+        answer=value,
+        profile=endpoint.name,
+        prompt=prompt.version,
+        tokens_in=sum(completion.tokens_in for completion in calls),
+        tokens_out=sum(completion.tokens_out for completion in calls),
+        cost_usd=sum(known) if len(known) == len(costs) else None,
+        repaired=len(calls) > 1,
+    )

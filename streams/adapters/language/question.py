@@ -1,0 +1,59 @@
+"""A prompt as the messages of one request, in each of the three ways to ask for an object; and its one repair.
+
+Enters: a prompt and the type of its answer. Leaves: LiteLLM's `messages` and `response_format`. The prompt's own user
+text is in the last user message, also of a repair.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from schemas.language import Prompt, StructuredOutput
+from streams.adapters.language.answer_schema import strict_schema
+
+LONGEST_REPEATED = 4_000
+"""Characters of an invalid answer that the model is shown again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, how, and for what."""
+
+    prompt: Prompt
+    answer: type[BaseModel]
+    way: StructuredOutput
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of the first request."""
+        return self._arguments(self.prompt.user)
+
+    def repair(self, invalid: str, problem: str) -> dict[str, Any]:
+        """The arguments of a request that shows the model its answer and what is wrong with it."""
+        shown = json.dumps(invalid[:LONGEST_REPEATED], ensure_ascii=False)
+        note = (
+            "Your previous answer to the text below was not valid. As a JSON string it was:\n"
+            f"{shown}\nWhat is wrong: {problem}\n"
+            "Answer again: one complete, valid JSON object and nothing else, shorter if it was cut off.\n\n"
+        )
+        return self._arguments(note + self.prompt.user)
+
+    def _arguments(self, user: str) -> dict[str, Any]:
+        messages = [{"role": "system", "content": self._system()}, {"role": "user", "content": user}]
+        return {"messages": messages} | self._response_format()
+
+    def _system(self) -> str:
+        if self.way == "json_schema":
+            return self.prompt.system
+        schema = json.dumps(strict_schema(self.answer), ensure_ascii=False)
+        asked = "Answer with one JSON object of this JSON schema and nothing else, no explanation, no code fence:"
+        return f"{self.prompt.system}\n\n{asked}\n{schema}"
+
+    def _response_format(self) -> dict[str, Any]:
+        if self.way == "prompt":
+            return {}
+        if self.way == "json_object":
+            return {"response_format": {"type": "json_object"}}
+        schema = {"name": self.answer.__name__.lower(), "strict": True, "schema": strict_schema(self.answer)}
+        return {"response_format": {"type": "json_schema", "json_schema": schema}}

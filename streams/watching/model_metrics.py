@@ -1,0 +1,62 @@
+"""What language models do and cost, counted by profile."""
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
+"""Upper bounds of the buckets of a call's time."""
+
+STATES = {"closed": 0, "half_open": 1, "open": 2}
+"""A breaker's state as a number: above 0 the profile is in trouble."""
+
+
+class ModelMeters:
+    """Counters of all profiles. Money is in US dollars; a model without a price costs nothing here."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the counters."""
+        self._calls = Counter(
+            "modestream_model_calls",
+            "Requests to language models, by outcome.",
+            ["profile", "outcome"],
+            registry=registry,
+        )
+        self._answers = Counter(
+            "modestream_model_answers", "Questions answered: valid, repaired or unanswerable.", ["profile", "outcome"],
+            registry=registry,
+        )  # fmt: skip
+        self._tokens = Counter(
+            "modestream_model_tokens",
+            "Tokens sent (in) and received (out).",
+            ["profile", "direction"],
+            registry=registry,
+        )
+        self._cost = Counter(
+            "modestream_model_cost_usd", "US dollars, where the price is known.", ["profile"], registry=registry
+        )
+        self._seconds = Histogram(
+            "modestream_model_seconds", "Time of one request.", ["profile"], buckets=SECONDS, registry=registry
+        )
+        self._breaker = Gauge(
+            "modestream_model_breaker", "0 closed, 1 half-open, 2 open.", ["profile"], registry=registry
+        )
+
+    def called(self, profile: str, outcome: str, seconds: float) -> None:
+        """One request ended: answered, or by the kind of its fault."""
+        self._calls.labels(profile, outcome).inc()
+        self._seconds.labels(profile).observe(seconds)
+
+    def spent(self, profile: str, tokens_in: int, tokens_out: int, cost_usd: float | None) -> None:
+        """What one answered request took."""
+        self._tokens.labels(profile, "in").inc(tokens_in)
+        self._tokens.labels(profile, "out").inc(tokens_out)
+        self._cost.labels(profile).inc(cost_usd or 0.0)
+
+    def answered(self, profile: str, outcome: str) -> None:
+        """One question got a valid answer at once, a repaired one, or none."""
+        self._answers.labels(profile, outcome).inc()
+
+    def watch_breaker(self, profile: str, state: Callable[[], str]) -> None:
+        """Read a breaker's state whenever the numbers are read."""
+        self._breaker.labels(profile).set_function(lambda: STATES[state()])

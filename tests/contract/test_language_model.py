@@ -1,0 +1,156 @@
+"""What every language model does: the fake, and the adapter over a real HTTP server."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from agents.language_port import LanguageModel
+from schemas.failures import Unavailable
+from schemas.language import Profile, Profiles, Prompt, Unanswerable
+from schemas.understanding import Understanding
+from streams.adapters.language.breaker import BreakerLimits
+from streams.adapters.language.endpoint import Outside
+from streams.adapters.language.litellm_models import LiteLLMModels
+from streams.watching.model_metrics import ModelMeters
+from tests.fake_language_model import FakeLanguageModel
+from tests.model_server import ModelServer
+
+STEP, ROLE = "understand.turn", "understand"
+PROMPT = Prompt(system="Describe the turn.", user="Deploying today [[code]].", version="understand-1")
+SHORT_RESTS = BreakerLimits(failures=1, first_rest_s=0.01, longest_rest_s=0.02)
+
+Behaviour = Literal["ok", "down", "wrong"]
+
+
+class Told(Protocol):
+    def become(self, behaviour: Behaviour) -> None: ...
+
+
+class ToldServer:
+    def __init__(self, server: ModelServer) -> None:
+        self._server = server
+
+    def become(self, behaviour: Behaviour) -> None:
+        if behaviour == "down":
+            self._server.become(500)
+        else:
+            self._server.become("ok" if behaviour == "ok" else "garbage")
+
+
+@dataclass(frozen=True)
+class World:
+    """A model under test, and what its provider is told."""
+
+    model: LanguageModel
+    provider: Told
+
+
+def profiles(server: ModelServer) -> Profiles:
+    return Profiles({"default": Profile(model="openai/any", api_base=server.url, retries=0, timeout_s=10)})
+
+
+def adapter(profiles: Profiles) -> LiteLLMModels:
+    return LiteLLMModels(profiles, ModelMeters(CollectorRegistry()), Outside(limits=SHORT_RESTS))
+
+
+@pytest.fixture(params=["fake", "litellm"])
+async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
+    if request.param == "fake":
+        fake = FakeLanguageModel()
+        yield World(fake, fake)
+        return
+    async with ModelServer() as server:
+        model = adapter(profiles(server))
+        yield World(model, ToldServer(server))
+        await model.close()
+
+
+@pytest.fixture(params=["fake", "litellm"])
+def without_profiles(request: pytest.FixtureRequest) -> LanguageModel:
+    return FakeLanguageModel(profiles=Profiles()) if request.param == "fake" else adapter(Profiles())
+
+
+async def test_an_answer_is_of_the_type_that_was_asked_for(world: World) -> None:
+    answered = await world.model.ask(STEP, ROLE, PROMPT, Understanding)
+    assert answered.answer == Understanding(mode="code")
+
+
+async def test_an_answer_says_which_profile_gave_it_to_which_prompt_and_for_how_many_tokens(world: World) -> None:
+    answered = await world.model.ask(STEP, ROLE, PROMPT, Understanding)
+    assert (answered.profile, answered.prompt, answered.repaired) == ("default", "understand-1", False)
+    assert answered.tokens_in > 0
+    assert answered.tokens_out > 0
+
+
+async def test_questions_may_be_asked_at_the_same_time(world: World) -> None:
+    prompts = [Prompt("", f"[[mode-{number}]]", "v") for number in range(20)]
+    answers = await asyncio.gather(*(world.model.ask(STEP, ROLE, prompt, Understanding) for prompt in prompts))
+    assert [answered.answer.mode for answered in answers] == [f"mode-{number}" for number in range(20)]
+
+
+async def test_a_model_that_is_down_is_unavailable(world: World) -> None:
+    world.provider.become("down")
+    with pytest.raises(Unavailable):
+        await world.model.ask(STEP, ROLE, PROMPT, Understanding)
+    assert not world.model.available(STEP, ROLE)
+
+
+async def test_a_model_that_answers_nonsense_is_not_unavailable_but_can_not_answer(world: World) -> None:
+    world.provider.become("wrong")
+    with pytest.raises(Unanswerable):
+        await world.model.ask(STEP, ROLE, PROMPT, Understanding)
+    assert world.model.available(STEP, ROLE)
+
+
+async def test_a_model_that_was_down_is_waited_for_and_answers_again(world: World) -> None:
+    world.provider.become("down")
+    with pytest.raises(Unavailable):
+        await world.model.ask(STEP, ROLE, PROMPT, Understanding)
+    world.provider.become("ok")
+    await world.model.until_available(STEP, ROLE)
+    assert (await world.model.ask(STEP, ROLE, PROMPT, Understanding)).answer.mode == "code"
+    assert world.model.available(STEP, ROLE)
+
+
+async def test_nobody_waits_for_a_model_that_is_up(world: World) -> None:
+    await world.model.until_available(STEP, ROLE)
+    assert world.model.available(STEP, ROLE)
+
+
+async def test_its_standing_counts_and_keeps_the_last_error(world: World) -> None:
+    await world.model.ask(STEP, ROLE, PROMPT, Understanding)
+    before = world.model.standing()["default"]
+    world.provider.become("down")
+    with pytest.raises(Unavailable):
+        await world.model.ask(STEP, ROLE, PROMPT, Understanding)
+    after = world.model.standing()["default"]
+    assert (before["state"], before["calls"], before["failures"], before["last_error"]) == ("closed", 1, 0, None)
+    assert (after["calls"], after["failures"]) == (2, 1)
+    assert after["state"] != "closed"
+    assert after["last_error"]
+
+
+async def test_a_question_that_is_given_up_leaves_the_model_usable(world: World) -> None:
+    asked = asyncio.create_task(world.model.ask(STEP, ROLE, PROMPT, Understanding))
+    await asyncio.sleep(0)
+    asked.cancel()
+    await asyncio.gather(asked, return_exceptions=True)
+    assert (await world.model.ask(STEP, ROLE, PROMPT, Understanding)).answer.mode == "code"
+
+
+async def test_without_profiles_nothing_can_be_asked(without_profiles: LanguageModel) -> None:
+    assert not without_profiles.available(STEP, ROLE)
+    assert without_profiles.standing() == {}
+    with pytest.raises(Unavailable, match="no language model is set"):
+        await without_profiles.ask(STEP, ROLE, PROMPT, Understanding)
+
+
+async def test_without_profiles_nothing_is_ever_worth_waiting_for(without_profiles: LanguageModel) -> None:
+    waiting = asyncio.create_task(without_profiles.until_available(STEP, ROLE))
+    done, _ = await asyncio.wait({waiting}, timeout=0.01)
+    waiting.cancel()
+    assert not done

@@ -1,0 +1,179 @@
+"""A real HTTP server that speaks OpenAI's chat completions, and behaves or misbehaves as it is told.
+
+Enters: how to answer, by `become` for good and by `next` for the coming questions. Leaves: answers over HTTP, and what
+was asked. An answer is the smallest instance of the JSON schema in the question, with the mode in its last `[[name]]`.
+"""
+
+import asyncio
+import json
+import re
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from aiohttp import web
+
+MARK = re.compile(r"\[\[([a-z0-9_-]+)\]\]")
+GARBAGE = 'Sure! {"mode": [[['
+
+Behaviour = Literal["ok", "hang", "slow", "close", "garbage", "page", "cut", "empty", "refuse"] | int
+"""`slow` trickles an endless answer, `page` is a proxy's HTML, `cut` one that hit its limit; a number is a status."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request that arrived."""
+
+    body: dict[str, Any]
+    authorization: str
+
+    @property
+    def messages(self) -> list[str]:
+        """The texts of its messages."""
+        return [message["content"] for message in self.body["messages"]]
+
+    @property
+    def answer_schema(self) -> dict[str, Any] | None:
+        """The JSON schema that it gives in `response_format`."""
+        schema = (self.body.get("response_format") or {}).get("json_schema", {}).get("schema")
+        return schema if isinstance(schema, dict) else None
+
+
+class ModelServer:
+    """Use as an asynchronous context; `url` is its `api_base`. `questions` are in the order of their arrival.
+
+    `texts` are given, one a question, in place of made answers while there are any. `most_at_once` is the highest
+    number of questions that were open at the same time; `arrived` is set with each question.
+    """
+
+    def __init__(self, behaviour: Behaviour = "ok") -> None:
+        """Answer like this until told otherwise."""
+        self.questions: list[Question] = []
+        self.texts: deque[str] = deque()
+        self.headers: dict[str, str] = {}
+        self.error = "as told"
+        self.most_at_once = 0
+        self.arrived = asyncio.Event()
+        self.url = ""
+        self._open = 0
+        self._next: deque[Behaviour] = deque()
+        self._behaviour: Behaviour = behaviour
+        self._released = asyncio.Event()
+
+    def become(self, behaviour: Behaviour) -> None:
+        """Answer like this from now on; whatever hangs is dropped."""
+        self._behaviour = behaviour
+        self._released.set()
+        self._released = asyncio.Event()
+
+    def next(self, *behaviours: Behaviour) -> None:
+        """Answer the coming questions like this, one each."""
+        self._next.extend(behaviours)
+
+    async def __aenter__(self) -> Self:
+        """Listen on a free port of the loopback interface."""
+        application = web.Application()
+        application.router.add_post("/v1/chat/completions", self._complete)
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Drop what hangs and stop listening."""
+        self.become("close")
+        await self._runner.cleanup()
+
+    async def _complete(self, request: web.Request) -> web.StreamResponse:
+        question = Question(await request.json(), request.headers.get("Authorization", ""))
+        self.questions.append(question)
+        self.arrived.set()
+        self._open += 1
+        self.most_at_once = max(self.most_at_once, self._open)
+        try:
+            return await self._behave(self._next.popleft() if self._next else self._behaviour, question, request)
+        finally:
+            self._open -= 1
+
+    async def _behave(self, behaviour: Behaviour, question: Question, request: web.Request) -> web.StreamResponse:
+        if isinstance(behaviour, int):
+            error = {"message": self.error, "type": "fake", "code": str(behaviour)}
+            return web.json_response({"error": error}, status=behaviour, headers=self.headers)
+        match behaviour:
+            case "hang":
+                await self._released.wait()
+                return dropped(request)
+            case "slow":
+                return await self._trickle(request)
+            case "close":
+                return dropped(request)
+            case "page":
+                return web.Response(text="<html>Bad gateway</html>", content_type="text/html")
+        return web.json_response(completion(question, *self._said(behaviour, question)))
+
+    def _said(self, behaviour: Behaviour, question: Question) -> tuple[str | None, str]:
+        match behaviour:
+            case "garbage":
+                return GARBAGE, "stop"
+            case "cut":
+                return '{"mode": "gener', "length"
+            case "empty":
+                return None, "stop"
+            case "refuse":
+                return None, "content_filter"
+        if self.texts:
+            return self.texts.popleft(), "stop"
+        return json.dumps(smallest_answer(question)), "stop"
+
+    async def _trickle(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        released = self._released
+        while not released.is_set():
+            await response.write(b" ")
+            await asyncio.sleep(0.02)
+        return dropped(request)
+
+
+def dropped(request: web.Request) -> web.Response:
+    """No answer: the connection is closed."""
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response()
+
+
+def completion(question: Question, content: str | None, finish_reason: str) -> dict[str, Any]:
+    """A chat completion with one choice, that used 11 tokens in and 7 out."""
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": question.body["model"],
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": finish_reason}],
+        "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
+    }
+
+
+def smallest_answer(question: Question) -> Any:
+    """The smallest instance of the question's schema, or of none; with the mode that its last message marks."""
+    marks = MARK.findall(question.messages[-1])
+    mode = marks[-1] if marks else None
+    schema = question.answer_schema
+    return {"mode": mode} if schema is None else smallest(schema, schema, mode)
+
+
+def smallest(schema: dict[str, Any], root: dict[str, Any], mode: str | None, name: str = "") -> Any:
+    """The smallest value that a schema of the strict kind admits; raises KeyError for any other kind."""
+    if "$ref" in schema:
+        return smallest(root["$defs"][schema["$ref"].removeprefix("#/$defs/")], root, mode, name)
+    if name == "mode":
+        return mode
+    if "anyOf" in schema:
+        nullable = any(option.get("type") == "null" for option in schema["anyOf"])
+        return None if nullable else smallest(schema["anyOf"][0], root, mode, name)
+    if "enum" in schema:
+        return schema["enum"][0]
+    if schema["type"] == "object":
+        return {key: smallest(schema["properties"][key], root, mode, key) for key in schema["required"]}
+    return {"array": [], "string": "", "boolean": False, "integer": 0, "number": 0.0, "null": None}[schema["type"]]
