@@ -1,0 +1,64 @@
+"""The labelled conversations on disk as single user turns, in a stated order."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from schemas.interaction import INTERACTION_MODES, InteractionMode
+
+HERE = Path(__file__).parent
+EXAMPLES = HERE / "examples"
+HELD_OUT = HERE / "held_out.jsonl"
+CUES = HERE / "cues.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A user's turn; `before` are the modes of the user's turns before it in the conversation, oldest first."""
+
+    conversation: str
+    language: str
+    source: str
+    text: str
+    mode: InteractionMode
+    before: tuple[InteractionMode, ...]
+
+
+def read_turns(files: Iterable[Path]) -> list[Turn]:
+    """All user turns, files by name and conversations by id. Raises ValueError for an unknown mode or a second id."""
+    turns: list[Turn] = []
+    seen: set[str] = set()
+    for file in sorted(files):
+        rows = [json.loads(line) for line in file.read_text().splitlines() if line]
+        for row in sorted(rows, key=lambda row: str(row["id"])):
+            if row["id"] in seen:
+                raise ValueError(f"two conversations are called {row['id']}")
+            seen.add(row["id"])
+            turns.extend(_user_turns(row, file.stem))
+    return turns
+
+
+def training_turns() -> list[Turn]:
+    """The examples to learn from; never those that are held out."""
+    return read_turns(EXAMPLES.glob("*.jsonl"))
+
+
+def digest(turns: Sequence[Turn], cues: str) -> str:
+    """SHA-256 of all that the model is made of, as hexadecimal."""
+    rows = [[turn.conversation, turn.text, turn.mode] for turn in turns]
+    return hashlib.sha256(json.dumps([rows, cues], ensure_ascii=False).encode()).hexdigest()
+
+
+def _user_turns(row: dict[str, object], source: str) -> Iterable[Turn]:
+    said = row["turns"]
+    assert isinstance(said, list)
+    before: tuple[InteractionMode, ...] = ()
+    for one in said:
+        if one["role"] != "user":
+            continue
+        if one["mode"] not in INTERACTION_MODES:
+            raise ValueError(f"{row['id']} has the unknown mode {one['mode']!r}")
+        yield Turn(str(row["id"]), str(row["language"]), source, one["text"], one["mode"], before)
+        before = (*before, one["mode"])

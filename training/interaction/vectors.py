@@ -1,0 +1,39 @@
+"""The vectors of texts by the general embedder, made once and kept beside the models."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.rules.projection import EMBEDDED_CONTENT
+from streams.adapters.embedding.fastembed_model import FastembedModel
+from streams.adapters.embedding.local_model import LocalModel
+from streams.adapters.embedding.minilm_export import Precision, export
+
+Vectors = NDArray[np.float32]
+"""Shape (texts, 384)."""
+
+MODEL, DIM, MAX_TOKENS = "all-MiniLM-L6-v2", 384, 256
+"""The general embedder, as the system starts it."""
+
+PRECISION: Precision = "int8"
+"""As the system embeds unless told otherwise."""
+
+
+def vectors_of(texts: Sequence[str], models: Path) -> Vectors:
+    """Embed as the system does: the content, cut as it cuts it. `models` is where exported models are kept."""
+    kept = models / "interaction_vectors.npz"
+    known = dict(np.load(kept)) if kept.exists() else {}
+    missing = [text for text in dict.fromkeys(texts) if _key(text) not in known]
+    if missing:
+        folder = export(models / f"{MODEL}-{PRECISION}", PRECISION, print)
+        model = FastembedModel.load(LocalModel(MODEL, folder, DIM, PRECISION, max_tokens=MAX_TOKENS))
+        known |= {_key(text): model.passage(text[:EMBEDDED_CONTENT]).pooled for text in missing}
+        np.savez(kept, **known)
+    return np.array([known[_key(text)] for text in texts], np.float32)
+
+
+def _key(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
