@@ -1,25 +1,23 @@
 """The indexer: the only writer of the vector index.
 
-Memories come in as `Remembered`; `encode` makes their vectors, several at the same time; `write` puts a batch of
-them into the index, in the order of their arrival, and returns the `Embedded` events that must follow. The index is
-durable when `write` returns. The same memory again replaces its point. While the index or the model can't be
-reached both raise `Unavailable`, and the caller tries again; a text that the model can't take is `failed`.
+Memories come in as `Remembered`, in the order in which they changed; `encode` makes their vectors, several at the same
+time; `write` puts a batch of them into the index, empties the places where they no longer belong, and returns the
+`Embedded` events that must follow. The index is durable when `write` returns. The same memory again replaces its
+point. While the index or the model's process can't be reached both raise `Unavailable`, and the caller tries again; a
+text that the model can't take is `failed`; a memory whose mode's model is not loaded is `waiting`, and delays nobody.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from agents.mode_spaces import ModeSpaces
 from agents.ports import Clock, Embedder, VectorIndex
 from agents.rules.projection import embedding_text
-from schemas.events import Embedded
-from schemas.failures import Unavailable
-from schemas.memories import Memory
+from schemas.events import Embedded, Forgotten, Remembered
+from schemas.failures import ModelMissing, Rejected, Unavailable
+from schemas.memories import Memory, Place
 from schemas.modes import VectorSpace
 from schemas.vectors import Point, Vector
-
-Models = Callable[[str], tuple[Embedder, VectorSpace]]
-"""The embedder of a mode and the space that its vectors lie in."""
-
 
 LONGEST_ERROR = 300
 """Characters of an error that are kept on the record."""
@@ -27,46 +25,85 @@ LONGEST_ERROR = 300
 
 @dataclass(frozen=True, slots=True)
 class Vectored:
-    """A memory with its vector, or with why it has none."""
+    """A memory with its vector and the space it lies in, or with why it has none, and the places to be emptied.
 
-    memory: Memory
-    partition: int
-    space: VectorSpace
-    vector: Vector | None
+    Without a memory: one that is forgotten.
+    """
+
+    memory_id: str
+    strays: frozenset[Place]
+    memory: Memory | None = None
+    partition: int = 0
+    space: VectorSpace | None = None
+    vector: Vector | None = None
     error: str | None = None
+
+    @property
+    def place(self) -> Place | None:
+        """Where the vector belongs."""
+        if self.space is None or self.vector is None:
+            return None
+        return Place(mode=self.space.mode, space=self.space.fingerprint.digest)
 
 
 class Embed:
-    """`Remembered` in, points written, `Embedded` out."""
+    """`Remembered` and `Forgotten` in, points written and removed, `Embedded` out."""
 
-    def __init__(self, models: Models, index: VectorIndex, clock: Clock) -> None:
-        self._models = models
+    def __init__(self, spaces: ModeSpaces, index: VectorIndex, clock: Clock) -> None:
+        self._spaces = spaces
         self._index = index
         self._clock = clock
 
-    async def encode(self, memory: Memory, partition: int) -> Vectored:
+    async def encode(self, event: Remembered | Forgotten, partition: int) -> Vectored:
         """Make the vector of a memory in the space of its mode."""
-        embedder, space = self._models(memory.mode)
+        if isinstance(event, Forgotten):
+            return Vectored(event.memory_id, frozenset(event.places))
+        memory = event.memory
+        last = () if memory.embedding.place is None else (memory.embedding.place,)
+        due = Vectored(memory.memory_id, frozenset((*event.strays, *last)), memory, partition)
         try:
-            encoded = await embedder.passage(embedding_text(memory))
+            embedder, space = self._spaces.of(memory, partition)
+        except (ModelMissing, Rejected) as missing:
+            # A mode that is gone: the change that takes its memories elsewhere is on its way.
+            return replace(due, error=_explained(missing))
+        try:
+            return replace(due, space=space, vector=await self._vector(memory, embedder, space))
         except Unavailable:
             raise
         except Exception as problem:
-            return Vectored(memory, partition, space, None, _explained(problem))
-        return Vectored(memory, partition, space, encoded.pooled)
+            return replace(due, space=space, error=_explained(problem))
 
     async def write(self, batch: Sequence[Vectored]) -> list[Embedded]:
-        """Write a batch, and say of each memory, in the order of the batch, what became of its vector."""
-        written: dict[int, Vectored] = {}
-        for space in dict.fromkeys(one.space for one in batch):
-            places = [place for place, one in enumerate(batch) if one.space == space]
-            upserted = await self._upsert(space, [batch[place] for place in places])
-            written |= zip(places, upserted, strict=True)
-        return [self._said(written[place]) for place in range(len(batch))]
+        """Write a batch, and say of each memory that is still there what became of its vector."""
+        latest = {one.memory_id: one for one in batch}
+        due = list(latest.values())
+        written: list[Vectored] = []
+        for space in dict.fromkeys(one.space for one in due):
+            beside = [one for one in due if one.space == space]
+            written += beside if space is None else await self._upsert(space, beside)
+        strays = {place for one in batch for place in one.strays}
+        for place in strays:
+            await self._empty(place, [one.memory_id for one in self._left(batch, place, latest)])
+        return [self._said(one, one.memory) for one in written if one.memory is not None]
+
+    def _left(self, batch: Sequence[Vectored], place: Place, latest: dict[str, Vectored]) -> list[Vectored]:
+        """Those of a batch that must not stay in a place: what the last event of each says counts."""
+        ids = {one.memory_id for one in batch if place in one.strays or one.place == place}
+        return [latest[memory_id] for memory_id in ids if latest[memory_id].place != place]
+
+    async def _vector(self, memory: Memory, embedder: Embedder, space: VectorSpace) -> Vector:
+        """The vector that the memory had in another mode, where it is the same; else a new one."""
+        before = memory.embedding
+        moved = before.place is not None and before.place.space == space.fingerprint.digest
+        if moved and before.place and before.place.mode != space.mode and before.content_hash == memory.content_hash:
+            was = VectorSpace(before.place.mode, space.fingerprint)
+            if kept := await self._index.vectors(was, [memory.memory_id]):
+                return kept[memory.memory_id]
+        return (await embedder.passage(embedding_text(memory))).pooled
 
     async def _upsert(self, space: VectorSpace, batch: list[Vectored]) -> list[Vectored]:
         """Write what has a vector. What the index refuses is `failed`, and costs its neighbours nothing."""
-        points = [_point(one, one.vector) for one in batch if one.vector is not None]
+        points = [_point(one.memory, one) for one in batch if one.vector is not None and one.memory is not None]
         try:
             await self._index.upsert(space, points)
         except Unavailable:
@@ -77,26 +114,37 @@ class Embed:
             return [each for one in batch for each in await self._upsert(space, [one])]
         return batch
 
-    def _said(self, one: Vectored) -> Embedded:
+    async def _empty(self, place: Place, memory_ids: list[str]) -> None:
+        fingerprints = await self._index.spaces() if memory_ids else {}
+        for fingerprint in fingerprints.values():
+            space = VectorSpace(place.mode, fingerprint)
+            if fingerprint.digest == place.space and space.collection in fingerprints:
+                await self._index.delete(space, memory_ids)
+                return
+
+    def _said(self, one: Vectored, memory: Memory) -> Embedded:
+        without_model = one.space is None
         return Embedded(
-            memory_id=one.memory.memory_id,
-            content_hash=one.memory.content_hash,
-            status="failed" if one.error else "ready",
-            space=one.space.fingerprint.digest,
+            memory_id=memory.memory_id,
+            content_hash=memory.content_hash,
+            mode=memory.mode,
+            status="waiting" if without_model else "failed" if one.error else "ready",
+            space=None if one.space is None else one.space.fingerprint.digest,
             at=self._clock.now(),
             error=one.error,
         )
 
 
 def _explained(problem: Exception) -> str:
-    return f"{type(problem).__name__}: {problem}"[:LONGEST_ERROR]
+    text = str(problem) if isinstance(problem, ModelMissing) else f"{type(problem).__name__}: {problem}"
+    return text[:LONGEST_ERROR]
 
 
-def _point(one: Vectored, vector: Vector) -> Point:
-    memory = one.memory
+def _point(memory: Memory, one: Vectored) -> Point:
+    assert one.vector is not None
     return Point(
         memory_id=memory.memory_id,
-        vector=vector,
+        vector=one.vector,
         boundary=memory.boundary,
         partition=one.partition,
         scope=memory.scope,

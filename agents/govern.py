@@ -1,99 +1,168 @@
-"""Answers commands: what is declared, what is kept, how it stands.
+"""Answers commands, and keeps what is declared: the only writer of the table `modes`.
 
-A command comes in with its scope; its result leaves, or the error that says what to do. Nothing is changed by the
-commands that exist so far, so `ok` holds for every later request without waiting.
+A command comes in with its scope; its result leaves, or the error that says what to do. What it changes in memories
+leaves as a `Change`, which answers the command when it is carried out: `ok` holds for every later request. A command
+that comes again gives the same again.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from agents.ports import Memories, VectorIndex
+from agents.ports import Embedders, Memories, Modes
+from agents.rules.declaring import declare, delete, is_embedded_anew, known, rename, set_default
 from agents.rules.decoding import rejected
-from agents.word_port import WordIndex
-from schemas.commands import Command, GetMemory
-from schemas.failures import Rejected, Unavailable
-from schemas.memories import EmbeddingStatus, Memory
-from schemas.modes import GENERAL, Mode, VectorSpace
-from schemas.moments import iso
+from agents.rules.shown import shown_memory, shown_mode
+from schemas.changes import Change
+from schemas.commands import (
+    Command,
+    DeclareMode,
+    DeleteMode,
+    GetMemory,
+    RenameMode,
+    SetDefaultMode,
+    SetMemoryMode,
+)
+from schemas.failures import Rejected
+from schemas.modes import Declared, Mode
 
-Standing = Callable[[], dict[str, Any]]
-"""How the deployment stands: its lag, by topic."""
+Result = dict[str, Any]
+Health = Callable[[Command, int], Awaitable[Result]]
+"""How a boundary and the deployment stand."""
+
+Arguments = TypeVar("Arguments", bound=BaseModel)
 
 
-COUNTED: tuple[EmbeddingStatus, ...] = ("pending", "ready", "stale", "failed")
-"""The statuses that `health` tells of; their sum is what is eligible for a vector."""
+@dataclass(frozen=True, slots=True)
+class Governed:
+    """The result of a command, and the change that must be made before it is answered, if any."""
+
+    result: Result
+    change: Change | None = None
+    corrects: bool = False
 
 
 class Govern:
-    """Commands in, results out."""
+    """Commands in; results, declared modes and changes out."""
 
-    def __init__(
-        self,
-        memories: Memories,
-        words: WordIndex,
-        index: VectorIndex,
-        space: Callable[[str], VectorSpace],
-        general: Mode,
-        standing: Standing,
-    ) -> None:
+    def __init__(self, memories: Memories, modes: Modes, embedders: Embedders, health: Health) -> None:
         self._memories = memories
-        self._words = words
-        self._index = index
-        self._space = space
-        self._general = general
-        self._standing = standing
-        self._commands = {"get_memory": self._get_memory, "list_modes": self._list_modes, "health": self._health}
+        self._modes = modes
+        self._embedders = embedders
+        self._health = health
+        self._commands: Mapping[str, Callable[[Command, int, int], Awaitable[Governed]]] = {
+            "declare_mode": self._declare_mode,
+            "rename_mode": self._rename_mode,
+            "delete_mode": self._delete_mode,
+            "set_default_mode": self._set_default_mode,
+            "list_modes": self._list_modes,
+            "set_memory_mode": self._set_memory_mode,
+            "get_memory": self._get_memory,
+            "health": self._show_health,
+        }
 
-    async def command(self, command: Command, partition: int) -> dict[str, Any]:
-        """Carry out a command. Raises Rejected with the code of the contract."""
+    async def command(self, command: Command, partition: int, offset: int) -> Governed:
+        """Carry out a command that stands at this offset. Raises Rejected with the code of the contract."""
         run = self._commands.get(command.command)
         if run is None:
-            known = ", ".join(sorted(self._commands))
-            message = f"{command.command[:80]!r} is not a command here; commands are: {known}"
+            names = ", ".join(sorted(self._commands))
+            message = f"{command.command[:80]!r} is not a command here; commands are: {names}"
             raise Rejected("unknown_command", message, "command")
-        return await run(command, partition)
+        return await run(command, partition, offset)
 
-    async def _get_memory(self, command: Command, partition: int) -> dict[str, Any]:
-        try:
-            wanted = GetMemory.model_validate(command.arguments)
-        except ValidationError as problem:
-            error = rejected(problem)
-            raise Rejected(error.code, error.message, f"arguments.{error.field}") from None
+    async def _declare_mode(self, command: Command, partition: int, _offset: int) -> Governed:
+        wanted, project = _arguments(DeclareMode, command), command.scope.project_id
+        embedder = self._embedders.described(wanted.embedder)
+        if embedder is None:
+            message = f"{wanted.embedder[:80]!r} is neither a preset nor an embedder of the setting EMBEDDERS"
+            raise Rejected("invalid_value", message, "arguments.embedder")
+        before = self._declared(command, partition)
+        after = declare(before, wanted, embedder, project)
+        self._modes.put(partition, command.scope.boundary, after)
+        mode = known(after, wanted.name, project if wanted.for_project else None, "arguments.name")
+        result = shown_mode(mode, after, project)
+        old = before.find(mode.name, mode.project)
+        if not is_embedded_anew(old if old and old.project == mode.project else None, mode):
+            return Governed(result)
+        return Governed(result, _of_mode("stale", mode, before, command, result))
+
+    async def _rename_mode(self, command: Command, partition: int, _offset: int) -> Governed:
+        wanted, before = _arguments(RenameMode, command), self._declared(command, partition)
+        after, mode = rename(before, wanted, command.scope.project_id)
+        self._modes.put(partition, command.scope.boundary, after)
+        result = shown_mode(mode, after, command.scope.project_id)
+        old = mode.model_copy(update={"name": wanted.name})
+        return Governed(result, _of_mode("move", old, before, command, result, to=mode.name))
+
+    async def _delete_mode(self, command: Command, partition: int, _offset: int) -> Governed:
+        wanted, before = _arguments(DeleteMode, command), self._declared(command, partition)
+        after, mode = delete(before, wanted, command.scope.project_id)
+        self._modes.put(partition, command.scope.boundary, after)
+        result: Result = {"name": mode.name, "moved": 0, "forgotten": 0}
+        action = "forget" if wanted.heir is None else "move"
+        return Governed(result, _of_mode(action, mode, before, command, result, to=wanted.heir))
+
+    async def _set_default_mode(self, command: Command, partition: int, _offset: int) -> Governed:
+        wanted, project = _arguments(SetDefaultMode, command), command.scope.project_id
+        after = set_default(self._declared(command, partition), wanted, project)
+        self._modes.put(partition, command.scope.boundary, after)
+        return Governed(_defaults(after, project))
+
+    async def _list_modes(self, command: Command, partition: int, _offset: int) -> Governed:
+        declared, project = self._declared(command, partition), command.scope.project_id
+        modes = [shown_mode(mode, declared, project) for mode in declared.visible((project,))]
+        return Governed({"modes": modes, **_defaults(declared, project)})
+
+    async def _set_memory_mode(self, command: Command, partition: int, offset: int) -> Governed:
+        wanted, declared = _arguments(SetMemoryMode, command), self._declared(command, partition)
+        known(declared, wanted.mode, command.scope.project_id, "arguments.mode")
         memory = self._memories.get(partition, wanted.memory_id)
         if memory is None or memory.scope != command.scope.model_dump():
             raise Rejected("not_found", "this scope has no memory of that id", "arguments.memory_id")
-        return shown(memory)
+        if corrects := memory.mode != wanted.mode and offset > declared.counted:
+            counted = declared.model_copy(update={"corrections": declared.corrections + 1, "counted": offset})
+            self._modes.put(partition, command.scope.boundary, counted)
+        change = Change(scope=command.scope, action="move", memory_id=wanted.memory_id, to=wanted.mode)
+        return Governed({}, change, corrects)
 
-    async def _list_modes(self, _command: Command, _partition: int) -> dict[str, Any]:
-        modes = [self._general.model_dump(mode="json")]
-        return {"modes": modes, "user_default": GENERAL, "project_default": None}
+    async def _get_memory(self, command: Command, partition: int, _offset: int) -> Governed:
+        memory = self._memories.get(partition, _arguments(GetMemory, command).memory_id)
+        if memory is None or memory.scope != command.scope.model_dump():
+            raise Rejected("not_found", "this scope has no memory of that id", "arguments.memory_id")
+        return Governed(shown_memory(memory))
 
-    async def _health(self, command: Command, partition: int) -> dict[str, Any]:
-        counts = self._words.counts(partition, command.scope.boundary)
-        modes = {name: self._of_mode(name, counts.get(name, {})) for name in {GENERAL, *counts}}
-        return {"modes": modes, "language_model": "none", "vector_index": await self._reachable(), **self._standing()}
+    async def _show_health(self, command: Command, partition: int, _offset: int) -> Governed:
+        return Governed(await self._health(command, partition))
 
-    def _of_mode(self, name: str, counts: Mapping[EmbeddingStatus, int]) -> dict[str, Any]:
-        named: dict[str, int] = {status: counts.get(status, 0) for status in COUNTED}
-        fingerprint = self._space(name).fingerprint.digest
-        return {"eligible": sum(named.values()), **named, "fingerprint": fingerprint, "last_backfill": None}
-
-    async def _reachable(self) -> str:
-        try:
-            await self._index.spaces()
-        except Unavailable as problem:
-            return f"unavailable: {problem}"
-        return "ready"
+    def _declared(self, command: Command, partition: int) -> Declared:
+        return self._modes.get(partition, command.scope.boundary)
 
 
-def shown(memory: Memory) -> dict[str, Any]:
-    """The whole record as `get_memory` shows it."""
-    internal = {"boundary", "source", "latest", "latest_at", "versions", "current"}
-    whole = memory.model_dump(mode="json", exclude=internal)
-    versions = [
-        {"version": number, "current": number == memory.current + 1, **version.model_dump(mode="json")}
-        for number, version in enumerate(memory.versions, 1)
-    ]
-    return whole | {"version": memory.version, "versions": versions, "occurred_at": iso(memory.occurred_at)}
+def _arguments(model: type[Arguments], command: Command) -> Arguments:
+    try:
+        return model.model_validate(command.arguments)
+    except ValidationError as problem:
+        error = rejected(problem)
+        raise Rejected(error.code, error.message, f"arguments.{error.field}") from None
+
+
+def _defaults(declared: Declared, project: str) -> Result:
+    return {"user_default": declared.user_default, "project_default": declared.project_defaults.get(project)}
+
+
+def _of_mode(
+    action: Any, mode: Mode, declared: Declared, command: Command, result: Result, to: str | None = None
+) -> Change:
+    """The change of all memories in a mode: a user's mode does not reach into projects that have their own."""
+    own = {one.project for one in declared.modes if one.name == mode.name and one.project is not None}
+    return Change(
+        scope=command.scope,
+        action=action,
+        mode=mode.name,
+        project=mode.project,
+        except_projects=() if mode.project else tuple(sorted(own)),
+        to=to,
+        result=result,
+    )

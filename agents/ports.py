@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from schemas.memories import Memory
 from schemas.embedders import EmbedderDescription
+from schemas.memories import Memory
 from schemas.modes import Declared, Fingerprint, Mode, VectorSpace
 from schemas.vectors import Encoded, Point, Scored, Vector, Where
 
@@ -49,7 +49,7 @@ class Modes(Protocol):
         ...
 
     def put(self, partition: int, boundary: str, declared: Declared) -> None:
-        """Write what is declared. Only while an event of that partition is being handled."""
+        """Write what is declared over what was. Only while an event of that partition is being handled."""
         ...
 
 

@@ -1,30 +1,34 @@
 """Keeps the memories: the only writer of their records and of the word index.
 
 Turns come in, in the order of their partition; each is a record and can be found by its words when `turn` returns.
-What the indexer did comes in as `Embedded`; it moves the embedding status and nothing else. Everything is an
-overwrite under a deterministic id: the same input again, after a kill or a replay, leaves the same state.
-Both methods return the events that must follow, and never await: one event is handled at a time.
+What the indexer did comes in as `Embedded` and moves the embedding status; what was understood comes in as
+`Understood` and may move the mode; what a command changes comes in as a `Change`. Everything is an overwrite under a
+deterministic id: the same input again, after a kill or a replay, leaves the same state. No method awaits: one event is
+handled at a time. All return the events that must follow.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agents.ports import Memories
-from agents.rules.precedence import decided_mode
-from agents.rules.versions import (
-    identity,
-    is_outdated,
-    is_redelivered,
-    is_repeated,
-    next_memory,
-    with_embedding,
-)
+from agents.mode_spaces import ModeSpaces
+from agents.ports import Memories, Modes
+from agents.rules.embedding_status import awaiting, embedded, outdated, written_place
+from agents.rules.precedence import Decision, first_mode, mode_after_answer
+from agents.rules.readings import is_read, with_understanding
+from agents.rules.versions import Identity, identity, is_outdated, is_redelivered, is_repeated, moved, next_memory
 from agents.word_port import WordIndex
-from schemas.events import Embedded, Remembered
-from schemas.memories import Embedding, Memory
-from schemas.modes import GENERAL
+from schemas.changes import Change
+from schemas.events import Embedded, Forgotten, Remembered, Understood
+from schemas.failures import ModelMissing, Rejected
+from schemas.memories import Memory
+from schemas.modes import GENERAL, ModeSource
 from schemas.moments import moment_of
 from schemas.records import Record
+from schemas.scopes import PROJECT
 from schemas.turns import Turn, TurnAccepted
+
+Follows = Remembered | Forgotten | None
+"""The event that must follow a write, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +37,29 @@ class Accepted:
 
     result: TurnAccepted
     event: Remembered | None
+    forgotten: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """The event that must follow what was understood; whether a model agrees with the default, None without a model."""
+
+    event: Follows = None
+    agrees: bool | None = None
 
 
 class Remember:
-    """Turns in, records and word index written, `Remembered` out."""
+    """Turns in, records and word index written, `Remembered` and `Forgotten` out."""
 
-    def __init__(self, memories: Memories, words: WordIndex) -> None:
+    def __init__(
+        self, memories: Memories, words: WordIndex, modes: Modes, spaces: ModeSpaces, *, asks_model: bool = False
+    ) -> None:
+        """Take the ports; `asks_model`: whether a language model is to read every turn."""
         self._memories = memories
         self._words = words
+        self._modes = modes
+        self._spaces = spaces
+        self._asks_model = asks_model
 
     def turn(self, turn: Turn, record: Record) -> Accepted:
         """Accept a turn. Raises Rejected where its mode is not declared."""
@@ -50,22 +69,77 @@ class Remember:
             return self._again(known, record)
         if known is not None and is_outdated(known, who, record.offset):
             return Accepted(_result(known, duplicate=False), None)
-        memory = next_memory(turn, who, known, decided_mode(turn.mode, (GENERAL,)), record.offset)
+        if known is None and self._memories.is_forgotten(record.partition, who.memory_id):
+            return Accepted(_forgotten(turn, who), None, forgotten=True)
+        mode = self._decided(turn, record.partition, known)
+        memory = next_memory(turn, who, known, mode, record.offset, asks_model=self._asks_model)
+        memory = self._with_decay(memory, record.partition)
         self._write(record.partition, memory)
         return Accepted(_result(memory, duplicate=False), Remembered(memory=memory))
 
-    def embedded(self, embedded: Embedded, partition: int) -> Remembered | None:
-        """Note what became of a memory's vector; returns the event that asks for a new one where it is not right."""
-        memory = self._memories.get(partition, embedded.memory_id)
+    def embedded(self, event: Embedded, partition: int) -> Follows:
+        """Note what became of a memory's vector; returns the event that puts right what is not as it should be."""
+        place = written_place(event)
+        memory = self._memories.get(partition, event.memory_id)
         if memory is None:
-            return None
-        if embedded.content_hash != memory.content_hash:
+            gone = self._memories.is_forgotten(partition, event.memory_id)
+            return Forgotten(memory_id=event.memory_id, places=(place,)) if gone and place else None
+        if event.mode != memory.mode:
+            # It was overtaken on its way: the vector lies where nobody looks for it any more.
+            return Remembered(memory=memory, strays=(place,)) if place else None
+        if event.content_hash != memory.content_hash:
             # The record moved on. Its own vector is on the way, unless it had been written before this older one.
             return self._embed_again(partition, memory) if memory.embedding.status == "ready" else None
-        if embedded.status == "stale":
-            return self._embed_again(partition, memory)
-        self._write(partition, with_embedding(memory, _embedding(embedded)))
-        return None
+        return self._noted(event, memory, partition)
+
+    def understood(self, event: Understood, partition: int) -> Noted:
+        """Note what a turn was understood as; a model may put it into another mode, and then its vector moves."""
+        memory = self._memories.get(partition, event.memory_id)
+        if memory is None or not is_read(memory, event):
+            return Noted()
+        read = with_understanding(memory, event)
+        answered = event.found.mode if event.found else None
+        declared, project = self._modes.get(partition, memory.boundary), memory.scope[PROJECT]
+        mode, source = mode_after_answer(read, answered, project, declared)
+        agrees = mode == declared.default(project)[0] if answered and source == "model" else None
+        if mode != read.mode:
+            return Noted(self._move(read, (mode, source), partition), agrees)
+        self._write(partition, read.model_copy(update={"mode_source": source}))
+        return Noted(None, agrees)
+
+    def changed(self, change: Change, partition: int) -> Iterator[tuple[Memory, Follows]]:
+        """Carry out what a command changes, one memory a step, each written when it is given; those done are skipped.
+
+        Between two steps others may be handled. The memory is as it is now, or as it was where it is forgotten.
+        """
+        for memory_id in self._concerned(change, partition):
+            memory = self._memories.get(partition, memory_id)
+            if memory is None or not _is_concerned(memory, change):
+                continue
+            if change.action == "forget":
+                yield memory, self._forget(memory, partition)
+            elif change.action == "stale":
+                stale = outdated(memory)
+                self._write(partition, stale)
+                yield stale, None
+            elif change.to is not None:
+                yield self._put_into(change.to, "caller" if change.memory_id else memory.mode_source, memory, partition)
+
+    def _decided(self, turn: Turn, partition: int, known: Memory | None) -> Decision:
+        declared = self._modes.get(partition, turn.scope.boundary)
+        return first_mode(turn.mode, turn.scope.project_id, declared, known)
+
+    def _with_decay(self, memory: Memory, partition: int) -> Memory:
+        mode = self._modes.get(partition, memory.boundary).find(memory.mode, memory.scope[PROJECT])
+        return memory if mode is None else memory.model_copy(update={"decay": mode.decay})
+
+    def _concerned(self, change: Change, partition: int) -> list[str]:
+        """The ids to look at: taken before the first write, as writing changes what is gone through."""
+        if change.memory_id is not None:
+            return [change.memory_id]
+        roster = self._words.roster(partition, change.scope.boundary)
+        in_mode = roster.of_kind(lambda kind: kind.mode == change.mode)
+        return [memory_id for memory_id, number in roster.number_of.items() if in_mode[number]]
 
     def _again(self, known: Memory, record: Record) -> Accepted:
         """A turn whose text stands already: written once more if this very record made it, else left alone.
@@ -78,10 +152,52 @@ class Remember:
         waits = redelivered and known.embedding.status == "pending"
         return Accepted(_result(known, duplicate=not redelivered), Remembered(memory=known) if waits else None)
 
+    def _noted(self, event: Embedded, memory: Memory, partition: int) -> Follows:
+        """Note an event about today's text and mode. One about yesterday's embedder asks for today's."""
+        if event.status == "stale":
+            return self._embed_again(partition, memory)
+        space = self._space(memory, partition)
+        if event.status == "waiting" and space is None:
+            self._write(partition, awaiting(memory, event.error))
+            return None
+        # Without the model, whether it is still the right space is seen when that is loaded. A model that was loaded
+        # while this event was on its way has nobody else to ask it.
+        if event.space != space and space is not None:
+            return self._embed_again(partition, memory)
+        self._write(partition, embedded(memory, event))
+        return None
+
+    def _space(self, memory: Memory, partition: int) -> str | None:
+        """The digest of the space that a memory belongs into; None while that is not known."""
+        try:
+            return self._spaces.of(memory, partition)[1].fingerprint.digest
+        except (ModelMissing, Rejected):
+            return None
+
     def _embed_again(self, partition: int, memory: Memory) -> Remembered:
-        waiting = with_embedding(memory, Embedding())
+        waiting = awaiting(memory)
         self._write(partition, waiting)
         return Remembered(memory=waiting)
+
+    def _move(self, memory: Memory, mode: Decision, partition: int) -> Remembered:
+        there = self._with_decay(moved(memory, mode), partition)
+        self._write(partition, there)
+        return Remembered(memory=there)
+
+    def _put_into(self, mode: str, source: ModeSource, memory: Memory, partition: int) -> tuple[Memory, Follows]:
+        """Put a memory into a mode; one that is there already needs no new vector."""
+        if memory.mode != mode:
+            event = self._move(memory, (mode, source), partition)
+            return event.memory, event
+        same = memory.model_copy(update={"mode_source": source})
+        self._write(partition, same)
+        return same, None
+
+    def _forget(self, memory: Memory, partition: int) -> Forgotten:
+        self._words.remove(partition, memory.memory_id)
+        self._memories.forget(partition, memory.memory_id)
+        place = memory.embedding.place
+        return Forgotten(memory_id=memory.memory_id, places=() if place is None else (place,))
 
     def _write(self, partition: int, memory: Memory) -> None:
         # The words first: if they can't be written, the record says so when all of it is tried again.
@@ -89,13 +205,24 @@ class Remember:
         self._memories.put(partition, memory)
 
 
-def _embedding(embedded: Embedded) -> Embedding:
-    return Embedding(
-        status="ready" if embedded.status == "ready" else "failed",
-        space=embedded.space,
-        content_hash=embedded.content_hash,
-        embedded_at=embedded.at,
-        error=embedded.error,
+def _is_concerned(memory: Memory, change: Change) -> bool:
+    """Whether a change is still to be made: it may come again, and others may have been there before."""
+    if memory.scope[PROJECT] in change.except_projects or change.project not in (None, memory.scope[PROJECT]):
+        return False
+    if change.memory_id is not None:
+        return memory.scope == change.scope.model_dump()
+    return memory.mode == change.mode
+
+
+def _forgotten(turn: Turn, who: Identity) -> TurnAccepted:
+    """What a turn that was forgotten is answered with: it stays so, and nothing is kept of it."""
+    return TurnAccepted(
+        memory_id=who.memory_id,
+        turn_id=who.turn_id,
+        mode=turn.mode or GENERAL,
+        mode_source="caller" if turn.mode else "fallback",
+        version=1,
+        duplicate=True,
     )
 
 

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from agents.rules.bm25 import Postings
 from agents.rules.roster import Roster
-from schemas.memories import EmbeddingStatus, Memory
+from schemas.memories import EmbeddingStatus, Memory, Place
 
 
 class WordIndex(Protocol):
@@ -68,6 +68,10 @@ class WordIndex(Protocol):
         """The ids of all memories with one of these statuses; one that is written meanwhile may come or not."""
         ...
 
-    def count_ready(self, partition: int, space: str) -> int:
-        """How many memories have their vector in the space with this fingerprint digest."""
+    def unread(self, partition: int) -> Iterator[str]:
+        """The ids of all memories that a language model is still to read, as `with_status` gives them."""
+        ...
+
+    def ready_places(self, partition: int) -> Mapping[Place, int]:
+        """How many memories have their vector in each place."""
         ...

@@ -30,7 +30,6 @@ class Forgotten(BaseModel):
 
     schema_: Literal["forgotten.v1"] = Field(default="forgotten.v1", alias="schema")
     memory_id: str
-    boundary: str
     places: tuple[Place, ...]
 
 

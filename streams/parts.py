@@ -6,30 +6,38 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import structlog
+from agents.rules.interaction_classifier import InteractionClassifier
 
+from agents.assemble import Assemble
 from agents.embed import Embed
 from agents.govern import Govern
-from agents.ports import Embedder, VectorIndex
+from agents.health import Health
+from agents.interaction_reader import InteractionReader
+from agents.language_port import LanguageModel
+from agents.mode_spaces import ModeSpaces
+from agents.ports import Embedders, VectorIndex
 from agents.remember import Remember
 from agents.retrieve import Retrieve
 from agents.rules.ranking import Weights
-from schemas.failures import Rejected
-from schemas.modes import GENERAL, Mode, VectorSpace
-from streams.adapters.embedding.local_model import LocalModel
-from streams.adapters.embedding.process_embedder import ProcessEmbedder
+from agents.token_port import TokenCounter
+from agents.understand import Template, Understand
+from schemas.language import Profiles
+from schemas.modes import GENERAL_MODE
+from streams.adapters.language.prompt_files import read_prompt
+from streams.adapters.tokens.tiktoken_counter import TiktokenCounter
 from streams.adapters.vectors.edge_index import EdgeIndex
 from streams.flow.surroundings import Surroundings
 from streams.settings import Settings
 from streams.topology import Agents
 
-log = structlog.get_logger()
-
 RANKING_WEIGHTS = Path(__file__).parents[1] / "agents" / "rules" / "ranking_weights.json"
 """The weights that come with the project."""
 
-MINILM = "all-MiniLM-L6-v2"
-MINILM_DIM = 384
+INTERACTION_MODEL = Path(__file__).parents[1] / "agents" / "rules" / "interaction_model.bin"
+"""The classifier that comes with the project."""
+
+UNDERSTANDING_PROMPT = "understand-1"
+"""The version of the prompt that language models are asked by."""
 
 
 class SystemClock:
@@ -38,37 +46,6 @@ class SystemClock:
     def now(self) -> datetime:
         """The time, with its zone UTC."""
         return datetime.now(UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class Models:
-    """The modes that there are, each with its embedder and space."""
-
-    embedder: Embedder
-    general: Mode
-
-    def of(self, mode: str) -> tuple[Embedder, VectorSpace]:
-        """The embedder of a mode and the space of its vectors. Raises Rejected for a mode that nobody declared."""
-        if mode != self.general.name:
-            raise Rejected("unknown_mode", f"the mode {mode[:80]!r} is not declared", "mode")
-        return self.embedder, VectorSpace(mode, self.embedder.fingerprint)
-
-    def space(self, mode: str) -> VectorSpace:
-        """The space of a mode's vectors."""
-        return self.of(mode)[1]
-
-
-def general_mode() -> Mode:
-    """The mode that every user has."""
-    description = "Everything that belongs to no other mode"
-    return Mode(name=GENERAL, embedder=GENERAL, embedding_dim=MINILM_DIM, description=description, is_default=True)
-
-
-def start_embedder(settings: Settings) -> ProcessEmbedder:
-    """The general embedder; its model is made on the first start, in a few seconds. Nobody uses token vectors yet."""
-    precision = settings.embedding_precision
-    local = LocalModel(MINILM, settings.models / f"{MINILM}-{precision}", MINILM_DIM, precision, max_tokens=256)
-    return ProcessEmbedder.start(local, settings.embedding_threads, export=precision, tokens=False)
 
 
 def open_index(settings: Settings) -> VectorIndex:
@@ -81,15 +58,42 @@ def open_index(settings: Settings) -> VectorIndex:
     return EdgeIndex(settings.data_dir / "vectors")
 
 
+@dataclass(frozen=True, slots=True)
+class Models:
+    """What reads and embeds: embedders, language models, and the reader of interaction modes."""
+
+    embedders: Embedders
+    language: LanguageModel
+    reader: InteractionReader
+    tokens: TokenCounter
+    profiles: Profiles
+
+
+def models_of(settings: Settings, embedders: Embedders, language: LanguageModel) -> Models:
+    """The models of a worker, over these embedders and language models."""
+    classifier = InteractionClassifier.loads(INTERACTION_MODEL.read_bytes())
+    reader = InteractionReader(lambda: embedders.of(GENERAL_MODE), classifier)
+    return Models(embedders, language, reader, TiktokenCounter(), settings.llm_profiles)
+
+
+Deployment = Callable[[], dict[str, Any]]
+"""How the worker stands, for `health`."""
+
+
 def agents_of(
-    settings: Settings, models: Models, index: VectorIndex, around: Surroundings, standing: Callable[[], dict[str, Any]]
+    settings: Settings, models: Models, index: VectorIndex, around: Surroundings, deployment: Deployment
 ) -> Agents:
     """The agents over these parts."""
     weights = Weights.loads((settings.ranking_weights or RANKING_WEIGHTS).read_text())
-    memories, words, clock = around.memories, around.words, around.clock
+    memories, words, modes, clock = around.memories, around.words, around.modes, around.clock
+    spaces = ModeSpaces(modes, models.embedders)
+    template = Template(read_prompt(UNDERSTANDING_PROMPT), UNDERSTANDING_PROMPT)
+    health = Health(words, modes, spaces, index, deployment, around.meters.usage)
     return Agents(
-        remember=Remember(memories, words),
-        embed=Embed(models.of, index, clock),
-        retrieve=Retrieve(words, memories.get, index, models.of, clock, weights),
-        govern=Govern(memories, words, index, models.space, models.general, standing),
+        remember=Remember(memories, words, modes, spaces, asks_model=len(models.profiles) > 0),
+        embed=Embed(spaces, index, clock),
+        understand=Understand(models.reader, models.language, template, modes, words, memories.get, clock),
+        retrieve=Retrieve(words, memories.get, index, modes, spaces, clock, weights),
+        assemble=Assemble(words, memories.get, models.tokens, models.reader.judge, modes),
+        govern=Govern(memories, modes, models.embedders, health),
     )

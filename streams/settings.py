@@ -6,6 +6,9 @@ from typing import Literal
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from schemas.embedders import ConfiguredEmbedder
+from schemas.language import Profiles
+
 
 class Settings(BaseSettings):
     """Everything that a deployment may choose. Each field is read from `MODESTREAM_<NAME>`."""
@@ -32,6 +35,18 @@ class Settings(BaseSettings):
 
     qdrant_api_key: str | None = None
     """The key of that server."""
+
+    embedders: dict[str, ConfiguredEmbedder] = Field(default_factory=dict)
+    """Embedders beside the presets, by the name that modes give: JSON, see the README."""
+
+    llm_profiles: Profiles = Profiles()
+    """Language models by profile name, `default` among them: JSON, see the README. None: rules decide."""
+
+    llm_concurrency: int = Field(default=8, ge=1)
+    """Turns that language models read at the same time; each profile has its own bound beside this."""
+
+    llm_backlog_per_second: float = Field(default=20.0, gt=0)
+    """Turns a second that are read once a language model is back, beside those that come in."""
 
     embedding_precision: Literal["int8", "fp32"] = "int8"
     """Of the general model. fp32 is half as fast and finds no more (see README)."""

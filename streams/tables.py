@@ -13,12 +13,20 @@ import structlog
 from faust.types import FutureMessage
 
 from schemas.memories import Memory
+from schemas.modes import Declared
 from streams.topics import MAX_INPUT_BYTES
 
 log = structlog.get_logger()
 
 RETRY_SECONDS = 0.5
 """The pause before a changelog record is written again."""
+
+
+UNDECLARED = Declared()
+"""What a boundary has that never declared anything."""
+
+PARSED_MODES = 4096
+"""Declarations that are kept parsed: a few megabytes."""
 
 
 class AwaitedTable(faust.Table):  # type: ignore[type-arg]
@@ -52,6 +60,10 @@ class AwaitedTable(faust.Table):  # type: ignore[type-arg]
                 return
 
 
+FORGOTTEN = b"forgotten"
+"""What stands in place of a record that was forgotten: kept for good, so that a replay does not bring it back."""
+
+
 class MemoryTable:
     """The table `memories`. Calls belong to the handling of an event of the memory's partition."""
 
@@ -66,24 +78,70 @@ class MemoryTable:
         app.tables.add(self.table)
 
     def get(self, partition: int, memory_id: str) -> Memory | None:
-        """The record, or None.
-
-        Asks the partition's store itself: the table asks twice, and finds the partition by the event that is being
-        handled, which a reader that waited has no more. It was a quarter of a question's time.
-        """
-        store: Any = self.table.data
-        value: bytes | None = store._db_for_partition(partition).get(memory_id.encode())  # noqa: SLF001
-        return None if value is None else Memory.model_validate_json(value)
+        """The record, or None."""
+        value = _stored(self.table, partition, memory_id)
+        return None if value in (None, FORGOTTEN) else Memory.model_validate_json(value or b"")
 
     def put(self, _partition: int, memory: Memory) -> None:
         """Write a record over the one before."""
         self.table[memory.memory_id.encode()] = memory.model_dump_json().encode()
 
+    def forget(self, _partition: int, memory_id: str) -> None:
+        """Leave a mark in place of a record."""
+        self.table[memory_id.encode()] = FORGOTTEN
+
+    def is_forgotten(self, partition: int, memory_id: str) -> bool:
+        """Whether a mark stands there."""
+        return _stored(self.table, partition, memory_id) == FORGOTTEN
+
     def unwritten(self) -> list[Awaitable[None]]:
         """What must be awaited for the writes since the last call."""
-        writes, self.table.writes = self.table.writes, []
-        return writes
+        return _unwritten(self.table)
 
     def all(self) -> Iterator[Memory]:
         """Every record of the partitions that are here."""
-        return (Memory.model_validate_json(value) for value in self.table.values())
+        return (Memory.model_validate_json(value) for value in self.table.values() if value != FORGOTTEN)
+
+
+class ModeTable:
+    """The table `modes`: what each boundary has declared, as JSON under its key. Its changelog is for reading, too."""
+
+    def __init__(self, app: faust.App) -> None:
+        self.table = AwaitedTable(app, name="modes", key_type=bytes, value_type=bytes)
+        app.tables.add(self.table)
+        self._parsed: dict[bytes, Declared] = {}
+
+    def get(self, partition: int, boundary: str) -> Declared:
+        """What a boundary has declared. Every event asks, so equal bytes are read once."""
+        value = _stored(self.table, partition, boundary)
+        if value is None:
+            return UNDECLARED
+        if value not in self._parsed:
+            if len(self._parsed) >= PARSED_MODES:
+                self._parsed.clear()
+            self._parsed[value] = Declared.model_validate_json(value)
+        return self._parsed[value]
+
+    def put(self, _partition: int, boundary: str, declared: Declared) -> None:
+        """Write what is declared over what was."""
+        self.table[boundary.encode()] = declared.model_dump_json().encode()
+
+    def unwritten(self) -> list[Awaitable[None]]:
+        """What must be awaited for the writes since the last call."""
+        return _unwritten(self.table)
+
+
+def _stored(table: faust.Table, partition: int, key: str) -> bytes | None:  # type: ignore[type-arg]
+    """The value in a partition's store.
+
+    Asks the store itself: the table asks twice, and finds the partition by the event that is being handled, which a
+    reader that waited has no more. It was a quarter of a question's time.
+    """
+    store: Any = table.data
+    value: bytes | None = store._db_for_partition(partition).get(key.encode())  # noqa: SLF001
+    return value
+
+
+def _unwritten(table: AwaitedTable) -> list[Awaitable[None]]:
+    writes, table.writes = table.writes, []
+    return writes

@@ -24,7 +24,9 @@ class Topics:
     consolidate: str
     replies: str
     dead_letters: str
+    changes: str
     remembered: str
+    understood: str
     embedded: str
 
     def all(self) -> list[str]:

@@ -1,7 +1,9 @@
 """The map: which agent reads which topic, and what follows.
 
-    turns ─► remember ─► remembered ─► embed ─► embedded ─► remember
-    retrieve ─► retrieve ─► replies            commands, consolidate ─► govern ─► replies
+    turns ─► remember ─► remembered ─┬─► understand ─► understood ─► remember
+                                     └─► embed ─► embedded ─► remember
+    retrieve ─► retrieve, assemble ─► replies
+    commands, consolidate ─► govern ─► replies, or changes ─► remember ─► replies
     anything that can't be processed ─► dead-letters
 
 The topics are Kafka's in a worker and channels in memory in a test; the map is the same.
@@ -15,18 +17,25 @@ from typing import Any
 import faust
 import structlog
 
+from agents.assemble import Assemble
 from agents.embed import Embed
 from agents.govern import Govern
 from agents.remember import Remember
 from agents.retrieve import Retrieve
+from agents.understand import Understand
+from schemas.assemble import AssembleRequest
+from schemas.changes import Change
 from schemas.commands import Command
 from schemas.retrieval import RetrieveRequest
 from schemas.turns import Turn
-from streams.flow.answering import AnswerCommand, AnswerRetrieve
+from streams.flow.answering import AnswerAsked, AnswerAssemble, AnswerCommand, AnswerRetrieve
 from streams.flow.delivery import Delivery
+from streams.flow.embedding import EmbedRemembered
+from streams.flow.remembering import Changed, RememberChanges, RememberEvents, RememberTurns
 from streams.flow.requests import Channel
-from streams.flow.steps import EmbedRemembered, RememberEmbedded, RememberTurns, Requested, Step
+from streams.flow.steps import Requested, Step
 from streams.flow.surroundings import Surroundings
+from streams.flow.understanding import AskModel, UnderstandRemembered
 from streams.watching.metrics import Meters
 
 log = structlog.get_logger()
@@ -38,41 +47,77 @@ class Agents:
 
     remember: Remember
     embed: Embed
+    understand: Understand
     retrieve: Retrieve
+    assemble: Assemble
     govern: Govern
 
 
-def steps(agents: Agents, around: Surroundings) -> dict[str, Step]:
-    """Every topic's reader, by the topic's name."""
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Who works beside the events, and is told of them: has a model asked, has vectors made again."""
+
+    ask_model: AskModel
+    changed: Changed
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One reader of one topic: the step that is run there, and the agents that decide in it."""
+
+    topic: str
+    step: Step
+    by: tuple[object, ...]
+
+    @property
+    def deciders(self) -> tuple[str, ...]:
+        """The agents by their names."""
+        return tuple(type(agent).__name__ for agent in self.by)
+
+    @property
+    def name(self) -> str:
+        """What this reader is called."""
+        return "-".join((self.topic, *self.deciders))
+
+
+def readings(agents: Agents, beside: Beside, around: Surroundings) -> list[Reading]:
+    """Every topic's readers."""
     topics = around.topics
     turns = Channel(topics.turns, {"turn.v1": Turn}, keeps_rejected=True, outlives_deadline=True)
-    retrieve = Channel(topics.retrieve, {"retrieve.v1": RetrieveRequest}, concurrent=True)
+    asked = {"retrieve.v1": RetrieveRequest, "assemble.v1": AssembleRequest}
+    retrieve = Channel(topics.retrieve, asked, concurrent=True)
     commands = Channel(topics.commands, {"command.v1": Command})
     triggers = Channel(topics.consolidate, {})
-    command = AnswerCommand(agents.govern)
-    return {
-        topics.turns: RememberTurns(turns, agents.remember, around),
-        topics.remembered: EmbedRemembered(agents.embed, around),
-        topics.embedded: RememberEmbedded(agents.remember, around),
-        topics.retrieve: Requested(retrieve, AnswerRetrieve(agents.retrieve, around), around),
-        topics.commands: Requested(commands, command, around),
-        topics.consolidate: Requested(triggers, command, around),
-    }
+    changes = Channel(topics.changes, {"change.v1": Change}, keeps_rejected=True, outlives_deadline=True)
+    remember, understand, embed, govern = agents.remember, agents.understand, agents.embed, agents.govern
+    answer = AnswerAsked(AnswerRetrieve(agents.retrieve, around), AnswerAssemble(agents.assemble, around))
+    command = AnswerCommand(govern, around)
+    return [
+        Reading(topics.turns, RememberTurns(turns, remember, around), (remember,)),
+        Reading(topics.remembered, UnderstandRemembered(understand, beside.ask_model, around), (understand,)),
+        Reading(topics.remembered, EmbedRemembered(embed, around), (embed,)),
+        Reading(topics.understood, RememberEvents(remember, around), (remember,)),
+        Reading(topics.embedded, RememberEvents(remember, around), (remember,)),
+        Reading(topics.retrieve, Requested(retrieve, answer, around), (agents.retrieve, agents.assemble)),
+        Reading(topics.commands, Requested(commands, command, around), (govern,)),
+        Reading(topics.consolidate, Requested(triggers, command, around), (govern,)),
+        Reading(topics.changes, RememberChanges(changes, remember, beside.changed, around), (remember,)),
+    ]
 
 
 def connect(
     app: faust.App,
     channels: Mapping[str, Any],
-    readers: Mapping[str, Step],
+    readers: Sequence[Reading],
     meters: Meters,
     on_defect: Callable[[], None],
 ) -> None:
     """Start an agent for each reader on its channel; `on_defect` is called when one ends by an exception."""
-    for topic, step in readers.items():
-        app.agent(channels[topic], name=topic)(_running(topic, step, meters, on_defect))
+    for reader in readers:
+        app.agent(channels[reader.topic], name=reader.name)(_running(reader.name, reader.step, meters, on_defect))
 
 
-def _running(topic: str, step: Step, meters: Meters, on_defect: Callable[[], None]) -> Callable[[Any], Any]:
+def _running(name: str, step: Step, meters: Meters, on_defect: Callable[[], None]) -> Callable[[Any], Any]:
     async def settle(finished: Sequence[Any]) -> None:
         await step.settle(finished)
         meters.settled(len(finished))
@@ -82,7 +127,7 @@ def _running(topic: str, step: Step, meters: Meters, on_defect: Callable[[], Non
         try:
             await delivery.run(_held(stream))
         except Exception:
-            log.exception("an agent ended by a defect", topic=topic)
+            log.exception("an agent ended by a defect", agent=name)
             on_defect()
 
     run.__doc__ = type(step).__doc__

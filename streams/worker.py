@@ -8,29 +8,38 @@ import asyncio
 import logging
 import sys
 import uuid
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 import faust
 import structlog
 import uvloop
 from mode import Service
 
+from agents.mode_spaces import ModeSpaces
+from schemas.changes import Change
+from streams.adapters.embedding.embedder_registry import EmbedderRegistry
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
 from streams.adapters.kafka.publisher import KafkaPublisher
+from streams.adapters.language.litellm_models import LiteLLMModels
 from streams.adapters.words.sqlite_words import SqliteWords
 from streams.flow.arrival import Arrival
+from streams.flow.asking_model import AskingModel
 from streams.flow.patience import until_available
 from streams.flow.progress import Progress
+from streams.flow.reembedding import Reembedding
 from streams.flow.surroundings import Surroundings
 from streams.kafka_app import kafka_app, kafka_channels
-from streams.parts import Models, SystemClock, agents_of, general_mode, open_index, start_embedder
+from streams.parts import SystemClock, agents_of, models_of, open_index
 from streams.settings import Settings
-from streams.tables import MemoryTable
+from streams.tables import MemoryTable, ModeTable
 from streams.topics import group_id, named
-from streams.topology import connect, end_process, steps
+from streams.topology import Beside, connect, end_process, readings
 from streams.watching.liveness import Liveness
 from streams.watching.logs import configure_logs
 from streams.watching.metrics import Meters
+from streams.watching.model_metrics import ModelMeters
 from streams.watching.observing import Observing
 from streams.watching.standing import Standing
 
@@ -49,20 +58,25 @@ class Parts(Service):
         settings.data_dir.mkdir(parents=True, exist_ok=True)
         self.settings = settings
         self.topics = named(settings.topic_prefix)
-        # Its model is loaded while the rest is made.
-        self.embedder = start_embedder(settings)
+        # The general model is loaded while the rest is made.
+        self.embedders = EmbedderRegistry.open(
+            settings.models, settings.embedders, settings.embedding_precision, settings.embedding_threads
+        )
         self.app = kafka_app(settings, settings.worker_id or kept_worker_id(settings.data_dir / "worker.id"))
         self.meters = Meters()
         self.publisher = KafkaPublisher(settings.bootstrap_servers, self.meters)
-        self.models = Models(self.embedder, general_mode())
+        self.language = LiteLLMModels(settings.llm_profiles, ModelMeters(self.meters.registry))
+        self.models = models_of(settings, self.embedders, self.language)
         self.index = open_index(settings)
         self.words = SqliteWords(settings.data_dir / "words")
         self.memories = MemoryTable(self.app)
+        self.modes = ModeTable(self.app)
         self.standing = Standing(self.app, self.topics)
         self.around = Surroundings(
             topics=self.topics,
             partitions=settings.partitions,
             memories=self.memories,
+            modes=self.modes,
             words=self.words,
             progress=Progress(),
             publisher=self.publisher,
@@ -71,28 +85,45 @@ class Parts(Service):
         )
         self.observing = Observing(self.meters, self._alive, self.standing)
         self.liveness = Liveness(self.meters.work_done, lambda: sum(self.standing.lag().values()))
-        self._reconciling: asyncio.Task[int] | None = None
+        self._beside: list[asyncio.Task[None]] = []
 
     def wire(self) -> None:
-        """Connect the agents to their topics, and the recovery of the table to the arrival of partitions."""
-        agents = agents_of(self.settings, self.models, self.index, self.around, self.standing)
-        readers = steps(agents, self.around)
-        connect(self.app, kafka_channels(self.app, list(readers)), readers, self.meters, end_process)
+        """Connect the agents to their topics, and the recovery of the tables to the arrival of partitions."""
+        agents = agents_of(self.settings, self.models, self.index, self.around, self._standing)
+        spaces = ModeSpaces(self.modes, self.embedders)
+        self.reembedding = Reembedding(
+            self.memories, self.index, spaces, self.embedders, self._before_indexer, self.around
+        )
+        self.asking = AskingModel(
+            agents.understand,
+            self.language,
+            self.standing.partitions,
+            self.around,
+            at_once=self.settings.llm_concurrency,
+            backlog_per_second=self.settings.llm_backlog_per_second,
+        )
+        self.embedders.on_loaded = lambda _: self.reembedding.look(self.standing.partitions())
+        readers = readings(agents, Beside(self.asking.ask, self._changed), self.around)
+        topics = list(dict.fromkeys(reader.topic for reader in readers))
+        connect(self.app, kafka_channels(self.app, topics), readers, self.meters, end_process)
+        # Faust tells of a recovery when all tables are recovered.
         self.memories.table.on_recover(self._partitions_arrived)
 
     async def on_start(self) -> None:
         """Make the topics, connect the producer, listen for scrapes."""
         await until_available(lambda: ensure_topics(self.settings, self.topics), "kafka", self.meters)
         await self.publisher.start()
+        await self.embedders.start()
         await self.observing.start(self.settings.metrics_port, self.settings.data_dir / "run" / "metrics.port")
 
     async def on_stop(self) -> None:
         """Close everything, the files last."""
-        if self._reconciling is not None:
-            self._reconciling.cancel()
+        for task in self._beside:
+            task.cancel()
         await self.observing.stop()
         await self.publisher.stop()
-        await self.embedder.close()
+        await self.language.close()
+        await self.embedders.close()
         await self.index.close()
         self.words.close()
 
@@ -103,14 +134,28 @@ class Parts(Service):
         """Prepare the partitions before their events flow. Faust ignores what a callback raises, so nothing may."""
         partitions = self.standing.partitions()
         try:
-            arrival = Arrival(self.memories, self.index, self.models.space, self._committed, self.around)
-            await arrival.prepare(partitions)
+            await Arrival(self.memories, self._committed, self.around).prepare(partitions)
         except Exception:
             log.exception("partitions could not be prepared", partitions=sorted(partitions))
             end_process()
-        if self._reconciling is not None:
-            self._reconciling.cancel()
-        self._reconciling = asyncio.create_task(arrival.reconcile(partitions))
+        if not self._beside:
+            runs = [self.reembedding.run(), *([self.asking.run()] if len(self.settings.llm_profiles) else [])]
+            self._beside = [asyncio.create_task(_until_cancelled(run)) for run in runs]
+        self.reembedding.look(partitions)
+
+    def _changed(self, change: Change, partition: int) -> None:
+        """What follows a change: vectors are made again, and a correction counts against the classifier."""
+        if change.action == "stale":
+            self.reembedding.look((partition,))
+        elif change.memory_id is not None:
+            self.models.reader.corrected()
+
+    def _before_indexer(self) -> int:
+        return self.standing.lag().get(self.topics.remembered, 0)
+
+    def _standing(self) -> dict[str, Any]:
+        language = dict(self.language.standing())
+        return {**self.standing(), "language_model": language or "none", "embedders": self.embedders.standing()}
 
     async def _committed(self) -> dict[tuple[str, int], int]:
         return dict(await committed_offsets(self.settings, group_id(self.settings)))
@@ -121,6 +166,17 @@ def kept_worker_id(file: Path) -> str:
     if not file.exists():
         file.write_text(uuid.uuid4().hex)
     return file.read_text().strip()
+
+
+async def _until_cancelled(run: Coroutine[Any, Any, None]) -> None:
+    """Run what works beside the events. One that ends by itself is a defect: a new start of the process mends it."""
+    try:
+        await run
+    except asyncio.CancelledError:
+        raise
+    except BaseException:
+        log.exception("what works beside the events ended by a defect")
+    end_process()
 
 
 def run_worker(settings: Settings) -> None:

@@ -17,11 +17,21 @@ class FakeMemories:
     def __init__(self) -> None:
         self.outage = False
         self._kept: dict[int, dict[str, str]] = {}
+        self._forgotten: set[tuple[int, str]] = set()
 
     def get(self, partition: int, memory_id: str) -> Memory | None:
         """The record, or None."""
         value = self._kept.get(partition, {}).get(memory_id)
         return None if value is None else Memory.model_validate_json(value)
+
+    def forget(self, partition: int, memory_id: str) -> None:
+        """Leave a mark in place of a record."""
+        self._kept.get(partition, {}).pop(memory_id, None)
+        self._forgotten.add((partition, memory_id))
+
+    def is_forgotten(self, partition: int, memory_id: str) -> bool:
+        """Whether a mark stands there."""
+        return (partition, memory_id) in self._forgotten
 
     def put(self, partition: int, memory: Memory) -> None:
         """Write a record over the one before."""

@@ -12,6 +12,9 @@ from schemas.scopes import REFUSED
 LONGEST_NAME = 80
 """Characters of one name in an error's field: a sender may invent names of megabytes."""
 
+UNION_MEMBERS = ("str", "int", "float", "bool")
+"""What Pydantic puts at the end of a location for the member of a union that was tried."""
+
 Message = TypeVar("Message", bound=BaseModel)
 
 
@@ -69,4 +72,6 @@ def _code(error: ErrorDetails) -> ErrorCode:
 def _field(error: ErrorDetails) -> str:
     """The dotted path, without the names of union members that Pydantic puts at the end of a location."""
     parts = [str(part)[:LONGEST_NAME] for part in error["loc"]]
+    if len(parts) > 1 and parts[-1] in UNION_MEMBERS:
+        parts.pop()
     return ".".join(part for part in parts if part.isidentifier() or part.isdigit())

@@ -22,10 +22,19 @@ def may_move(record: Record) -> bool:
 
 def moved(record: Record, key: bytes, partition: int) -> Outgoing:
     """The record as it is written where it belongs: value, headers and timestamp as they were."""
-    was = "-" if record.key is None else base64.b64encode(record.key).decode()
-    origin = f"{record.partition}:{record.offset}:{was}".encode()
-    headers = (*record.headers, (MOVED_FROM, origin))
+    headers = (*record.headers, _origin(record))
     return Outgoing(record.topic, key, record.value, headers, partition, record.timestamp_ms)
+
+
+def forwarded(record: Record, topic: str, key: bytes, value: bytes) -> Outgoing:
+    """What another topic is told instead of a reply: the headers say who waits for it, and under which key."""
+    headers = record.headers if record.key == key else (*record.headers, _origin(record))
+    return Outgoing(topic, key, value, headers, record.partition, record.timestamp_ms)
+
+
+def _origin(record: Record) -> tuple[str, bytes]:
+    was = "-" if record.key is None else base64.b64encode(record.key).decode()
+    return MOVED_FROM, f"{record.partition}:{record.offset}:{was}".encode()
 
 
 def original(record: Record) -> Record:

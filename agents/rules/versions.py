@@ -5,8 +5,10 @@ from datetime import datetime
 
 from agents.rules.entities import entities
 from agents.rules.identity import derived_turn_id, memory_id, text_hash
+from agents.rules.intents import intent_of
 from agents.rules.projection import embedding_text
-from schemas.memories import Embedding, Evidence, Memory, TextVersion
+from agents.rules.times import dates
+from schemas.memories import Embedding, Evidence, Memory, Reading, TextVersion
 from schemas.modes import ModeSource
 from schemas.turns import Turn
 
@@ -49,8 +51,13 @@ def is_outdated(known: Memory, who: Identity, offset: int) -> bool:
     return offset < known.latest and who.recorded_at <= known.latest_at
 
 
-def next_memory(turn: Turn, who: Identity, known: Memory | None, mode: tuple[str, ModeSource], offset: int) -> Memory:
-    """The record after this turn. An edit keeps id, place and first time; its text and the rest are the turn's."""
+def next_memory(
+    turn: Turn, who: Identity, known: Memory | None, mode: tuple[str, ModeSource], offset: int, *, asks_model: bool
+) -> Memory:
+    """The record after this turn. An edit keeps id, place and first time; its text and the rest are the turn's.
+
+    `asks_model`: a language model is still to read it.
+    """
     versions = _with_text(known.versions if known else (), who)
     memory = Memory(
         memory_id=who.memory_id,
@@ -75,13 +82,29 @@ def next_memory(turn: Turn, who: Identity, known: Memory | None, mode: tuple[str
         versions=versions,
         current=[version.text_hash for version in versions].index(who.text_hash),
         content_hash="",
+        # The last vector is of the text before; its place is kept, so that none is left behind.
+        embedding=Embedding(place=known.embedding.place if known else None),
+        reading=_read_by_rules(turn, who, asks_model=asks_model),
     )
     return memory.model_copy(update={"content_hash": text_hash([embedding_text(memory)])})
 
 
-def with_embedding(memory: Memory, embedding: Embedding) -> Memory:
-    """The same memory with another embedding status."""
-    return memory.model_copy(update={"embedding": embedding})
+def _read_by_rules(turn: Turn, who: Identity, *, asks_model: bool) -> Reading:
+    """What needs no vector and no model: intent and dates."""
+    return Reading(
+        status="pending" if asks_model else "rules",
+        text_hash=who.text_hash,
+        intent=intent_of(turn.content),
+        times=dates(turn.content, who.occurred_at),
+    )
+
+
+def moved(memory: Memory, mode: tuple[str, ModeSource]) -> Memory:
+    """The memory in another mode: its vector is due there. One that is ready says so by its hash, to be taken along."""
+    before = memory.embedding
+    taken = before.content_hash if before.status == "ready" else None
+    embedding = Embedding(place=before.place, content_hash=taken)
+    return memory.model_copy(update={"mode": mode[0], "mode_source": mode[1], "embedding": embedding})
 
 
 def _with_text(versions: tuple[TextVersion, ...], who: Identity) -> tuple[TextVersion, ...]:

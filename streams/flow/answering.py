@@ -1,7 +1,10 @@
 """Requests that are answered from what is there: retrieval, which may wait for the asker's own writes, and commands."""
 
+from agents.assemble import Assemble
 from agents.govern import Govern
 from agents.retrieve import Retrieve
+from agents.rules.placement import forwarded
+from schemas.assemble import AssembleRequest
 from schemas.commands import Command
 from schemas.records import Record
 from schemas.replies import Answer, Warned
@@ -26,30 +29,70 @@ class AnswerRetrieve:
     async def __call__(self, request: RetrieveRequest, record: Record, asked: Asked) -> Handled:
         """Wait for what the asker has written, then look."""
         with self._around.meters.retrieve_seconds.time():
-            caught_up = await self._caught_up(request, record.partition, asked)
+            late = await not_caught_up(self._around, request.read_after, record.partition, asked)
             result, warnings = await self._retrieve.answer(request, record.partition)
-        warned = tuple(Warned(code, message) for code, message in warnings)
-        if not caught_up:
-            message = f"offset {request.read_after} of partition {record.partition} is not applied yet"
-            warned = (Warned("not_caught_up", message), *warned)
-        return Handled(Answer(result, warned))
+        self._around.meters.usage.retrieved(result.strategy)
+        return Handled(Answer(result, (*late, *(Warned(code, message) for code, message in warnings))))
 
-    async def _caught_up(self, request: RetrieveRequest, partition: int, asked: Asked) -> bool:
-        if request.read_after is None:
-            return True
-        within = LONGEST_WAIT_SECONDS
-        if asked.deadline_ms is not None:
-            left = asked.deadline_ms / 1000 - self._around.clock.now().timestamp()
-            within = max(0.0, min(within, left - TIME_TO_ANSWER_SECONDS))
-        return await self._around.progress.reached(partition, request.read_after, within)
+
+class AnswerAssemble:
+    """Answers `assemble.v1`: the same waiting, then a context that fits."""
+
+    def __init__(self, assemble: Assemble, around: Surroundings) -> None:
+        self._assemble = assemble
+        self._around = around
+
+    async def __call__(self, request: AssembleRequest, record: Record, asked: Asked) -> Handled:
+        """Wait for what the asker has written, then put the context together."""
+        late = await not_caught_up(self._around, request.read_after, record.partition, asked)
+        result, warnings = await self._assemble.answer(request, record.partition)
+        return Handled(Answer(result, (*late, *(Warned(code, message) for code, message in warnings))))
+
+
+class AnswerAsked:
+    """Answers either kind of request on the retrieve topic."""
+
+    def __init__(self, retrieve: AnswerRetrieve, assemble: AnswerAssemble) -> None:
+        self._retrieve = retrieve
+        self._assemble = assemble
+
+    async def __call__(self, request: RetrieveRequest | AssembleRequest, record: Record, asked: Asked) -> Handled:
+        """Let the one whose kind it is answer."""
+        if isinstance(request, AssembleRequest):
+            return await self._assemble(request, record, asked)
+        return await self._retrieve(request, record, asked)
 
 
 class AnswerCommand:
-    """Answers `command.v1`."""
+    """Answers `command.v1`; what changes memories is answered where that is done."""
 
-    def __init__(self, govern: Govern) -> None:
+    def __init__(self, govern: Govern, around: Surroundings) -> None:
         self._govern = govern
+        self._around = around
 
     async def __call__(self, command: Command, record: Record, _asked: Asked) -> Handled:
-        """Carry the command out."""
-        return Handled(Answer(await self._govern.command(command, record.partition)))
+        """Carry the command out, or have it carried out."""
+        governed = await self._govern.command(command, record.partition, record.offset)
+        safe = self._around.modes.unwritten()
+        if governed.corrects:
+            self._around.meters.usage.corrected()
+        if governed.change is None:
+            return Handled(Answer(governed.result), safe=safe)
+        value = governed.change.model_dump_json(by_alias=True).encode()
+        key = command.scope.boundary.encode()
+        return Handled(None, [forwarded(record, self._around.topics.changes, key, value)], safe)
+
+
+async def not_caught_up(
+    around: Surroundings, read_after: int | None, partition: int, asked: Asked
+) -> tuple[Warned, ...]:
+    """Wait until what the asker has written is applied; a warning where it is not in time."""
+    if read_after is None:
+        return ()
+    within = LONGEST_WAIT_SECONDS
+    if asked.deadline_ms is not None:
+        left = asked.deadline_ms / 1000 - around.clock.now().timestamp()
+        within = max(0.0, min(within, left - TIME_TO_ANSWER_SECONDS))
+    if await around.progress.reached(partition, read_after, within):
+        return ()
+    return (Warned("not_caught_up", f"offset {read_after} of partition {partition} is not applied yet"),)

@@ -30,9 +30,12 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """What handling a request gave: its answer, the events that must follow, and what else must be awaited."""
+    """What handling a request gave: its answer, the events that must follow, and what else must be awaited.
 
-    answer: Answer
+    Without an answer one of these events leads to it, which carries the request's headers.
+    """
+
+    answer: Answer | None
     events: Sequence[Outgoing] = ()
     safe: Sequence[Awaitable[object]] = ()
 
@@ -130,13 +133,14 @@ class Requests:
         handled, answer = await self._handled(message, record, asked)
         self.meters.handled(record.topic)
         sent = [*handled.safe, *[await self.publisher.send(event) for event in handled.events]]
-        return all_of([*sent, *await self._reply(record, asked.address, answer)])
+        replied = [] if answer is None else await self._reply(record, asked.address, answer)
+        return all_of([*sent, *replied])
 
-    async def _handled(self, message: Any, record: Record, asked: Asked) -> tuple[Handled, bytes]:
+    async def _handled(self, message: Any, record: Record, asked: Asked) -> tuple[Handled, bytes | None]:
         """What handling gave, and its answer as it is written: one that can't be is a defect of handling."""
         try:
             handled = await self.handle(message, record, asked)
-            return handled, handled.answer.encode()
+            return handled, None if handled.answer is None else handled.answer.encode()
         except Rejected:
             raise
         except Unavailable as problem:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Protocol
 
-from agents.ports import Clock, Memories
+from agents.ports import Clock, Memories, Modes
 from agents.word_port import WordIndex
 from streams.flow.progress import Progress
 from streams.flow.publishing import Publisher
@@ -20,6 +20,14 @@ class KeptMemories(Memories, Protocol):
         ...
 
 
+class KeptModes(Modes, Protocol):
+    """What is declared, with writes that can be awaited."""
+
+    def unwritten(self) -> list[Awaitable[None]]:
+        """What must be awaited for the writes since the last call."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """One worker's shared parts."""
@@ -27,6 +35,7 @@ class Surroundings:
     topics: Topics
     partitions: int
     memories: KeptMemories
+    modes: KeptModes
     words: WordIndex
     progress: Progress
     publisher: Publisher

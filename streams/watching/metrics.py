@@ -2,6 +2,8 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from streams.watching.usage import Usage
+
 SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Upper bounds of the buckets of durations."""
 
@@ -11,6 +13,7 @@ class Meters:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
+        self.usage = Usage(registry)
         self._work = 0.0
         self._settled = _counter(registry, "settled", "Records finished and acknowledged.")
         self._handled = _counter(registry, "handled", "Records handled and answered.", "topic")

@@ -14,7 +14,8 @@ class Standing:
     def __init__(self, app: faust.App, topics: Topics) -> None:
         self._app = app
         asked = (topics.retrieve, topics.commands, topics.consolidate)
-        self._read = (topics.turns, *asked, topics.remembered, topics.embedded)
+        events = (topics.changes, topics.remembered, topics.understood, topics.embedded)
+        self._read = (topics.turns, *asked, *events)
 
     def partitions(self) -> set[int]:
         """The partitions that are assigned to this worker."""

@@ -3,6 +3,7 @@ the model, the vector index, the table and the clock. No broker, no network."""
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -11,20 +12,27 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+from agents.mode_spaces import ModeSpaces
+from schemas.language import Profiles
+from schemas.modes import GENERAL
 from schemas.records import Headers, Outgoing, Record
 from streams.adapters.words.sqlite_words import SqliteWords
+from streams.flow.asking_model import AskingModel
 from streams.flow.progress import Progress
+from streams.flow.reembedding import Reembedding
 from streams.flow.surroundings import Surroundings
 from streams.kafka_app import kafka_app
-from streams.parts import Models, agents_of, general_mode
+from streams.parts import agents_of, models_of
 from streams.settings import Settings
 from streams.topics import named
-from streams.topology import Agents, connect, steps
+from streams.topology import Agents, Beside, Reading, connect, readings
 from streams.watching.metrics import Meters
 from tests.fake_clock import FakeClock
-from tests.fake_embedder import FakeEmbedder
+from tests.fake_embedders import FakeEmbedders, FakeModel
 from tests.fake_index import FakeIndex
+from tests.fake_language_model import FakeLanguageModel
 from tests.fake_memories import FakeMemories
+from tests.fake_modes import FakeModes
 from tests.stream.in_memory_publisher import Arrow, InMemoryPublisher
 from tests.stream.in_memory_topics import LONGEST_WAIT_SECONDS, InMemoryTopics
 
@@ -39,17 +47,27 @@ class InMemoryMap:
     partitions: int = 4
     clock: FakeClock = field(default_factory=FakeClock)
     index: FakeIndex = field(default_factory=FakeIndex)
-    embedder: FakeEmbedder = field(default_factory=FakeEmbedder)
+    embedders: FakeEmbedders = field(default_factory=FakeEmbedders)
+    language: FakeLanguageModel = field(default_factory=lambda: FakeLanguageModel(profiles=Profiles()))
+    profiles: Profiles = field(default_factory=Profiles)
+    modes: FakeModes = field(default_factory=FakeModes)
     memories: FakeMemories = field(default_factory=FakeMemories)
     meters: Meters = field(default_factory=Meters)
     arrows: set[Arrow] = field(default_factory=set)
     defects: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.settings = Settings(data_dir=self.directory, partitions=self.partitions, _env_file=None)
+        self.settings = Settings(
+            data_dir=self.directory, partitions=self.partitions, llm_profiles=self.profiles, _env_file=None
+        )
         self.names = named(self.settings.topic_prefix)
         self.topics = InMemoryTopics(self.names, self.partitions, self.clock)
         self._numbers = count()
+
+    @property
+    def embedder(self) -> FakeModel:
+        """The model of `general`."""
+        return self.embedders.model(GENERAL)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["InMemoryMap"]:
@@ -58,8 +76,12 @@ class InMemoryMap:
         for partition in range(self.partitions):
             words.open(partition)
         app = kafka_app(self.settings, "in-memory")
-        readers = self._readers(words)
-        channels = {topic: app.channel() for topic in readers}
+        agents, around = self.wired(words)
+        asking, reembedding = self._beside(agents, around)
+        beside = Beside(asking.ask, lambda _, partition: reembedding.look((partition,)))
+        self.embedders.on_loaded = lambda _: reembedding.look(range(self.partitions))
+        readers = self._readers(words, beside)
+        channels = {reader.topic: app.channel() for reader in readers}
         connect(app, channels, readers, self.meters, lambda: self.defects.append("an agent ended"))
         app.finalize()
         app.flow_control.resume()
@@ -67,12 +89,16 @@ class InMemoryMap:
         app.consumer = cast("Any", SimpleNamespace(unacked=set(), _unacked_messages=set()))
         for agent in app.agents.values():
             await agent.start()
-        await self.topics.attach(app, channels)
+        runs = [asyncio.create_task(one.run()) for one in (asking, reembedding)]
+        await self.topics.attach(app, channels, Counter(reader.topic for reader in readers))
         try:
             yield self
             assert not self.defects
+            assert not any(run.done() for run in runs), "what works beside the events ended"
         finally:
             self.topics.detach()
+            for run in runs:
+                run.cancel()
             for agent in app.agents.values():
                 await agent.stop()
             for partition in range(self.partitions):
@@ -80,27 +106,37 @@ class InMemoryMap:
             words.close()
 
     def wired(self, words: SqliteWords) -> tuple[Agents, Surroundings]:
-        """The agents, and what their steps need beside them, the publisher still to be named by its reader."""
+        """The agents, and what their steps need beside them."""
         around = Surroundings(
             topics=self.names,
             partitions=self.partitions,
             memories=self.memories,
+            modes=self.modes,
             words=words,
             progress=Progress(),
-            publisher=InMemoryPublisher(self.topics, "", self.arrows),
+            publisher=InMemoryPublisher(self.topics, (), self.arrows),
             clock=self.clock,
             meters=self.meters,
         )
-        return agents_of(self.settings, Models(self.embedder, general_mode()), self.index, around, dict), around
+        models = models_of(self.settings, self.embedders, self.language)
+        return agents_of(self.settings, models, self.index, around, dict), around
 
-    def _readers(self, words: SqliteWords) -> Any:
-        """The steps of the map, each with a publisher that knows who writes."""
+    def _readers(self, words: SqliteWords, beside: Beside) -> list[Reading]:
+        """The readers of the map, each with a publisher that knows who writes; what they share is shared."""
         agents, around = self.wired(words)
-        by_reader = {
-            topic: replace(around, publisher=InMemoryPublisher(self.topics, topic, self.arrows))
-            for topic in steps(agents, around)
-        }
-        return {topic: steps(agents, its)[topic] for topic, its in by_reader.items()}
+        each = [one.deciders for one in readings(agents, beside, around)]
+        publishers = [InMemoryPublisher(self.topics, deciders, self.arrows) for deciders in each]
+        return [
+            readings(agents, beside, replace(around, publisher=publisher))[number]
+            for number, publisher in enumerate(publishers)
+        ]
+
+    def _beside(self, agents: Agents, around: Surroundings) -> tuple[AskingModel, Reembedding]:
+        """Who works beside the events."""
+        here = list(range(self.partitions))
+        asking = AskingModel(agents.understand, self.language, lambda: here, around, at_once=4, backlog_per_second=1000)
+        spaces = ModeSpaces(self.modes, self.embedders)
+        return asking, Reembedding(self.memories, self.index, spaces, self.embedders, lambda: 0, around)
 
     async def publish(self, topic: str, message: Json | bytes, **how: Any) -> Record:
         """Write a record as a producer does: keyed by its user, unless `how` says another key or partition."""

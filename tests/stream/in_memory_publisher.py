@@ -1,7 +1,7 @@
 """How the map writes to topics in memory, and which step wrote to which topic."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
 from agents.rules.placement import MOVED_FROM
@@ -11,21 +11,21 @@ from tests.stream.in_memory_topics import InMemoryTopics
 Result = TypeVar("Result")
 
 Arrow = tuple[str, str]
-"""A topic that is read, and one that its reader writes to."""
+"""An agent, by its class, and a topic that it writes to."""
 
 
 class InMemoryPublisher:
-    """Implements `streams.flow.publishing.Publisher` for the reader of the topic `reader`; notes where it writes."""
+    """Implements `streams.flow.publishing.Publisher` for these agents; notes where they write."""
 
-    def __init__(self, topics: InMemoryTopics, reader: str, arrows: set[Arrow]) -> None:
+    def __init__(self, topics: InMemoryTopics, deciders: Sequence[str], arrows: set[Arrow]) -> None:
         self._topics = topics
-        self._reader = reader
+        self._deciders = deciders
         self._arrows = arrows
 
     async def send(self, out: Outgoing) -> Awaitable[None]:
         """Write a record."""
         if all(name != MOVED_FROM for name, _ in out.headers):
-            self._arrows.add((self._reader, out.topic))
+            self._arrows.update((decider, out.topic) for decider in self._deciders)
         await self._topics.append(out)
         return _done(None)
 

@@ -52,11 +52,15 @@ class InMemoryTopics:
         self._logs: dict[str, list[Entry]] = {name: [] for name in topics.all()}
         self._app: faust.App | None = None
         self._channels: Mapping[str, Any] = {}
+        self._readers: Mapping[str, int] = {}
         self._changed = asyncio.Event()
 
-    async def attach(self, app: faust.App, channels: Mapping[str, Any]) -> None:
-        """Deliver to these channels, which are read already: first what was not acknowledged, then what comes."""
-        self._app, self._channels = app, channels
+    async def attach(self, app: faust.App, channels: Mapping[str, Any], readers: Mapping[str, int]) -> None:
+        """Deliver to these channels, which are read already: first what was not acknowledged, then what comes.
+
+        `readers` counts the agents on each: a record is acknowledged when all of them have.
+        """
+        self._app, self._channels, self._readers = app, channels, readers
         for name in channels:
             for entry in self._unfinished(name):
                 await self._deliver(entry)
@@ -139,4 +143,5 @@ class InMemoryTopics:
             self._notify()
 
         message.noted = note
+        message.incref(self._readers[record.topic])
         return message

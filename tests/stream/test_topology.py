@@ -10,7 +10,7 @@ from agents.rules.partitioning import partition_of
 from streams.settings import Settings
 from streams.topics import configuration, named
 from tests.stream.in_memory_publisher import Arrow
-from tests.stream.wiring import deciders, observed_arrows
+from tests.stream.wiring import observed_arrows, readers
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -25,9 +25,8 @@ FOR_OUTSIDE = {"replies", "dead-letters"}
 
 async def arrows(directory: Path) -> set[Arrow]:
     """The map as it is: topics to agents that read them, agents to topics that they write to."""
-    agents = {short(topic): agent for topic, agent in deciders().items()}
-    seen = {(short(reader), short(topic)) for reader, topic in await observed_arrows(directory)}
-    return set(agents.items()) | {(agents[reader], topic) for reader, topic in seen}
+    drawn = readers(directory) | await observed_arrows(directory)
+    return {(short(left), short(right)) for left, right in drawn}
 
 
 def short(topic: str) -> str:
@@ -59,10 +58,6 @@ async def test_every_topic_is_read_or_written_by_the_map_and_what_it_writes_has_
     written = {right for _, right in there} & topics
     assert read == topics - FOR_OUTSIDE
     assert written == topics - FROM_OUTSIDE
-
-
-def test_the_keeper_of_a_topic_is_one_agent() -> None:
-    assert set(deciders()) == {PREFIX + topic for topic in FROM_OUTSIDE | {"remembered", "embedded"}}
 
 
 def test_what_fits_into_a_topic_fits_with_more_headers_into_those_that_follow() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from schemas.failures import Unavailable
 
-FORM = 1
+FORM = 2
 """The version of these tables. Raise it with every change of them or of how texts are cut into terms."""
 
 NUMBER_BITS = 32
@@ -19,16 +19,18 @@ NUMBER_BITS = 32
 NUMBER_MASK = (1 << NUMBER_BITS) - 1
 """The bits of a row that are the memory's number."""
 
+# An id of a trait is never given twice: rosters in memory know traits by it.
 _TABLES = """
 CREATE TABLE boundaries (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE traits (
-  id INTEGER PRIMARY KEY, boundary INTEGER NOT NULL, value TEXT NOT NULL, members INTEGER NOT NULL,
+  id INTEGER PRIMARY KEY AUTOINCREMENT, boundary INTEGER NOT NULL, value TEXT NOT NULL, members INTEGER NOT NULL,
   UNIQUE (boundary, value));
 CREATE TABLE memories (
   row INTEGER PRIMARY KEY, memory_id TEXT NOT NULL UNIQUE, trait INTEGER NOT NULL, occurred_ms INTEGER NOT NULL,
   source INTEGER NOT NULL, length INTEGER NOT NULL, importance REAL NOT NULL, superseded INTEGER NOT NULL, space TEXT,
-  status TEXT NOT NULL, digest BLOB NOT NULL, terms TEXT NOT NULL);
+  status TEXT NOT NULL, unread INTEGER NOT NULL, digest BLOB NOT NULL, terms TEXT NOT NULL);
 CREATE INDEX unready ON memories (status, row) WHERE status <> 'ready';
+CREATE INDEX unread ON memories (row) WHERE unread = 1;
 CREATE TABLE postings (
   boundary INTEGER NOT NULL, term TEXT NOT NULL, entry INTEGER NOT NULL, PRIMARY KEY (boundary, term, entry)
 ) WITHOUT ROWID;

@@ -10,7 +10,7 @@ import numpy as np
 from agents.rules.bm25 import Postings
 from agents.rules.roster import Roster, Row
 from agents.rules.traits import Trait
-from schemas.memories import EmbeddingStatus
+from schemas.memories import EmbeddingStatus, Place
 from streams.adapters.words.file import NUMBER_BITS, translated
 from streams.adapters.words.rosters import Rosters
 from streams.adapters.words.spelling import COUNT_BITS, COUNT_MASK
@@ -19,8 +19,9 @@ _PAGE = 1000
 """Ids fetched at once while all memories of a status are gone through."""
 
 _READY_PAGE = "SELECT row, memory_id FROM memories WHERE status = ? AND row > ? ORDER BY row LIMIT ?"
+_UNREAD_PAGE = "SELECT row, memory_id FROM memories WHERE unread = 1 AND row > ? ORDER BY row LIMIT ?"
 _UNREADY_PAGE = _READY_PAGE.replace("ORDER BY", "AND status <> 'ready' ORDER BY")
-"""The second says what its partial index says, so that SQLite uses it."""
+"""The last says what its partial index says, so that SQLite uses it."""
 
 
 class WordsReader:
@@ -94,10 +95,28 @@ class WordsReader:
         with translated():
             return self._execute(_READY_PAGE if status == "ready" else _UNREADY_PAGE, (status, last, _PAGE)).fetchall()
 
-    def count_ready(self, space: str) -> int:
-        """How many memories have their vector in this space."""
+    def unread(self) -> Iterator[str]:
+        """The ids of all memories that a language model is still to read, oldest first."""
+        last = -1
+        while rows := self._unread_page(last):
+            yield from (memory_id for _, memory_id in rows)
+            last = rows[-1][0]
+
+    def _unread_page(self, last: int) -> list[tuple[int, str]]:
         with translated():
-            return int(self._execute("SELECT count(*) FROM memories WHERE space = ?", (space,)).fetchone()[0])
+            return self._execute(_UNREAD_PAGE, (last, _PAGE)).fetchall()
+
+    def ready_places(self) -> dict[Place, int]:
+        """How many memories have their vector in each place."""
+        counted: Counter[Place] = Counter()
+        with translated():
+            rows = self._execute(
+                "SELECT value, space, count(*) FROM memories JOIN traits ON traits.id = memories.trait"
+                " WHERE space IS NOT NULL GROUP BY trait, space"
+            )
+            for value, space, number in rows:
+                counted[Place(mode=Trait.loads(value).kind.mode, space=space)] += number
+        return dict(counted)
 
     def _boundary(self, name: str) -> int | None:
         found = self._execute("SELECT id FROM boundaries WHERE name = ?", (name,)).fetchone()

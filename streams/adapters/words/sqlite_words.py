@@ -11,7 +11,7 @@ from sqlite3 import Connection
 
 from agents.rules.bm25 import Postings
 from agents.rules.roster import Roster
-from schemas.memories import EmbeddingStatus, Memory
+from schemas.memories import EmbeddingStatus, Memory, Place
 from streams.adapters.words.file import delete_file, open_file, translated
 from streams.adapters.words.reader import WordsReader
 from streams.adapters.words.rosters import Rosters
@@ -97,9 +97,13 @@ class SqliteWords:
         """The ids of all memories with one of these statuses."""
         return self._open[partition].reader.with_status(statuses)
 
-    def count_ready(self, partition: int, space: str) -> int:
-        """How many memories have their vector in this space."""
-        return self._open[partition].reader.count_ready(space)
+    def unread(self, partition: int) -> Iterator[str]:
+        """The ids of all memories that a language model is still to read."""
+        return self._open[partition].reader.unread()
+
+    def ready_places(self, partition: int) -> Mapping[Place, int]:
+        """How many memories have their vector in each place."""
+        return self._open[partition].reader.ready_places()
 
     def _path(self, partition: int) -> Path:
         return self._directory / f"words-{partition}.sqlite"

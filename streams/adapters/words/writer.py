@@ -20,11 +20,11 @@ from streams.adapters.words.spelling import Spelled
 
 _WRITE_MEMORY = """
 INSERT INTO memories (row, memory_id, trait, occurred_ms, source, length, importance, superseded, space, status,
-  digest, terms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  unread, digest, terms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (memory_id) DO UPDATE SET trait = excluded.trait, occurred_ms = excluded.occurred_ms,
   source = excluded.source, length = excluded.length, importance = excluded.importance,
-  superseded = excluded.superseded, space = excluded.space, status = excluded.status, digest = excluded.digest,
-  terms = excluded.terms
+  superseded = excluded.superseded, space = excluded.space, status = excluded.status, unread = excluded.unread,
+  digest = excluded.digest, terms = excluded.terms
 """
 
 CACHED_KEYS = 4096
@@ -90,9 +90,10 @@ class WordsWriter:
                 length=spelled.length,
                 importance=importance(memory.importance, memory.text, spelled.length),
                 superseded=memory.superseded_by is not None,
-                space=memory.embedding.space if memory.embedding.status == "ready" else None,
+                space=memory.embedding.space,
             )
-            self._execute(_WRITE_MEMORY, (row, *known[1:], memory.embedding.status, *spelled[1:]))
+            statuses = (memory.embedding.status, memory.reading.status == "pending")
+            self._execute(_WRITE_MEMORY, (row, *known[1:], *statuses, *spelled[1:]))
             self._rosters.written(boundary, known, trait)
 
     def remove(self, memory_id: str) -> None:
@@ -104,6 +105,7 @@ class WordsWriter:
             boundary = old.row >> NUMBER_BITS
             self._unspell(boundary, old)
             self._execute("DELETE FROM memories WHERE row = ?", (old.row,))
+            self._rosters.drop(boundary)
             self._leave(boundary, old.trait)
 
     def _stored(self, memory_id: str) -> _Stored | None:
@@ -167,10 +169,10 @@ class WordsWriter:
 
     def _leave(self, boundary: int, trait: int) -> None:
         """Forget a trait with its last member, and a boundary with its last trait."""
-        self._rosters.drop(boundary)
-        self._keys.clear()
         self._execute("UPDATE traits SET members = members - 1 WHERE id = ?", (trait,))
         gone = self._execute("DELETE FROM traits WHERE id = ? AND members <= 0 RETURNING id", (trait,)).fetchall()
+        if gone:
+            self._keys.clear()
         if gone and not self._execute("SELECT 1 FROM traits WHERE boundary = ? LIMIT 1", (boundary,)).fetchone():
             self._execute("DELETE FROM boundaries WHERE id = ?", (boundary,))
 

@@ -1,0 +1,82 @@
+"""How a boundary and the deployment stand: what `health` answers, and what the seed's kill criteria are judged by."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agents.mode_spaces import ModeSpaces
+from agents.ports import Modes, VectorIndex
+from agents.word_port import WordIndex
+from schemas.commands import Command
+from schemas.failures import ModelMissing, Unavailable
+from schemas.memories import EmbeddingStatus
+from schemas.modes import Mode
+
+Standing = Callable[[], Mapping[str, Any]]
+"""What a part of the deployment says of itself."""
+
+COUNTED: tuple[EmbeddingStatus, ...] = ("pending", "ready", "stale", "failed")
+"""The statuses that are told; their sum is what is eligible for a vector."""
+
+Counts = Mapping[str, Mapping[EmbeddingStatus, int]]
+
+
+class Health:
+    """Answers `health`."""
+
+    def __init__(
+        self,
+        words: WordIndex,
+        modes: Modes,
+        spaces: ModeSpaces,
+        index: VectorIndex,
+        deployment: Standing,
+        usage: Standing,
+    ) -> None:
+        """Take the ports; `deployment` has lag and models of this worker, `usage` what was asked of it."""
+        self._words = words
+        self._modes = modes
+        self._spaces = spaces
+        self._index = index
+        self._deployment = deployment
+        self._usage = usage
+
+    async def __call__(self, command: Command, partition: int) -> dict[str, Any]:
+        """Of the command's boundary and of the deployment."""
+        boundary = command.scope.boundary
+        counts = self._words.counts(partition, boundary)
+        visible = {mode.name: mode for mode in reversed(self._modes.get(partition, boundary).visible(None))}
+        modes = {name: self._of_mode(visible.get(name), counts.get(name, {})) for name in sorted({*visible, *counts})}
+        return {
+            "modes": modes,
+            "telemetry": self._telemetry(counts, partition, boundary),
+            "vector_index": await self._reachable(),
+            **self._deployment(),
+        }
+
+    def _of_mode(self, mode: Mode | None, counts: Mapping[EmbeddingStatus, int]) -> dict[str, Any]:
+        named: dict[str, int] = {status: counts.get(status, 0) for status in COUNTED}
+        fingerprint, error = None, None
+        try:
+            fingerprint = mode and self._spaces.opened(mode)[1].fingerprint.digest
+        except ModelMissing as missing:
+            error = {"code": "unavailable", "message": str(missing)}
+        eligible = sum(named.values())
+        return {"eligible": eligible, **named, "fingerprint": fingerprint, "error": error, "last_backfill": None}
+
+    def _telemetry(self, counts: Counts, partition: int, boundary: str) -> dict[str, Any]:
+        """The numbers of the seed's kill criteria: of this boundary, then of this worker since it started."""
+        classified = sum(sum(statuses.values()) for statuses in counts.values())
+        corrections = self._modes.get(partition, boundary).corrections
+        return {
+            "modes_in_use": len(counts),
+            "corrections": corrections,
+            "corrections_per_hundred": round(100 * corrections / classified, 2) if classified else 0.0,
+            **self._usage(),
+        }
+
+    async def _reachable(self) -> str:
+        try:
+            await self._index.spaces()
+        except Unavailable as problem:
+            return f"unavailable: {problem}"
+        return "ready"

@@ -1,0 +1,68 @@
+"""What texts are for: the classifier over the general embedder's vectors, and the deployment's recent answers.
+
+A text comes in; its interaction mode leaves, with how sure that is. Guaranteed: the same text is read the same way,
+whatever others write. `unstable` says whether the deployment's answers are to be trusted less at present.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from agents.ports import Embedder
+from agents.rules.drift import drifted, erring
+from agents.rules.intents import intent_of
+from agents.rules.interaction_classifier import InteractionClassifier
+from agents.rules.interaction_judging import judged, leading
+from agents.rules.projection import embedding_text
+from agents.rules.smoothing import TURNS, smoothed
+from schemas.assemble import AssembleRequest
+from schemas.interaction import Interaction, InteractionMode
+from schemas.memories import Memory
+
+WINDOW = 500
+"""Classifications that are compared with as many before them (DESIGN §6)."""
+
+
+class InteractionReader:
+    """Reads texts, and watches what it reads."""
+
+    def __init__(self, general: Callable[[], Embedder], classifier: InteractionClassifier) -> None:
+        """Take what gives the general embedder (it raises ModelMissing while that is not loaded) and the classifier."""
+        self._general = general
+        self._classifier = classifier
+        self._read: deque[InteractionMode] = deque(maxlen=2 * WINDOW)
+        self._wrong: deque[bool] = deque(maxlen=2 * WINDOW)
+
+    async def read(self, text: str, embedded: str, model: Interaction | None = None) -> Interaction:
+        """What a text is for by itself, a language model's vote included; `embedded` is the text as it is indexed.
+
+        Raises Unavailable, or ModelMissing, while the general embedder can't answer.
+        """
+        encoded = await self._general().passage(embedded)
+        return judged(self._classifier.probabilities(text, encoded.pooled), intent_of(text), model)
+
+    async def judge(self, request: AssembleRequest, _partition: int, turns: Sequence[Memory]) -> Interaction:
+        """What a request is for: its query, in the light of what the user's last turns were for."""
+        # The general embedder has no prefixes, so a question's vector is a passage's, and waits for none.
+        encoded = await self._general().query(request.query)
+        now = leading(self._classifier.probabilities(request.query, encoded.pooled), intent_of(request.query), None)
+        users = [turn for turn in turns if turn.role == "user"][-TURNS:]
+        before = [turn.reading.interaction or await self.read(turn.text, embedding_text(turn)) for turn in users]
+        return smoothed(now, before, unstable=self.unstable)
+
+    def noted(self, interaction: Interaction) -> None:
+        """Count a turn that was classified."""
+        self._read.append(interaction.mode)
+        self._wrong.append(False)
+
+    def corrected(self) -> None:
+        """Count a correction by command: an error among the latest classifications."""
+        if self._wrong:
+            self._wrong[-1] = True
+
+    @property
+    def unstable(self) -> bool:
+        """Whether the deployment's classifications drift, or are corrected more than twice as often as before."""
+        read, wrong = list(self._read), list(self._wrong)
+        if drifted(read[-WINDOW:], read[:-WINDOW]):
+            return True
+        return erring(sum(wrong[-WINDOW:]), len(wrong[-WINDOW:]), sum(wrong[:-WINDOW]), len(wrong[:-WINDOW]))

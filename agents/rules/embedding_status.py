@@ -1,0 +1,42 @@
+"""Where a memory's vector stands after what happened to it: the record's `embedding`. Pure.
+
+Every vector that is written is reported by an `Embedded`, so one that ended in a place where its memory no longer
+belongs is always found, whatever overtook what.
+"""
+
+from schemas.events import Embedded
+from schemas.memories import Embedding, Memory, Place
+
+
+def awaiting(memory: Memory, error: str | None = None) -> Memory:
+    """The memory with its vector due; the place of the last one is kept, so that it can be moved or removed."""
+    return _with(memory, memory.embedding.model_copy(update={"status": "pending", "error": error}))
+
+
+def outdated(memory: Memory) -> Memory:
+    """The memory with a vector of another space than its mode has from now on."""
+    return _with(memory, memory.embedding.model_copy(update={"status": "stale", "error": None}))
+
+
+def embedded(memory: Memory, event: Embedded) -> Memory:
+    """The memory after the indexer has written its vector, or could not."""
+    place = written_place(event) or memory.embedding.place
+    return _with(
+        memory,
+        Embedding(
+            status="ready" if event.status == "ready" else "failed",
+            place=place,
+            content_hash=event.content_hash,
+            embedded_at=event.at,
+            error=event.error,
+        ),
+    )
+
+
+def written_place(event: Embedded) -> Place | None:
+    """Where the vector of an event was written; None where none was."""
+    return Place(mode=event.mode, space=event.space) if event.status == "ready" and event.space else None
+
+
+def _with(memory: Memory, embedding: Embedding) -> Memory:
+    return memory.model_copy(update={"embedding": embedding})

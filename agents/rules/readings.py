@@ -1,0 +1,51 @@
+"""What a turn was understood as: first by the rules alone, then with what a model adds. Pure."""
+
+from schemas.events import Understood
+from schemas.memories import Memory, Reading
+
+MOST_ENTITIES = 64
+"""Entities of one memory: those of the rules first, then the model's."""
+
+
+def text_hash_of(memory: Memory) -> str:
+    """The hash of the text that stands."""
+    return memory.versions[memory.current].text_hash
+
+
+def needs_understanding(memory: Memory) -> bool:
+    """Whether nobody has said yet what the text that stands is for."""
+    return memory.role == "user" and memory.type == "episodic" and memory.reading.interaction is None
+
+
+def is_read(memory: Memory, event: Understood) -> bool:
+    """Whether an event is about the text that stands; another one was replaced meanwhile."""
+    return event.text_hash == text_hash_of(memory)
+
+
+def with_understanding(memory: Memory, event: Understood) -> Memory:
+    """The memory with what was understood. A model adds to what the rules found, and takes nothing of it away."""
+    before, found = memory.reading, event.found
+    if event.profile is None and before.status == "model":
+        return memory  # It was overtaken by the answer that had its vote.
+    if event.profile is None:
+        reading = before.model_copy(update={"interaction": event.interaction})
+        return memory.model_copy(update={"reading": reading})
+    if found is None:
+        # It answers, but not validly: asked again it would do the same.
+        reading = before.model_copy(update={"status": "rules", "model": event.profile, "prompt": event.prompt})
+        return memory.model_copy(update={"reading": reading})
+    reading = Reading(
+        status="model",
+        text_hash=event.text_hash,
+        topic=found.topic or before.topic,
+        intent=found.intent or before.intent,
+        operation=found.operation or before.operation,
+        times=before.times,
+        interaction=event.interaction or before.interaction,
+        model=event.profile,
+        prompt=event.prompt,
+    )
+    known = {entity.casefold() for entity in memory.entities}
+    added = [one for one in dict.fromkeys(found.entities) if one.strip() and one.casefold() not in known]
+    entities = (*memory.entities, *added)[:MOST_ENTITIES]
+    return memory.model_copy(update={"reading": reading, "entities": entities})

@@ -1,0 +1,37 @@
+"""Records and modes as commands show them. Pure."""
+
+from typing import Any
+
+from schemas.memories import Memory
+from schemas.modes import Declared, Mode
+from schemas.moments import iso
+
+INTERNAL = {"boundary", "source", "latest", "latest_at", "versions", "current", "reading"}
+"""Fields of a record that are ours, or are shown in another form."""
+
+
+def shown_memory(memory: Memory) -> dict[str, Any]:
+    """The whole record as `get_memory` shows it, with what it was understood as beside the rest."""
+    whole = memory.model_dump(mode="json", exclude=INTERNAL)
+    reading = memory.reading.model_dump(mode="json", exclude={"status", "text_hash", "interaction"})
+    interaction = memory.reading.interaction
+    versions = [
+        {"version": number, "current": number == memory.current + 1, **version.model_dump(mode="json")}
+        for number, version in enumerate(memory.versions, 1)
+    ]
+    understood = {
+        **reading,
+        "understanding": memory.reading.status,
+        "interaction_mode": interaction and interaction.mode,
+        "interaction_confidence": interaction and round(interaction.confidence, 3),
+    }
+    return (
+        whole | understood | {"version": memory.version, "versions": versions, "occurred_at": iso(memory.occurred_at)}
+    )
+
+
+def shown_mode(mode: Mode, declared: Declared, project: str) -> dict[str, Any]:
+    """A mode as `declare_mode` and `list_modes` show it; `is_default`: turns of this project get it by default."""
+    return mode.model_dump(mode="json", exclude={"formerly"}) | {
+        "is_default": declared.default(project)[0] == mode.name
+    }

@@ -1,0 +1,128 @@
+"""Understands turns: by the rules and the classifier at once, by a language model when it answers.
+
+Memories come in; `Understood` events leave. Writes nothing, and no turn waits for it: what a model does not answer
+stays `pending` on the record, and is asked again. What is stored is data in the prompt, never an instruction.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from agents.interaction_reader import InteractionReader
+from agents.language_port import LanguageModel
+from agents.ports import Clock, Modes
+from agents.rules.projection import embedding_text
+from agents.rules.prompting import RecentTurn, understanding_prompt
+from agents.rules.readings import needs_understanding, text_hash_of
+from agents.word_port import WordIndex
+from schemas.events import Understood
+from schemas.interaction import Interaction
+from schemas.language import Unanswerable
+from schemas.memories import Memory
+from schemas.scopes import PROJECT
+from schemas.understanding import Understanding
+from schemas.vectors import Where
+
+STEP, ROLE = "understand.turn", "understand"
+"""By what a deployment may name a language model profile for this."""
+
+RECENT_TURNS = 6
+"""Turns before this one whose modes a model is told, so that a thread stays in its register."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A prompt as a file of the project: its text, and the version that is recorded on what it leads to."""
+
+    text: str
+    version: str
+
+
+class Understand:
+    """Memories in, `Understood` out."""
+
+    def __init__(
+        self,
+        reader: InteractionReader,
+        model: LanguageModel,
+        template: Template,
+        modes: Modes,
+        words: WordIndex,
+        record: Callable[[int, str], Memory | None],
+        clock: Clock,
+    ) -> None:
+        """Take the ports; `record` reads by partition and memory id."""
+        self._reader = reader
+        self._model = model
+        self._template = template
+        self._modes = modes
+        self._words = words
+        self._record = record
+        self._clock = clock
+
+    async def by_rules(self, memory: Memory) -> Understood | None:
+        """What the turn is for, without a language model; None where that is known, or is not asked of it."""
+        if not needs_understanding(memory):
+            return None
+        interaction = await self._reader.read(memory.text, embedding_text(memory))
+        self._reader.noted(interaction)
+        return self._said(memory, interaction)
+
+    async def by_model(self, memory: Memory, partition: int) -> Understood:
+        """What a language model says of the turn. Raises Unavailable when it is to be asked again."""
+        prompt = understanding_prompt(
+            self._template.text,
+            self._template.version,
+            turn_text=memory.text,
+            role=memory.role or "user",
+            speaker=memory.speaker,
+            occurred_at=memory.occurred_at,
+            modes=self._modes.get(partition, memory.boundary).visible((memory.scope[PROJECT],)),
+            recent=self._recent(memory, partition),
+            categories=(),
+        )
+        try:
+            answered = await self._model.ask(STEP, ROLE, prompt, Understanding)
+        except Unanswerable:
+            return self._said(memory, None, profile="unanswerable")
+        found = answered.answer
+        interaction = await self._with_vote(memory, found)
+        return self._said(memory, interaction, found, answered.profile)
+
+    async def _with_vote(self, memory: Memory, found: Understanding) -> Interaction | None:
+        if memory.role != "user":
+            return None
+        vote = None
+        if found.interaction_mode is not None:
+            vote = Interaction(mode=found.interaction_mode, confidence=found.interaction_confidence)
+        return await self._reader.read(memory.text, embedding_text(memory), vote)
+
+    def _recent(self, memory: Memory, partition: int) -> Sequence[RecentTurn]:
+        """The turns before this one in its conversation, oldest first."""
+        where = Where(
+            boundary=memory.boundary,
+            scope={name: (value,) for name, value in memory.scope.items()},
+            until_ms=memory.occurred_ms + 1,
+        )
+        latest = self._words.roster(partition, memory.boundary).latest(
+            where, memory.conversation_id or "", RECENT_TURNS + 1
+        )
+        before = [self._record(partition, memory_id) for memory_id in latest if memory_id != memory.memory_id]
+        turns = [one for one in before if one is not None][-RECENT_TURNS:]
+        return [RecentTurn(role=one.role or "user", mode=one.mode, text=one.text) for one in turns]
+
+    def _said(
+        self,
+        memory: Memory,
+        interaction: Interaction | None,
+        found: Understanding | None = None,
+        profile: str | None = None,
+    ) -> Understood:
+        return Understood(
+            memory_id=memory.memory_id,
+            text_hash=text_hash_of(memory),
+            interaction=interaction,
+            found=found,
+            profile=profile,
+            prompt=profile and self._template.version,
+            at=self._clock.now(),
+        )
