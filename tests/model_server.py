@@ -16,8 +16,9 @@ from aiohttp import web
 MARK = re.compile(r"\[\[([a-z0-9_-]+)\]\]")
 GARBAGE = 'Sure! {"mode": [[['
 
-Behaviour = Literal["ok", "hang", "slow", "close", "garbage", "page", "cut", "empty", "refuse"] | int
-"""`slow` trickles an endless answer, `page` is a proxy's HTML, `cut` one that hit its limit; a number is a status."""
+Behaviour = Literal["ok", "wait", "hang", "slow", "close", "garbage", "page", "cut", "empty", "refuse"] | int
+"""`wait` answers when it becomes something else, `hang` never, `slow` trickles, `page` is a proxy's HTML, `cut` is an
+answer that came to its limit; a number is a status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +43,7 @@ class Question:
 class ModelServer:
     """Use as an asynchronous context; `url` is its `api_base`. `questions` are in the order of their arrival.
 
-    `texts` are given, one a question, in place of made answers while there are any. `most_at_once` is the highest
-    number of questions that were open at the same time; `arrived` is set with each question.
-    """
+    `texts` are given, one a question, in place of made answers while there are any."""
 
     def __init__(self, behaviour: Behaviour = "ok") -> None:
         """Answer like this until told otherwise."""
@@ -52,10 +51,8 @@ class ModelServer:
         self.texts: deque[str] = deque()
         self.headers: dict[str, str] = {}
         self.error = "as told"
-        self.most_at_once = 0
-        self.arrived = asyncio.Event()
         self.url = ""
-        self._open = 0
+        self._arrived = asyncio.Event()
         self._next: deque[Behaviour] = deque()
         self._behaviour: Behaviour = behaviour
         self._released = asyncio.Event()
@@ -69,6 +66,12 @@ class ModelServer:
     def next(self, *behaviours: Behaviour) -> None:
         """Answer the coming questions like this, one each."""
         self._next.extend(behaviours)
+
+    async def until_asked(self, questions: int) -> None:
+        """Wait until this many questions have arrived altogether."""
+        while len(self.questions) < questions:
+            self._arrived.clear()
+            await self._arrived.wait()
 
     async def __aenter__(self) -> Self:
         """Listen on a free port of the loopback interface."""
@@ -88,19 +91,16 @@ class ModelServer:
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         question = Question(await request.json(), request.headers.get("Authorization", ""))
         self.questions.append(question)
-        self.arrived.set()
-        self._open += 1
-        self.most_at_once = max(self.most_at_once, self._open)
-        try:
-            return await self._behave(self._next.popleft() if self._next else self._behaviour, question, request)
-        finally:
-            self._open -= 1
+        self._arrived.set()
+        return await self._behave(self._next.popleft() if self._next else self._behaviour, question, request)
 
     async def _behave(self, behaviour: Behaviour, question: Question, request: web.Request) -> web.StreamResponse:
         if isinstance(behaviour, int):
             error = {"message": self.error, "type": "fake", "code": str(behaviour)}
             return web.json_response({"error": error}, status=behaviour, headers=self.headers)
         match behaviour:
+            case "wait":
+                await self._released.wait()
             case "hang":
                 await self._released.wait()
                 return dropped(request)
@@ -131,7 +131,10 @@ class ModelServer:
         await response.prepare(request)
         released = self._released
         while not released.is_set():
-            await response.write(b" ")
+            try:
+                await response.write(b" ")
+            except ConnectionError:
+                break
             await asyncio.sleep(0.02)
         return dropped(request)
 

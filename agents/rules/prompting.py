@@ -32,6 +32,9 @@ MOST_NAMES = 64
 HEAD_SHARE = 0.75
 """Of a shortened text its beginning: people say first what a text is about, and last what they want."""
 
+MARK_DIGITS = 24
+"""96 bits: to find a text that contains its own mark is out of reach."""
+
 PLACE = re.compile(r"\{\{(\w+)\}\}")
 WORD = re.compile(r"\S+")
 SYSTEM, USER = "# System\n", "# User\n"
@@ -97,13 +100,8 @@ def clipped(text: str, longest: int) -> str:
 
 
 def fence_mark(texts: Iterable[str]) -> str:
-    """Sixteen hexadecimal digits that none of these texts has, made from their hash: nobody can write them first."""
-    whole = "\0".join(texts)
-    for attempt in range(len(whole) + 1):
-        mark = hashlib.sha256(f"{attempt}\0{whole}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        if mark not in whole:
-            return mark
-    raise AssertionError("a text can't contain more marks than it has characters")
+    """Hexadecimal digits made of the hash of these texts, so that nobody can write a text that has its own mark."""
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:MARK_DIGITS]
 
 
 def verified_items(understanding: Understanding, text: str) -> list[VerifiedItem]:

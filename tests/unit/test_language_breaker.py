@@ -1,0 +1,184 @@
+import asyncio
+
+import pytest
+
+from streams.adapters.language.breaker import Breaker, BreakerLimits
+
+LIMITS = BreakerLimits(failures=5, timeouts=3, first_rest_s=1.0, longest_rest_s=4.0)
+
+
+class Seconds:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def seconds() -> Seconds:
+    return Seconds()
+
+
+@pytest.fixture
+def breaker(seconds: Seconds) -> Breaker:
+    return Breaker(LIMITS, seconds, lambda: 0.0)
+
+
+def fail(breaker: Breaker, times: int = 1, *, timed_out: bool = False) -> None:
+    for _ in range(times):
+        breaker.failed(entered(breaker), timed_out=timed_out)
+
+
+def state(breaker: Breaker) -> str:
+    """Read anew each time; the type checker would take it for fixed."""
+    return breaker.state
+
+
+def entered(breaker: Breaker) -> int:
+    entry = breaker.enter()
+    assert entry is not None
+    return entry
+
+
+def test_five_failures_in_a_row_open_it_and_four_do_not(breaker: Breaker) -> None:
+    fail(breaker, 4)
+    assert state(breaker) == "closed"
+    fail(breaker)
+    assert state(breaker) == "open"
+    assert breaker.enter() is None
+
+
+def test_three_timeouts_in_a_row_open_it(breaker: Breaker) -> None:
+    fail(breaker, 2, timed_out=True)
+    assert state(breaker) == "closed"
+    fail(breaker, timed_out=True)
+    assert state(breaker) == "open"
+
+
+def test_an_answer_between_failures_begins_the_count_anew(breaker: Breaker) -> None:
+    fail(breaker, 4)
+    breaker.passed()
+    fail(breaker, 4)
+    assert state(breaker) == "closed"
+
+
+def test_after_its_rest_it_lets_exactly_one_through(breaker: Breaker, seconds: Seconds) -> None:
+    fail(breaker, 5)
+    seconds.now += 0.9
+    assert state(breaker) == "open"
+    seconds.now += 0.1
+    assert state(breaker) == "half_open"
+    entered(breaker)
+    assert breaker.enter() is None
+
+
+def test_a_probe_that_is_answered_closes_it(breaker: Breaker, seconds: Seconds) -> None:
+    fail(breaker, 5)
+    seconds.now += 1
+    entered(breaker)
+    breaker.passed()
+    assert state(breaker) == "closed"
+    fail(breaker, 4)
+    assert state(breaker) == "closed"
+
+
+def test_each_probe_that_fails_doubles_the_rest_up_to_the_longest(breaker: Breaker, seconds: Seconds) -> None:
+    fail(breaker, 5)
+    rests = []
+    for _ in range(4):
+        begun = seconds.now
+        while state(breaker) == "open":
+            seconds.now += 0.25
+        rests.append(seconds.now - begun)
+        fail(breaker)
+    assert rests == [1.0, 2.0, 4.0, 4.0]
+
+
+def test_a_rest_after_a_recovery_is_a_short_one_again(breaker: Breaker, seconds: Seconds) -> None:
+    fail(breaker, 5)
+    seconds.now += 1
+    fail(breaker)
+    seconds.now += 2
+    entered(breaker)
+    breaker.passed()
+    fail(breaker, 5)
+    seconds.now += 1
+    assert state(breaker) == "half_open"
+
+
+def test_chance_shortens_a_rest_by_a_quarter_at_most(seconds: Seconds) -> None:
+    breaker = Breaker(LIMITS, seconds, lambda: 1.0)
+    fail(breaker, 5)
+    seconds.now += 0.74
+    assert state(breaker) == "open"
+    seconds.now += 0.01
+    assert state(breaker) == "half_open"
+
+
+def test_an_attempt_from_before_the_rest_that_fails_changes_nothing(breaker: Breaker, seconds: Seconds) -> None:
+    straggler = entered(breaker)
+    fail(breaker, 5)
+    breaker.failed(straggler)
+    seconds.now += 1
+    assert state(breaker) == "half_open"
+    entered(breaker)
+    breaker.failed(straggler)
+    assert state(breaker) == "half_open"
+
+
+def test_an_attempt_from_before_the_rest_that_is_answered_closes_it(breaker: Breaker) -> None:
+    entered(breaker)
+    fail(breaker, 5)
+    breaker.passed()
+    assert state(breaker) == "closed"
+
+
+def test_a_probe_that_is_given_up_leaves_its_place_to_the_next(breaker: Breaker, seconds: Seconds) -> None:
+    fail(breaker, 5)
+    seconds.now += 1
+    breaker.left(entered(breaker))
+    assert state(breaker) == "half_open"
+    entered(breaker)
+
+
+def test_a_rest_that_the_provider_asks_for_begins_at_once_and_is_bounded(breaker: Breaker, seconds: Seconds) -> None:
+    breaker.failed(entered(breaker), rest_s=86_400)
+    assert state(breaker) == "open"
+    seconds.now += 119
+    assert state(breaker) == "open"
+    seconds.now += 1
+    assert state(breaker) == "half_open"
+
+
+async def test_those_who_wait_go_on_when_the_rest_is_over() -> None:
+    loop = asyncio.get_running_loop()
+    breaker = Breaker(BreakerLimits(failures=1, first_rest_s=0.01), loop.time, lambda: 0.0)
+    fail(breaker)
+    await asyncio.wait_for(breaker.until_admits(), 5)
+    assert breaker.admits
+
+
+async def test_those_who_wait_behind_a_probe_go_on_when_it_is_answered(breaker: Breaker, seconds: Seconds) -> None:
+    fail(breaker, 5)
+    seconds.now += 1
+    entered(breaker)
+    waiting = asyncio.create_task(breaker.until_admits())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    breaker.passed()
+    await asyncio.wait_for(waiting, 5)
+
+
+async def test_those_who_wait_behind_a_probe_that_fails_wait_on() -> None:
+    loop = asyncio.get_running_loop()
+    breaker = Breaker(BreakerLimits(failures=1, first_rest_s=0.01), loop.time, lambda: 0.0)
+    fail(breaker)
+    await breaker.until_admits()
+    probe = entered(breaker)
+    waiting = asyncio.create_task(breaker.until_admits())
+    await asyncio.sleep(0)
+    breaker.failed(probe)
+    assert not breaker.admits
+    await asyncio.wait_for(waiting, 5)
+    assert state(breaker) == "half_open"

@@ -1,0 +1,113 @@
+import logging
+
+import pytest
+
+from schemas.language import Profile
+from streams.adapters.language.faults import Kind, fault_of
+from streams.adapters.language.pacing import Pacing
+from streams.adapters.language.redaction import RedactingFilter, redacted
+
+SECRET = "the-whole-secret-of-this-test"
+PROFILE = Profile(model="openai/any", api_key_env="ANY_KEY", timeout_s=3)
+
+
+class Answer(Exception):
+    """As LiteLLM raises: with a status and the response's headers."""
+
+    def __init__(self, status: int, words: str = "as told", retry_after: str | None = None) -> None:
+        super().__init__(words)
+        self.status_code = status
+        self.litellm_response_headers = {} if retry_after is None else {"retry-after": retry_after}
+
+
+class ContentPolicyViolationError(Answer):
+    """Named as LiteLLM's."""
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "passes"),
+    [
+        (TimeoutError(), "timeout", True),
+        (Answer(408), "timeout", True),
+        (Answer(429), "rate_limit", True),
+        (Answer(429, "Error code: insufficient_quota"), "quota", False),
+        (Answer(500), "server", True),
+        (Answer(529), "server", True),
+        (ConnectionResetError(), "server", True),
+        (Answer(400), "refused", False),
+        (Answer(401), "credentials", False),
+        (Answer(403), "credentials", False),
+        (Answer(404), "not_found", False),
+        (Answer(418), "refused", False),
+        (ContentPolicyViolationError(400), "refused_text", False),
+        (ValueError("no such provider"), "other", False),
+    ],
+)
+def test_an_error_is_worth_another_attempt_where_that_may_help(error: Exception, kind: Kind, passes: bool) -> None:
+    fault = fault_of(error, "default", PROFILE, ())
+    assert (fault.kind, fault.passes) == (kind, passes)
+
+
+def test_a_message_names_the_profile_and_what_to_look_at() -> None:
+    message = fault_of(Answer(401, "Incorrect key"), "fast", PROFILE, ()).message
+    assert message == "the model openai/any (profile fast) refuses the credentials (401): Incorrect key; see to ANY_KEY"
+
+
+def test_a_secret_that_a_provider_repeats_is_in_neither_message_nor_cause() -> None:
+    fault = fault_of(Answer(401, f"Incorrect API key: {SECRET}, not sk-other1234"), "default", PROFILE, (SECRET,))
+    for text in (fault.message, str(fault.cause), repr(fault.cause)):
+        assert SECRET not in text
+        assert "other1234" not in text
+
+
+def test_a_text_that_is_refused_is_not_repeated() -> None:
+    fault = fault_of(ContentPolicyViolationError(400, "flagged: my diary"), "default", PROFILE, ())
+    assert "diary" not in fault.message + str(fault.cause)
+
+
+@pytest.mark.parametrize(("header", "seconds"), [("7", 7), ("0.5", 0.5), ("soon", 0), ("-3", 0), ("inf", 0), (None, 0)])
+def test_a_provider_s_wish_for_a_pause_is_read_where_it_makes_sense(header: str | None, seconds: float) -> None:
+    assert fault_of(Answer(429, retry_after=header), "default", PROFILE, ()).retry_after_s == seconds
+
+
+def test_pauses_double_up_to_the_longest_and_chance_takes_any_part_of_them() -> None:
+    pacing, fault = Pacing(first_s=1, longest_s=4), fault_of(Answer(500), "default", PROFILE, ())
+    assert [pacing.pause_s(fault, attempts, lambda: 1.0) for attempts in (1, 2, 3, 4)] == [1, 2, 4, 4]
+    assert pacing.pause_s(fault, 3, lambda: 0.25) == 1
+
+
+def test_a_pause_is_never_shorter_than_the_provider_asked_for() -> None:
+    fault = fault_of(Answer(429, retry_after="7"), "default", PROFILE, ())
+    assert Pacing().pause_s(fault, 1, lambda: 0.0) == 7
+
+
+def test_a_pause_that_is_too_long_for_one_call_ends_it() -> None:
+    fault = fault_of(Answer(429, retry_after="60"), "default", PROFILE, ())
+    assert not Pacing().again(fault, attempts=1, retries=5)
+    assert Pacing().too_long(fault)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("key sk-abc123def456 is wrong", "key sk-*** is wrong"),
+        ("Incorrect API key provided: sk-proj-ab***********xyz.", "Incorrect API key provided: sk-***"),
+        ("Authorization: Bearer abcdefgh12345", "Authorization: Bearer ***"),
+        ("GET https://host/v1?key=AIzaSy123&alt=json", "GET https://host/v1?key=***&alt=json"),
+        ("http://ana:pass@host/v1 is down", "http://***@host/v1 is down"),
+        ("nothing to hide", "nothing to hide"),
+    ],
+)
+def test_what_looks_like_a_secret_is_taken_out(text: str, expected: str) -> None:
+    assert redacted(text) == expected
+
+
+def test_a_placeholder_for_a_key_is_left_where_it_stands() -> None:
+    assert redacted("none of them answers", ["none"]) == "none of them answers"
+
+
+def test_a_library_s_log_events_lose_secrets_and_tracebacks() -> None:
+    record = logging.LogRecord("LiteLLM", logging.WARNING, "f", 1, "key %s", (SECRET,), None)
+    record.exc_info = (ValueError, ValueError(SECRET), None)
+    assert RedactingFilter([SECRET]).filter(record)
+    assert logging.Formatter().format(record) == "key ***"
