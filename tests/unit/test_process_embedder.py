@@ -85,6 +85,17 @@ def test_it_ends_when_its_worker_is_killed(model: LocalModel) -> None:
     os.close(reading)
 
 
+def test_it_ends_with_its_worker_also_while_it_loads() -> None:
+    code = "from streams.adapters.embedding.child import end_with_worker; end_with_worker()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as child:
+        assert child.stdin
+        child.stdin.close()
+        try:
+            assert child.wait(30) == 0
+        finally:
+            child.kill()
+
+
 def test_a_model_that_cannot_be_loaded_is_missing_with_the_reason(model: LocalModel) -> None:
     started = ProcessEmbedder.start(replace(model, dim=31), 1)
     with pytest.raises(ModelMissing, match="declared with 31 dimensions"):

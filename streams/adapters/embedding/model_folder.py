@@ -15,6 +15,9 @@ TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 OFFLINE = "HF_HUB_OFFLINE"
 """The environment variable of Hugging Face's client that forbids downloads; fastembed honours it too."""
 
+YES = frozenset({"1", "TRUE", "YES", "ON"})
+"""What both take for a yes, in any case."""
+
 
 def folder_of(local: LocalModel, hub: str | None) -> Path:
     """The model's folder, after a download where its own is not filled and `hub` names a repository.
@@ -30,7 +33,8 @@ def folder_of(local: LocalModel, hub: str | None) -> Path:
     try:
         return downloaded(local, hub)
     except Exception as problem:
-        why = f"{OFFLINE} forbids the download" if os.environ.get(OFFLINE) else f"the download failed: {problem}"
+        forbidden = os.environ.get(OFFLINE, "").strip().upper() in YES
+        why = f"{OFFLINE} forbids the download" if forbidden else f"the download failed: {problem}"
         raise FileNotFoundError(
             f"{', '.join(missing)} not found, and {why}: put the files of {hub} into {local.directory},"
             " or allow the download"
