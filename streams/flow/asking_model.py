@@ -13,7 +13,7 @@ import structlog
 
 from agents.language_port import LanguageModel
 from agents.understand import ROLE, STEP, Understand
-from schemas.failures import Unavailable
+from schemas.failures import ModelMissing, Unavailable
 from schemas.memories import Memory
 from streams.flow.steps import event_out
 from streams.flow.surroundings import Surroundings
@@ -56,7 +56,7 @@ class AskingModel:
         self._fresh: deque[Due] = deque()
         self._wake = asyncio.Event()
         self._under_way: set[Due] = set()
-        self._answered: OrderedDict[tuple[Due, str], None] = OrderedDict()
+        self._answered: OrderedDict[tuple[Due, int], None] = OrderedDict()
         self._calls: set[asyncio.Task[None]] = set()
 
     def ask(self, partition: int, memory: Memory) -> None:
@@ -99,10 +99,14 @@ class AskingModel:
 
     async def _start(self, due: Due) -> bool:
         """Begin a call, when the model is there and there is room; not for one that is under way or answered."""
-        if due in self._under_way or self._is_answered(due):
+        if self._is_asked(due):
             return False
         await self._model.until_available(STEP, ROLE)
         await self._room.acquire()
+        # Fresh and backlog may both have waited with the same memory.
+        if self._is_asked(due):
+            self._room.release()
+            return False
         self._under_way.add(due)
         call = asyncio.create_task(self._call(due))
         self._calls.add(call)
@@ -112,9 +116,9 @@ class AskingModel:
     async def _call(self, due: Due) -> None:
         try:
             await self._ask(*due)
-        except Unavailable as problem:
+        except (Unavailable, ModelMissing) as problem:
             # Its record stays pending, and it comes again with the backlog.
-            log.info("a language model is not available", problem=str(problem))
+            log.info("a memory can't be understood yet", problem=str(problem))
         except Exception:
             log.exception("a memory could not be understood", partition=due[0])
         finally:
@@ -128,14 +132,14 @@ class AskingModel:
         event = await self._understand.by_model(memory, partition)
         out = event_out(self._around.topics.understood, memory.boundary, event)
         await (await self._around.publisher.send(out))
-        self._answered[(partition, memory_id), event.text_hash] = None
+        self._answered[(partition, memory_id), memory.latest] = None
         if len(self._answered) > MOST_ANSWERED:
             self._answered.popitem(last=False)
 
-    def _is_answered(self, due: Due) -> bool:
-        """Whether the text that stands was answered already, and only its record does not say so yet."""
+    def _is_asked(self, due: Due) -> bool:
+        """Whether a call is under way, or what stands was answered already and only its record does not say so yet."""
         memory = self._memory(*due)
-        return memory is None or (due, memory.reading.text_hash) in self._answered
+        return due in self._under_way or memory is None or (due, memory.latest) in self._answered
 
     def _memory(self, partition: int, memory_id: str) -> Memory | None:
         try:

@@ -4,17 +4,20 @@ the model, the vector index, the table and the clock. No broker, no network."""
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 from agents.mode_spaces import ModeSpaces
+from schemas.changes import Change
 from schemas.language import Profiles
-from schemas.modes import GENERAL
+from schemas.memories import Memory
+from schemas.modes import GENERAL, Fingerprint, VectorSpace
 from schemas.records import Headers, Outgoing, Record
 from streams.adapters.words.sqlite_words import SqliteWords
 from streams.flow.asking_model import AskingModel
@@ -48,8 +51,8 @@ class InMemoryMap:
     clock: FakeClock = field(default_factory=FakeClock)
     index: FakeIndex = field(default_factory=FakeIndex)
     embedders: FakeEmbedders = field(default_factory=FakeEmbedders)
-    language: FakeLanguageModel = field(default_factory=lambda: FakeLanguageModel(profiles=Profiles()))
     profiles: Profiles = field(default_factory=Profiles)
+    language: FakeLanguageModel = field(init=False)
     modes: FakeModes = field(default_factory=FakeModes)
     memories: FakeMemories = field(default_factory=FakeMemories)
     meters: Meters = field(default_factory=Meters)
@@ -60,6 +63,7 @@ class InMemoryMap:
         self.settings = Settings(
             data_dir=self.directory, partitions=self.partitions, llm_profiles=self.profiles, _env_file=None
         )
+        self.language = FakeLanguageModel(profiles=self.profiles)
         self.names = named(self.settings.topic_prefix)
         self.topics = InMemoryTopics(self.names, self.partitions, self.clock)
         self._numbers = count()
@@ -78,7 +82,7 @@ class InMemoryMap:
         app = kafka_app(self.settings, "in-memory")
         agents, around = self.wired(words)
         asking, reembedding = self._beside(agents, around)
-        beside = Beside(asking.ask, lambda _, partition: reembedding.look((partition,)))
+        beside = Beside(asking.ask, partial(_changed, reembedding))
         self.embedders.on_loaded = lambda _: reembedding.look(range(self.partitions))
         readers = self._readers(words, beside)
         channels = {reader.topic: app.channel() for reader in readers}
@@ -90,6 +94,7 @@ class InMemoryMap:
         for agent in app.agents.values():
             await agent.start()
         runs = [asyncio.create_task(one.run()) for one in (asking, reembedding)]
+        reembedding.look(range(self.partitions))
         await self.topics.attach(app, channels, Counter(reader.topic for reader in readers))
         try:
             yield self
@@ -162,17 +167,37 @@ class InMemoryMap:
         request = {"schema": "retrieve.v1", "scope": {"user_id": user}, "query": query, **fields}
         return await self.ask(self.names.retrieve, request)
 
-    async def command(self, command: str, user: str = "u1", **arguments: Any) -> Json:
+    async def command(self, command: str, user: str = "u1", project: str = "default", **arguments: Any) -> Json:
         """Give a command."""
-        scope = {"user_id": user}
-        message = {"schema": "command.v1", "command": command, "scope": scope, "arguments": arguments}
-        return await self.ask(self.names.commands, message)
+        return await self.ask(self.names.commands, commanded(command, user, project, **arguments))
+
+    async def assemble(self, query: str, user: str = "u1", **fields: Any) -> Json:
+        """Ask for a context."""
+        request = {"schema": "assemble.v1", "scope": {"user_id": user}, "query": query, **fields}
+        return await self.ask(self.names.retrieve, request)
+
+    def memory(self, text: str) -> Memory:
+        """The record of the memory whose text stands."""
+        [found] = [memory for memory in self.memories.all() if memory.text == text]
+        return found
+
+    def space(self, mode: str, embedder: str) -> VectorSpace:
+        """The vectors of a mode by an embedder, without prefixes of its own."""
+        return VectorSpace(mode, self.embedders.model(embedder).fingerprint)
+
+    async def vectors_in(self, mode: str, fingerprint: Fingerprint, ids: Sequence[str]) -> set[str]:
+        """Which of these memories have a vector in a collection."""
+        return set(await self.index.hashes(VectorSpace(mode, fingerprint), ids))
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until something is so that needs no record to become so."""
+        async with asyncio.timeout(LONGEST_WAIT_SECONDS):
+            while not condition():
+                await asyncio.sleep(0.01)
 
     async def waiting_for(self, what: str) -> None:
         """Wait until the map waits for something unavailable."""
-        async with asyncio.timeout(LONGEST_WAIT_SECONDS):
-            while f'what="{what}"'.encode() not in self.meters.exposition():
-                await asyncio.sleep(0.01)
+        await self.until(lambda: f'what="{what}"'.encode() in self.meters.exposition())
 
     def replies(self, correlation: bytes) -> list[Json]:
         """The replies that came for a request."""
@@ -187,6 +212,18 @@ class InMemoryMap:
         """The texts of what is found, best first, after everything that was written is settled."""
         await self.topics.settled()
         return [hit["text"] for hit in (await self.retrieve(query, **fields))["result"]["hits"]]
+
+
+def _changed(reembedding: Reembedding, change: Change, partition: int) -> None:
+    """What a worker does after a change."""
+    if change.action == "stale":
+        reembedding.look((partition,))
+
+
+def commanded(command: str, user: str = "u1", project: str = "default", **arguments: Any) -> Json:
+    """A command as it is published."""
+    scope = {"user_id": user, "project_id": project}
+    return {"schema": "command.v1", "command": command, "scope": scope, "arguments": arguments}
 
 
 def turn(text: str, turn_id: str, user: str = "u1", **fields: Any) -> Json:
