@@ -346,14 +346,16 @@ def test_litellm_is_not_loaded_before_the_first_question(tmp_path: Path) -> None
     assert run_python(program, tmp_path).strip() == "False"
 
 
-def test_loading_litellm_neither_reads_a_settings_file_nor_uses_the_network(tmp_path: Path) -> None:
+def test_loading_litellm_reads_no_settings_file_uses_no_network_and_burdens_no_garbage_collection(
+    tmp_path: Path,
+) -> None:
     (tmp_path / ".env").write_text("FROM_A_FILE=1\n")
     program = """
-import asyncio, os, socket
+import asyncio, gc, os, socket
 def refuse(*_, **__): raise AssertionError("no network while loading")
 socket.create_connection = socket.getaddrinfo = socket.socket.connect = refuse
 from streams.adapters.language.litellm_library import LiteLLMLibrary
 asyncio.run(LiteLLMLibrary().load())
-print(os.environ.get("FROM_A_FILE"))
+print(os.environ.get("FROM_A_FILE"), gc.isenabled(), len(gc.get_objects()) < gc.get_freeze_count() / 10)
 """
-    assert run_python(program, tmp_path).strip() == "None"
+    assert run_python(program, tmp_path).strip() == "None True True"
