@@ -1,19 +1,23 @@
-"""Requests as filters, and records as hits: the wire's side of retrieval. Pure."""
+"""Requests as filters, records as hits, and what a search could not do as warnings: retrieval's wire side. Pure."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+from agents.rules.fusion import Method
 from schemas.memories import Evidence, Memory
 from schemas.moments import iso
 from schemas.retrieval import Hit, RetrieveRequest, Scores
 from schemas.vectors import Where
 
+Caution = tuple[str, str]
+"""A code and a message."""
 
-def where_of(request: RetrieveRequest, mode: str) -> Where:
-    """The request's filters as the indexes take them."""
+
+def where_of(request: RetrieveRequest) -> Where:
+    """The request's filters as the indexes take them, in any mode."""
     return Where(
         boundary=request.scope.boundary,
         scope=request.scope.fields(),
-        modes=(mode,),
         types=None if request.types is None else tuple(request.types),
         since_ms=_milliseconds(request.since),
         until_ms=_milliseconds(request.until),
@@ -41,6 +45,27 @@ def hit_of(memory: Memory, score: float, scores: Scores | None) -> Hit:
         version=memory.version,
         embedding_status=memory.embedding.status,
     )
+
+
+def degraded(reasons: Iterable[tuple[str, str]], *, cross_mode: bool) -> list[Caution]:
+    """The warning that vectors are missing, for these modes, each with why; none for none."""
+    told = dict.fromkeys(f"{mode}: {reason}" if cross_mode else reason for mode, reason in reasons)
+    return [("degraded", "; ".join(told))] if told else []
+
+
+def crossed(modes: Sequence[str], method: Method) -> Caution:
+    """The warning that several vector spaces were searched, and how."""
+    how = {
+        "rank_fusion": "each was searched with its own embedder, and their ranks are fused",
+        "lexical_merge": "they are ranked by words, entities, recency, importance and topics, without embedders",
+    }
+    return "cross_mode", f"cosines of {', '.join(modes)} can't be compared: {how.get(method, method)}"
+
+
+def elsewhere(counts: Mapping[str, int]) -> list[Caution]:
+    """The warning that the scope has memories in modes that were not searched, with their numbers; none for none."""
+    told = ", ".join(f"{mode} ({count})" for mode, count in counts.items())
+    return [("other_modes", f"not searched, with the number of memories here: {told}")] if told else []
 
 
 def _milliseconds(moment: datetime | None) -> int | None:

@@ -1,27 +1,17 @@
 """A question in, the memories that answer it out."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agents.ports import Embedder
-from agents.retrieve import Retrieve, Warnings
-from agents.rules.projection import embedding_text
-from agents.rules.ranking import Weights
 from schemas.failures import Rejected
-from schemas.memories import Embedding, Evidence, Memory
-from schemas.modes import VectorSpace
-from schemas.retrieval import RetrieveRequest, RetrieveResult
-from schemas.scopes import Selector
-from schemas.vectors import Point, Scored, Vector, Where
+from schemas.memories import Embedding, Evidence, Memory, Place
 from streams.adapters.words.sqlite_words import SqliteWords
-from tests.fake_embedder import FakeEmbedder
-from tests.fake_index import FakeIndex
 from tests.made_memories import START, made
+from tests.retrieval_library import Library
 
 FACTS = [
     "The violin lesson moved to Thursday at five.",
@@ -32,93 +22,6 @@ FACTS = [
     "The tram to the harbour leaves every ten minutes.",
 ]
 SIGNALS = {"dense", "lexical", "neighbours", "recency", "importance", "entity", "speaker"}
-WEIGHTS = Path(__file__).parents[2] / "agents" / "rules" / "ranking_weights.json"
-
-
-@dataclass
-class Hour:
-    """A clock that stands still."""
-
-    time: datetime = START + timedelta(days=20)
-
-    def now(self) -> datetime:
-        return self.time
-
-
-class InterruptedIndex(FakeIndex):
-    """A vector index; while it searches, something else happens."""
-
-    meanwhile: Callable[[], object] | None = None
-
-    async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
-        if self.meanwhile is not None:
-            self.meanwhile()
-        return await super().search(space, vector, where, limit)
-
-
-@dataclass
-class Library:
-    """Everything that retrieval reads, in one place."""
-
-    words: SqliteWords
-    vectors: InterruptedIndex = field(default_factory=InterruptedIndex)
-    embedder: FakeEmbedder = field(default_factory=FakeEmbedder)
-    clock: Hour = field(default_factory=Hour)
-    records: dict[str, Memory] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        weights = Weights.loads(WEIGHTS.read_text())
-        self.space = VectorSpace("general", self.embedder.fingerprint)
-        self.retrieve = Retrieve(self.words, self._record, self.vectors, self._embedder_of, self.clock, weights)
-
-    def _record(self, partition: int, memory_id: str) -> Memory | None:
-        return self.records.get(memory_id) if partition == 0 else None
-
-    def _embedder_of(self, mode: str) -> tuple[Embedder, VectorSpace]:
-        if mode != "general":
-            raise Rejected("unknown_mode", f"{mode} is not declared", "mode")
-        return self.embedder, self.space
-
-    async def remember(self, *memories: Memory) -> list[Memory]:
-        """Store memories with their vectors."""
-        ready = Embedding(status="ready", space=self.space.fingerprint.digest)
-        stored = self.hear(*(memory.model_copy(update={"embedding": ready}) for memory in memories))
-        await self.embed(*stored)
-        return stored
-
-    def hear(self, *memories: Memory) -> list[Memory]:
-        """Store memories as they are."""
-        for memory in memories:
-            self.words.put(0, memory)
-            self.records[memory.memory_id] = memory
-        return list(memories)
-
-    async def embed(self, *memories: Memory) -> None:
-        """Write vectors alone."""
-        points = [
-            Point(
-                memory_id=memory.memory_id,
-                vector=(await self.embedder.passage(embedding_text(memory))).pooled,
-                boundary=memory.boundary,
-                partition=0,
-                scope=memory.scope,
-                mode=memory.mode,
-                type=memory.type,
-                occurred_ms=memory.occurred_ms,
-                content_hash=memory.content_hash,
-            )
-            for memory in memories
-        ]
-        await self.vectors.upsert(self.space, points)
-
-    async def ask(
-        self, query: str, user: str = "ana", project: str = "*", **fields: Any
-    ) -> tuple[RetrieveResult, Warnings]:
-        selector = Selector.model_validate({"user_id": user, "project_id": project})
-        return await self.retrieve.answer(RetrieveRequest(scope=selector, query=query, **fields), 0)
-
-    async def texts(self, query: str, **fields: Any) -> list[str]:
-        return [hit.text for hit in (await self.ask(query, **fields))[0].hits]
 
 
 @pytest.fixture
@@ -229,7 +132,7 @@ async def test_who_is_named_in_the_question_comes_first(library: Library) -> Non
     assert first.scores is not None
     assert second.scores is not None
     assert (first.scores.speaker, second.scores.speaker) == (1, 0)
-    assert library.embedder.queries == ["What did repair?"]
+    assert library.embedders.model("general").queries == ["What did repair?"]
 
 
 async def test_importance_and_recency_decide_between_equals(library: Library) -> None:
@@ -286,7 +189,7 @@ async def test_an_empty_scope_has_no_hits_and_no_warning(library: Library) -> No
     await library.remember(*facts(project="p1"))
     result, warnings = await library.ask("violin", project="p2")
     assert (result.hits, result.strategy, warnings) == ([], "hybrid", [])
-    assert library.embedder.queries == [], "nothing was embedded for nothing"
+    assert library.embedders.model("general").queries == [], "nothing was embedded for nothing"
 
 
 async def test_without_any_vector_the_answer_is_lexical(library: Library) -> None:
@@ -302,7 +205,7 @@ async def test_an_outage_makes_the_answer_lexical(library: Library, broken: str)
     if broken == "index":
         library.vectors.down()
     else:
-        library.embedder.outage = True
+        library.embedders.model("general").outage = True
     result, [(code, message)] = await library.ask("what is the violin teacher called?")
     assert (result.strategy, code) == ("lexical", "degraded")
     assert broken in message
@@ -310,7 +213,7 @@ async def test_an_outage_makes_the_answer_lexical(library: Library, broken: str)
 
 
 async def test_vectors_of_another_space_are_no_vectors(library: Library) -> None:
-    elsewhere = Embedding(status="ready", space="another")
+    elsewhere = Embedding(status="ready", place=Place(mode="general", space="another"))
     library.hear(*(memory.model_copy(update={"embedding": elsewhere}) for memory in facts()))
     assert (await library.ask("violin"))[1] == [("degraded", "no vectors yet")]
 
