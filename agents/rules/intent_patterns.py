@@ -33,28 +33,38 @@ _BEGINNINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "error",
         (
-            r"i(?:'m| am| keep| get|'ve been)? ?(?:still )?(?:getting|get|seeing|hitting) (?:an?|this|the) "
-            r"(?:\w{1,20} )?(?:error|exception)",
+            (
+                r"i(?:'m| am| keep| get|'ve been)? ?(?:still )?(?:getting|get|seeing|hitting) (?:an?|this|the) "
+                r"(?:\w{1,20} )?(?:error|exception)"
+            ),
             r"stack ?trace|error[: ]",
         ),
     ),
     (
         "fix",
         (
-            r"(?:fix|solve|behebe?|reparier\w{0,2}|lose|arregla|repara|corrige|ripara|conserta|los)"
-            rf"{_GAP}\b{_SYMPTOM}\b",
+            (
+                r"(?:fix|solve|behebe?|reparier\w{0,2}|lose|arregla|repara|corrige|ripara|conserta|los)"
+                rf"{_GAP}\b{_SYMPTOM}\b"
+            ),
         ),
     ),
     (
         "debug",
         (
             r"debug\b|find out why\b|finde heraus,? warum\b|averigua por que\b|trouve pourquoi\b",
-            rf"(?:why|warum|wieso|weshalb|por que|pourquoi|perche|waarom)\b{_GAP}\b"
-            r"(?:fail\w{0,3}|crash\w{0,3}|broken|not work\w{0,3}|nicht mehr|ya no|ne (?:\w{1,15} )?plus|keeps?)\b",
-            rf"{_MINE} {_GAP}\b(?:doesn't|does not|won't|isn't|can't) (?:\w{{1,12}} )?"
-            r"(?:work|start|open|load|turn on|boot)\b",
-            rf"{_MINE} {_GAP}\b(?:keeps? \w{{1,12}}ing|stopped \w{{1,12}}ing|(?:geht|funktioniert|startet) nicht|"
-            r"no (?:funciona|arranca)|ne (?:marche|fonctionne|demarre) (?:pas|plus))\b",
+            (
+                rf"(?:why|warum|wieso|weshalb|por que|pourquoi|perche|waarom)\b{_GAP}\b"
+                r"(?:fail\w{0,3}|crash\w{0,3}|broken|not work\w{0,3}|nicht mehr|ya no|ne (?:\w{1,15} )?plus|keeps?)\b"
+            ),
+            (
+                rf"{_MINE} {_GAP}\b(?:doesn't|does not|won't|isn't|can't) (?:\w{{1,12}} )?"
+                r"(?:work|start|open|load|turn on|boot)\b"
+            ),
+            (
+                rf"{_MINE} {_GAP}\b(?:keeps? \w{{1,12}}ing|stopped \w{{1,12}}ing|(?:geht|funktioniert|startet) nicht|"
+                r"no (?:funciona|arranca)|ne (?:marche|fonctionne|demarre) (?:pas|plus))\b"
+            ),
         ),
     ),
     ("teach", (r"(?:teach me|bring mir|ensename|apprends-moi|insegnami|ensina-me|me ensina|leer me)\b",)),
@@ -66,8 +76,10 @@ _BEGINNINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "learn",
         (
             r"(?:what does|was bedeutet|que significa|que veut dire|cosa significa|o que significa|wat betekent)\b",
-            r"(?:what's|what is|was ist|cual es|quelle est|qual e|wat is) (?:the|der|la|a|het)? ?"
-            r"(?:difference|unterschied|diferencia|diferenca|differenza|verschil)\b",
+            (
+                r"(?:what's|what is|was ist|cual es|quelle est|qual e|wat is) (?:the|der|la|a|het)? ?"
+                r"(?:difference|unterschied|diferencia|diferenca|differenza|verschil)\b"
+            ),
             r"(?:how does|how do|wie funktioniert|como funciona|comment fonctionne|come funziona|hoe werkt)\b",
             r"help me understand\b|i(?: want|'d like| would like) to (?:learn|understand)\b",
         ),

@@ -16,11 +16,21 @@ from numpy.typing import NDArray
 
 from agents.rules.interaction_cues import Cues
 from agents.rules.interaction_features import BUCKETS, folded, pieces, read_part, values
+from agents.rules.interaction_judging import THRESHOLD
 from schemas.interaction import INTERACTION_MODES
 from schemas.vectors import Vector
 
 MAGIC = b"MODESTREAM INTERACTION 1\n"
 """What the file begins with; the number counts up when its form changes."""
+
+TINY = 1e-12
+"""Less than any share that is divided by."""
+
+POOL_TOP = 0.75
+"""The highest confidence that is said of an answer in the pool; the threshold is the lowest."""
+
+RAMP = 0.02
+"""Above the pool, confidences climb back to the model's own over this distance."""
 
 Floats = NDArray[np.float64]
 
@@ -62,7 +72,7 @@ class InteractionClassifier:
         for some in (found[:words], found[words:]):
             if len(some):
                 logits += self.piece_weights[some].sum(axis=0) / np.sqrt(len(some))
-        return softmax(logits + self.bias)
+        return pooled(softmax(logits + self.bias), **self.about["pool"])
 
 
 def softmax(logits: Floats) -> Floats:
@@ -70,6 +80,20 @@ def softmax(logits: Floats) -> Floats:
     raised = np.exp(logits - logits.max(axis=-1, keepdims=True))
     shares: Floats = raised / raised.sum(axis=-1, keepdims=True)
     return shares
+
+
+def pooled(shares: Floats, lowest: float, highest: float) -> Floats:
+    """Say of all confidences between the two nearly the same: from the threshold to `POOL_TOP`; shape (..., 5).
+
+    Below and well above the order and the distances stay. Training chooses the pool so that, of all answers in it, as
+    many are right as their mean confidence says: coarser than the model's own figures, and as honest.
+    """
+    best = shares.max(axis=-1, keepdims=True)
+    ends = [0.0, lowest, highest, highest + RAMP, 1.0]
+    moved = np.interp(best, ends, [0.0, THRESHOLD, POOL_TOP, highest + RAMP, 1.0])
+    moved = np.maximum(moved, 1 / shares.shape[-1])
+    others = (1 - moved) / np.maximum(1 - best, TINY)
+    return np.where(shares == best, moved, shares * others)
 
 
 def _arrays(described: list[dict[str, Any]], data: bytes) -> dict[str, Floats]:

@@ -126,8 +126,6 @@ def _intent(part: str) -> Values:
 
 
 def _cue_values(cues: Cues, text: str) -> Values:
-    """The counts, whether there are any, and every pair of groups that stand together."""
-    counts = cues.counts(text)
-    there = (counts > 0).astype(np.float64)
-    together = np.outer(there[1], there[1])[np.triu_indices(len(cues.groups), 1)]
-    return np.concatenate([counts.ravel(), there.ravel(), together])
+    """The counts, and whether there are any."""
+    counts = cues.counts(text).ravel()
+    return np.concatenate([counts, counts > 0])

@@ -16,13 +16,14 @@ DIGITS = 4
 """Decimals of a weight that are kept: what differs below is the machine's arithmetic."""
 
 
-def dumps(weights: dict[str, Floats], cues: str, data_sha256: str) -> bytes:
+def dumps(weights: dict[str, Floats], pool: dict[str, float], cues: str, data_sha256: str) -> bytes:
     """The file's content. `piece_weights`, most of it, are kept in 8 bits with one scale for each mode."""
     arrays = {name: _rounded(array) for name, array in weights.items() if name != "piece_weights"}
     arrays |= _quantised(weights["piece_weights"])
     about: dict[str, Any] = {
         "modes": INTERACTION_MODES,
         "buckets": BUCKETS,
+        "pool": pool,
         "data_sha256": data_sha256,
         "cues": cues,
         "arrays": [{"name": name, "dtype": array.dtype.str, "shape": array.shape} for name, array in arrays.items()],

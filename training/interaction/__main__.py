@@ -1,0 +1,76 @@
+"""`python -m training.interaction`: trains, and writes the model and its report. `--held-out`: measures the model."""
+
+import argparse
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from agents.rules.interaction_classifier import InteractionClassifier
+from training.interaction.examples import CUES, HELD_OUT, Turn, read_turns, training_turns
+from training.interaction.fitting import labels
+from training.interaction.report import document, method, quality
+from training.interaction.training import trained
+from training.interaction.vectors import Vectors, vectors_of
+
+ROOT = Path(__file__).parents[2]
+MODEL = ROOT / "agents" / "rules" / "interaction_model.bin"
+REPORT = ROOT / "docs" / "interaction_report.md"
+NOTES = Path(__file__).parent / "held_out_results.md"
+
+
+def main() -> None:
+    """Train and write, or measure the model that is there on the examples that are held out."""
+    parser = argparse.ArgumentParser(prog="python -m training.interaction", description=__doc__)
+    parser.add_argument("--held-out", action="store_true", help="measure only; never to choose anything by")
+    models = Path(os.environ.get("MODESTREAM_MODEL_DIR") or ROOT / ".modestream" / "models")
+    if parser.parse_args().held_out:
+        _measure(models)
+    else:
+        _train(models)
+
+
+def _train(models: Path) -> None:
+    turns = training_turns()
+    vectors = vectors_of([turn.text for turn in turns], models)
+    result = trained(turns, vectors, CUES.read_text())
+    MODEL.write_bytes(result.model)
+    notes = [NOTES.read_text().strip()] if NOTES.exists() else []
+    parts = [
+        method(turns, result.pool, result.temperature),
+        quality(result.shares, result.modes, turns),
+        f"The model has {len(result.model) / 1e6:.2f} MB.",
+        _time(turns, vectors, result.model),
+        *notes,
+    ]
+    REPORT.parent.mkdir(exist_ok=True)
+    REPORT.write_text(document(parts))
+    print(document(parts))  # noqa: T201
+
+
+def _measure(models: Path) -> None:
+    turns = read_turns([HELD_OUT])
+    vectors = vectors_of([turn.text for turn in turns], models)
+    classifier = InteractionClassifier.loads(MODEL.read_bytes())
+    shares = np.array(
+        [classifier.probabilities(turn.text, vector) for turn, vector in zip(turns, vectors, strict=True)]
+    )
+    print(quality(shares, labels(turns), turns))  # noqa: T201
+
+
+def _time(turns: Sequence[Turn], vectors: Vectors, model: bytes) -> str:
+    """Time the classifier as it is used, beyond the embedding."""
+    classifier = InteractionClassifier.loads(model)
+    took = []
+    for turn, vector in zip(turns, vectors, strict=True):
+        began = time.perf_counter()
+        classifier.probabilities(turn.text, vector)
+        took.append(1000 * (time.perf_counter() - began))
+    median, most = np.percentile(took, [50, 95])
+    return f"A turn takes {median:.2f} ms beyond the embedding (median), {most:.2f} ms at the 95th percentile."
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""How sure the classifier may say it is, from predictions of turns that it did not learn from."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.rules.interaction_classifier import pooled, softmax
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+TEMPERATURES = np.round(np.arange(0.5, 2.51, 0.05), 2)
+LOWEST = np.round(np.arange(0.30, 0.701, 0.01), 2)
+HIGHEST = 0.90
+"""The pool ends here: above, answers are nearly always right, and keep the confidence that says so."""
+
+BINS = 10
+
+
+def best_temperature(logits: Floats, modes: Labels) -> float:
+    """What the logits are multiplied by, so that the right modes are most likely (Guo et al. 2017)."""
+    return float(min(TEMPERATURES, key=lambda one: loss(softmax(logits * one), modes)))
+
+
+def best_pool(shares: Floats, modes: Labels) -> dict[str, float]:
+    """The widest pool in which the share of right answers is at least the mean confidence that is said of them."""
+    best, right = shares.max(axis=1), shares.argmax(axis=1) == modes
+    for lowest in LOWEST.tolist():
+        inside = (best >= lowest) & (best < HIGHEST)
+        said = pooled(shares[inside], lowest, HIGHEST).max(axis=1)
+        if inside.any() and right[inside].mean() >= said.mean():
+            return {"lowest": lowest, "highest": HIGHEST}
+    return {"lowest": float(LOWEST[-1]), "highest": HIGHEST}
+
+
+def loss(shares: Floats, modes: Labels) -> float:
+    """Mean negative log likelihood."""
+    return float(-np.log(shares[np.arange(len(modes)), modes]).mean())
+
+
+def reliability(confidences: Floats, right: NDArray[np.bool_]) -> list[tuple[float, float, int, float, float]]:
+    """For each tenth with answers: from, to, how many, mean confidence, share of right ones."""
+    places = np.minimum((confidences * BINS).astype(int), BINS - 1)
+    rows = []
+    for place in range(BINS):
+        inside = places == place
+        if inside.any():
+            mean, share = float(confidences[inside].mean()), float(right[inside].mean())
+            rows.append((place / BINS, (place + 1) / BINS, int(inside.sum()), mean, share))
+    return rows
+
+
+def expected_error(confidences: Floats, right: NDArray[np.bool_]) -> float:
+    """The expected calibration error over ten equal bins (Naeini et al. 2015)."""
+    rows = reliability(confidences, right)
+    return sum(count * abs(said - share) for _, _, count, said, share in rows) / len(confidences)
