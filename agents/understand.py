@@ -1,7 +1,8 @@
 """Understands turns: by the rules and the classifier at once, by a language model when it answers.
 
-Memories come in; `Understood` events leave. Writes nothing, and no turn waits for it: what a model does not answer
-stays `pending` on the record, and is asked again. What is stored is data in the prompt, never an instruction.
+Memories come in; what they are for leaves, and `Understood` events from models. Writes nothing, and no turn waits for
+a model: what it does not answer stays `pending` on the record, and is asked again. What is stored is data in the
+prompt, never an instruction.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,6 +25,9 @@ from schemas.vectors import Where
 
 STEP, ROLE = "understand.turn", "understand"
 """By what a deployment may name a language model profile for this."""
+
+UNANSWERABLE = "unanswerable"
+"""In place of a profile, on what none answered validly."""
 
 RECENT_TURNS = 6
 """Turns before this one whose modes a model is told, so that a thread stays in its register."""
@@ -59,13 +63,13 @@ class Understand:
         self._record = record
         self._clock = clock
 
-    async def by_rules(self, memory: Memory) -> Understood | None:
+    async def by_rules(self, memory: Memory) -> Interaction | None:
         """What the turn is for, without a language model; None where that is known, or is not asked of it."""
         if not needs_understanding(memory):
             return None
         interaction = await self._reader.read(memory.text, embedding_text(memory))
         self._reader.noted(interaction)
-        return self._said(memory, interaction)
+        return interaction
 
     async def by_model(self, memory: Memory, partition: int) -> Understood:
         """What a language model says of the turn. Raises Unavailable when it is to be asked again."""
@@ -83,7 +87,7 @@ class Understand:
         try:
             answered = await self._model.ask(STEP, ROLE, prompt, Understanding)
         except Unanswerable:
-            return self._said(memory, None, profile="unanswerable")
+            return self._said(memory, None, None, UNANSWERABLE)
         found = answered.answer
         interaction = await self._with_vote(memory, found)
         return self._said(memory, interaction, found, answered.profile)
@@ -114,8 +118,8 @@ class Understand:
         self,
         memory: Memory,
         interaction: Interaction | None,
-        found: Understanding | None = None,
-        profile: str | None = None,
+        found: Understanding | None,
+        profile: str,
     ) -> Understood:
         return Understood(
             memory_id=memory.memory_id,
@@ -123,6 +127,6 @@ class Understand:
             interaction=interaction,
             found=found,
             profile=profile,
-            prompt=profile and self._template.version,
+            prompt=self._template.version,
             at=self._clock.now(),
         )

@@ -9,7 +9,7 @@ from statistics import median, quantiles
 
 import numpy as np
 
-from agents.retrieve import DENSE_LIMIT
+from agents.vector_search import DENSE_LIMIT
 from agents.rules.partitioning import partition_of
 from agents.rules.questions import understood
 from bench.embedder_alone import EmbedderAlone

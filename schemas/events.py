@@ -37,7 +37,8 @@ class Embedded(BaseModel):
     """A memory's vector is in the index, could not be made, waits for its model, or is missing there.
 
     `content_hash` is that of the text which was embedded, `mode` the one that it was embedded for: the record may
-    have moved on meanwhile. `waiting`: the mode's model is not loaded, `error` says why; `stale`: make it again.
+    have moved on meanwhile. `interaction` is what the turn is for, read by the rules from the same pass, where that was
+    not known. `waiting`: the mode's model is not loaded, `error` says why; `stale`: make it again.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
@@ -50,13 +51,14 @@ class Embedded(BaseModel):
     space: str | None = None
     at: datetime
     error: str | None = None
+    interaction: Interaction | None = None
 
 
 class Understood(BaseModel):
-    """A turn was understood, as far as the text with `text_hash` goes, by the rules or by a language model.
+    """A language model has read a turn, as far as the text with `text_hash` goes.
 
-    `interaction` is what the turn is for as it reads by itself, all votes counted; `found` is what the model said, None
-    from the rules.
+    `found` is what it said, None where it answered nothing valid; `interaction` is what the turn is for as it reads by
+    itself, its vote included.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
@@ -66,6 +68,6 @@ class Understood(BaseModel):
     text_hash: str
     interaction: Interaction | None = None
     found: Understanding | None = None
-    profile: str | None = None
-    prompt: str | None = None
+    profile: str
+    prompt: str
     at: datetime

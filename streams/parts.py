@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agents.rules.interaction_classifier import InteractionClassifier
-
 from agents.assemble import Assemble
 from agents.embed import Embed
 from agents.govern import Govern
@@ -18,6 +16,7 @@ from agents.mode_spaces import ModeSpaces
 from agents.ports import Embedders, VectorIndex
 from agents.remember import Remember
 from agents.retrieve import Retrieve
+from agents.rules.interaction_classifier import InteractionClassifier
 from agents.rules.ranking import Weights
 from agents.token_port import TokenCounter
 from agents.understand import Template, Understand

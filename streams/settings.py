@@ -13,7 +13,10 @@ from schemas.language import Profiles
 class Settings(BaseSettings):
     """Everything that a deployment may choose. Each field is read from `MODESTREAM_<NAME>`."""
 
-    model_config = SettingsConfigDict(env_prefix="MODESTREAM_", env_file=".env", extra="ignore", frozen=True)
+    # A key that somebody wrote into a profile would else be printed with the error.
+    model_config = SettingsConfigDict(
+        env_prefix="MODESTREAM_", env_file=".env", extra="ignore", frozen=True, hide_input_in_errors=True
+    )
 
     broker: str = "kafka://127.0.0.1:9092"
     """Where Kafka is; several addresses are joined by `;`."""

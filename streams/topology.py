@@ -1,7 +1,7 @@
 """The map: which agent reads which topic, and what follows.
 
-    turns ─► remember ─► remembered ─┬─► understand ─► understood ─► remember
-                                     └─► embed ─► embedded ─► remember
+    turns ─► remember ─► remembered ─► embed, understand ─► embedded ─► remember
+             a language model, beside the events ─► understood ─► remember
     retrieve ─► retrieve, assemble ─► replies
     commands, consolidate ─► govern ─► replies, or changes ─► remember ─► replies
     anything that can't be processed ─► dead-letters
@@ -30,12 +30,11 @@ from schemas.retrieval import RetrieveRequest
 from schemas.turns import Turn
 from streams.flow.answering import AnswerAsked, AnswerAssemble, AnswerCommand, AnswerRetrieve
 from streams.flow.delivery import Delivery
-from streams.flow.embedding import EmbedRemembered
+from streams.flow.embedding import AskModel, EmbedRemembered
 from streams.flow.remembering import Changed, RememberChanges, RememberEvents, RememberTurns
 from streams.flow.requests import Channel
 from streams.flow.steps import Requested, Step
 from streams.flow.surroundings import Surroundings
-from streams.flow.understanding import AskModel, UnderstandRemembered
 from streams.watching.metrics import Meters
 
 log = structlog.get_logger()
@@ -94,8 +93,7 @@ def readings(agents: Agents, beside: Beside, around: Surroundings) -> list[Readi
     command = AnswerCommand(govern, around)
     return [
         Reading(topics.turns, RememberTurns(turns, remember, around), (remember,)),
-        Reading(topics.remembered, UnderstandRemembered(understand, beside.ask_model, around), (understand,)),
-        Reading(topics.remembered, EmbedRemembered(embed, around), (embed,)),
+        Reading(topics.remembered, EmbedRemembered(embed, understand, beside.ask_model, around), (embed, understand)),
         Reading(topics.understood, RememberEvents(remember, around), (remember,)),
         Reading(topics.embedded, RememberEvents(remember, around), (remember,)),
         Reading(topics.retrieve, Requested(retrieve, answer, around), (agents.retrieve, agents.assemble)),

@@ -39,7 +39,9 @@ def rename(declared: Declared, wanted: RenameMode, project: str) -> tuple[Declar
     """Give a mode another name, and its defaults too. Raises Rejected `unknown_mode` or `conflict`."""
     old = _own(declared, wanted.name, project)
     new = _own(declared, wanted.new_name, project)
-    if old is None and new is not None and wanted.name in new.formerly:
+    # Once it is renamed, a project's mode no longer hides the user's mode of its old name.
+    hidden = old is None or (new is not None and old.project is None and new.project is not None)
+    if hidden and new is not None and wanted.name in new.formerly:
         return declared, new
     if wanted.name == GENERAL:
         raise Rejected("conflict", "general is every user's mode and keeps its name", "arguments.name")
@@ -53,7 +55,7 @@ def rename(declared: Declared, wanted: RenameMode, project: str) -> tuple[Declar
         raise Rejected("conflict", message, "arguments.new_name")
     mode = old.model_copy(update={"name": wanted.new_name, "formerly": (*old.formerly, old.name)})
     modes = tuple(mode if one is old else one for one in declared.modes)
-    return _defaults_moved(declared.model_copy(update={"modes": modes}), old, mode.name), mode
+    return _with_defaults(declared, old, mode.name).model_copy(update={"modes": modes}), mode
 
 
 def delete(declared: Declared, wanted: DeleteMode, project: str) -> tuple[Declared, Mode]:
@@ -64,23 +66,23 @@ def delete(declared: Declared, wanted: DeleteMode, project: str) -> tuple[Declar
     mode = _own(declared, wanted.name, project)
     if wanted.name == GENERAL:
         raise Rejected("conflict", "general is every user's mode and can't be deleted", "arguments.name")
+    # Once it is deleted, a project's mode no longer hides the user's mode of its name, which nobody meant.
+    gone = [] if mode is not None and mode.project is not None else [project, *([None] if mode is None else [])]
+    for place in gone:
+        if declared.deleted.get(_deleted_key(wanted.name, place)) == wanted.memories:
+            return declared, Mode(name=wanted.name, embedder="", embedding_dim=0, project=place)
     if mode is None:
-        for place in (project, None):
-            if declared.deleted.get(_deleted_key(wanted.name, place)) == wanted.memories:
-                return declared, Mode(name=wanted.name, embedder="", embedding_dim=0, project=place)
         known(declared, wanted.name, project, "arguments.name")
         raise Rejected("unknown_mode", f"the mode {wanted.name!r} is not declared", "arguments.name")
-    after = declared.model_copy(
-        update={
-            "modes": tuple(one for one in declared.modes if one is not mode),
-            "deleted": declared.deleted | {_deleted_key(mode.name, mode.project): wanted.memories},
-        }
-    )
+    without = {
+        "modes": tuple(one for one in declared.modes if one is not mode),
+        "deleted": declared.deleted | {_deleted_key(mode.name, mode.project): wanted.memories},
+    }
     if wanted.heir is not None:
         if wanted.heir == wanted.name:
             raise Rejected("invalid_value", "a mode's memories can't move to itself", "arguments.memories")
-        known(after, wanted.heir, mode.project, "arguments.memories")
-    return _defaults_moved(after, mode, None), mode
+        known(declared.model_copy(update=without), wanted.heir, mode.project, "arguments.memories")
+    return _with_defaults(declared, mode, None).model_copy(update=without), mode
 
 
 def set_default(declared: Declared, wanted: SetDefaultMode, project: str) -> Declared:
@@ -104,10 +106,10 @@ def _with_default(declared: Declared, name: str | None, project: str | None) -> 
     return declared.model_copy(update={"project_defaults": others | ({project: name} if name else {})})
 
 
-def _defaults_moved(declared: Declared, mode: Mode, name: str | None) -> Declared:
-    """Defaults that named a mode name another one, or none: each only where it meant this mode."""
+def _with_defaults(declared: Declared, mode: Mode, name: str | None) -> Declared:
+    """Defaults that name a declared mode name another one, or none: each only where it means this very mode."""
     meant = {
-        place: (name if default == mode.name and mode.project in (place, None) else default)
+        place: name if declared.find(default, place) is mode else default
         for place, default in declared.project_defaults.items()
     }
     user_default = declared.user_default

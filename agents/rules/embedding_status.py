@@ -38,5 +38,24 @@ def written_place(event: Embedded) -> Place | None:
     return Place(mode=event.mode, space=event.space) if event.status == "ready" and event.space else None
 
 
+def is_on_its_way(memory: Memory) -> bool:
+    """Whether the indexer has been told of a memory and has not answered yet."""
+    return memory.embedding.status == "pending" and memory.embedding.error is None
+
+
+def is_waiting(memory: Memory) -> bool:
+    """Whether a memory waits for its mode's model: whoever sees that loaded tells the indexer."""
+    return memory.embedding.status in ("stale", "pending") and not is_on_its_way(memory)
+
+
+def place_left_behind(memory: Memory, place: Place | None) -> Place | None:
+    """The place that nobody empties when a vector is noted elsewhere; None where there is none.
+
+    A vector on its way takes the record's place with it, to be emptied: one that was not expected may not know of it.
+    """
+    before = memory.embedding.place
+    return None if is_on_its_way(memory) or place in (None, before) else before
+
+
 def _with(memory: Memory, embedding: Embedding) -> Memory:
     return memory.model_copy(update={"embedding": embedding})

@@ -1,6 +1,7 @@
 """What a turn was understood as: first by the rules alone, then with what a model adds. Pure."""
 
 from schemas.events import Understood
+from schemas.interaction import Interaction
 from schemas.memories import Memory, Reading
 
 MOST_ENTITIES = 64
@@ -22,14 +23,19 @@ def is_read(memory: Memory, event: Understood) -> bool:
     return event.text_hash == text_hash_of(memory)
 
 
+def with_interaction(memory: Memory, interaction: Interaction | None) -> Memory:
+    """The memory with what the rules say it is for; a model's answer has counted their vote already."""
+    if interaction is None or memory.reading.status == "model":
+        return memory
+    reading = memory.reading.model_copy(update={"interaction": interaction})
+    return memory.model_copy(update={"reading": reading})
+
+
 def with_understanding(memory: Memory, event: Understood) -> Memory:
-    """The memory with what was understood. A model adds to what the rules found, and takes nothing of it away."""
+    """The memory with what a model understood. It adds to what the rules found, and takes nothing of it away."""
     before, found = memory.reading, event.found
-    if event.profile is None and before.status == "model":
-        return memory  # It was overtaken by the answer that had its vote.
-    if event.profile is None:
-        reading = before.model_copy(update={"interaction": event.interaction})
-        return memory.model_copy(update={"reading": reading})
+    if found is None and before.status == "model":
+        return memory  # It was asked twice, and answered once.
     if found is None:
         # It answers, but not validly: asked again it would do the same.
         reading = before.model_copy(update={"status": "rules", "model": event.profile, "prompt": event.prompt})

@@ -1,7 +1,7 @@
 """How an agent is run: its two halves for a `Delivery`, `begin` in order and `settle` before the acknowledgement."""
 
-from collections.abc import Awaitable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, Protocol
 
 import structlog
 from pydantic import BaseModel
@@ -14,8 +14,6 @@ from streams.flow.requests import Channel, Handle, Requests, context
 from streams.flow.surroundings import Surroundings
 
 log = structlog.get_logger()
-
-Event = TypeVar("Event", bound=BaseModel)
 
 
 class Step(Protocol):
@@ -65,7 +63,7 @@ class Requested:
 class Internal:
     """A topic that only we write to. What can't be read there is a dead letter all the same."""
 
-    def __init__(self, kinds: dict[str, type[Event]], around: Surroundings) -> None:
+    def __init__(self, kinds: Mapping[str, type[Any]], around: Surroundings) -> None:
         self._kinds = kinds
         self._around = around
 
