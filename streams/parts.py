@@ -1,10 +1,13 @@
 """The real parts of a worker, made from the settings: models, indexes, publisher. The fakes are in the tests."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from dotenv import dotenv_values
 
 from agents.assemble import Assemble
 from agents.embed import Embed
@@ -22,12 +25,16 @@ from agents.token_port import TokenCounter
 from agents.understand import Template, Understand
 from schemas.language import Profiles
 from schemas.modes import GENERAL_MODE
+from streams.adapters.language.endpoint import Outside
+from streams.adapters.language.litellm_models import LiteLLMModels
 from streams.adapters.language.prompt_files import read_prompt
 from streams.adapters.tokens.tiktoken_counter import TiktokenCounter
 from streams.adapters.vectors.edge_index import EdgeIndex
 from streams.flow.surroundings import Surroundings
 from streams.settings import Settings
 from streams.topology import Agents
+from streams.watching.metrics import Meters
+from streams.watching.model_metrics import ModelMeters
 
 RANKING_WEIGHTS = Path(__file__).parents[1] / "agents" / "rules" / "ranking_weights.json"
 """The weights that come with the project."""
@@ -45,6 +52,14 @@ class SystemClock:
     def now(self) -> datetime:
         """The time, with its zone UTC."""
         return datetime.now(UTC)
+
+
+def open_language_models(settings: Settings, meters: Meters) -> LiteLLMModels:
+    """The language models of the profiles. Their keys are in the environment, or in a `.env` file beside it."""
+    kept = {name: value for name, value in dotenv_values(".env").items() if value is not None}
+    return LiteLLMModels(
+        settings.llm_profiles, ModelMeters(meters.registry), Outside(environment={**kept, **os.environ})
+    )
 
 
 def open_index(settings: Settings) -> VectorIndex:

@@ -19,10 +19,10 @@ from mode import Service
 
 from agents.mode_spaces import ModeSpaces
 from schemas.changes import Change
+from schemas.modes import GENERAL
 from streams.adapters.embedding.embedder_registry import EmbedderRegistry
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
 from streams.adapters.kafka.publisher import KafkaPublisher
-from streams.adapters.language.litellm_models import LiteLLMModels
 from streams.adapters.words.sqlite_words import SqliteWords
 from streams.flow.arrival import Arrival
 from streams.flow.asking_model import AskingModel
@@ -31,7 +31,7 @@ from streams.flow.progress import Progress
 from streams.flow.reembedding import Reembedding
 from streams.flow.surroundings import Surroundings
 from streams.kafka_app import kafka_app, kafka_channels
-from streams.parts import SystemClock, agents_of, models_of, open_index
+from streams.parts import SystemClock, agents_of, models_of, open_index, open_language_models
 from streams.settings import Settings
 from streams.tables import MemoryTable, ModeTable
 from streams.topics import group_id, named
@@ -39,11 +39,13 @@ from streams.topology import Beside, connect, end_process, readings
 from streams.watching.liveness import Liveness
 from streams.watching.logs import configure_logs
 from streams.watching.metrics import Meters
-from streams.watching.model_metrics import ModelMeters
 from streams.watching.observing import Observing
 from streams.watching.standing import Standing
 
 log = structlog.get_logger()
+
+LOADING_LOOK_S = 0.05
+"""Between two looks whether the general model is loaded."""
 
 SWITCH_SECONDS = 0.0005
 """How long the event loop may keep the interpreter from a thread that has a vector to hand over. Python's own 5 ms is
@@ -65,7 +67,7 @@ class Parts(Service):
         self.app = kafka_app(settings, settings.worker_id or kept_worker_id(settings.data_dir / "worker.id"))
         self.meters = Meters()
         self.publisher = KafkaPublisher(settings.bootstrap_servers, self.meters)
-        self.language = LiteLLMModels(settings.llm_profiles, ModelMeters(self.meters.registry))
+        self.language = open_language_models(settings, self.meters)
         self.models = models_of(settings, self.embedders, self.language)
         self.index = open_index(settings)
         self.words = SqliteWords(settings.data_dir / "words")
@@ -134,14 +136,24 @@ class Parts(Service):
         """Prepare the partitions before their events flow. Faust ignores what a callback raises, so nothing may."""
         partitions = self.standing.partitions()
         try:
+            await self._general_tried()
             await Arrival(self.memories, self._committed, self.around).prepare(partitions)
         except Exception:
             log.exception("partitions could not be prepared", partitions=sorted(partitions))
             end_process()
         if not self._beside:
-            runs = [self.reembedding.run(), *([self.asking.run()] if len(self.settings.llm_profiles) else [])]
+            runs = [self.reembedding.run(), *([self._ask_models()] if len(self.settings.llm_profiles) else [])]
             self._beside = [asyncio.create_task(_until_cancelled(run)) for run in runs]
         self.reembedding.look(partitions)
+
+    async def _ask_models(self) -> None:
+        await self.language.prepare()
+        await self.asking.run()
+
+    async def _general_tried(self) -> None:
+        """Wait until the general model is loaded or known to be missing: what came before would be embedded later."""
+        while self.embedders.standing()[GENERAL]["state"] == "loading":  # noqa: ASYNC110 - no event covers a failure
+            await asyncio.sleep(LOADING_LOOK_S)
 
     def _changed(self, change: Change, partition: int) -> None:
         """What follows a change: vectors are made again, and a correction counts against the classifier."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from agents.embed import Embed, Vectored
 from agents.understand import Understand
 from schemas.events import Forgotten, Remembered
-from schemas.failures import ModelMissing, Unavailable
+from schemas.failures import ModelMissing
 from schemas.interaction import Interaction
 from schemas.memories import Memory
 from schemas.records import Record
@@ -85,5 +85,5 @@ class EmbedRemembered(Internal):
     async def _interaction(self, memory: Memory) -> Interaction | None:
         try:
             return await self._understand.by_rules(memory)
-        except ModelMissing as missing:
-            raise Unavailable(str(missing)) from missing
+        except ModelMissing:
+            return None  # Whoever wants to know reads the turn when he asks.

@@ -35,6 +35,10 @@ class LiteLLMModels:
             name: Endpoint(name, profile, self._library, meters, outside) for name, profile in profiles.items()
         }
 
+    async def prepare(self) -> None:
+        """Load LiteLLM now, so that the first question does not wait for it."""
+        await self._library.load()
+
     async def ask(self, step: str, role: str, prompt: Prompt, answer: type[AnswerT]) -> Answered[AnswerT]:
         """One validated answer; see the port."""
         endpoint = self._endpoint(step, role)
