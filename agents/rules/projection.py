@@ -9,9 +9,13 @@ EMBEDDED_CAPTION = 512
 """Characters of one resource's text that are embedded, so that a transcript does not crowd out the rest."""
 
 
+EMBEDDED_TEXT = 8192
+"""Characters that are embedded in all: a model that reads 8,192 tokens would take gigabytes for a hundred captions."""
+
+
 def embedding_text(memory: Memory) -> str:
     """What a vector is made of: the content, then each resource's text. No speaker: names blur the meaning."""
-    return _joined(memory, EMBEDDED_CONTENT, EMBEDDED_CAPTION)
+    return _joined(memory, EMBEDDED_CONTENT, EMBEDDED_CAPTION)[:EMBEDDED_TEXT]
 
 
 def word_text(memory: Memory) -> str:

@@ -85,7 +85,7 @@ class EmbedderRegistry:
         entry = self._known(mode.embedder)
         model = self._begin(entry)
         if model.loaded is None:
-            raise ModelMissing(f"embedder {entry.name!r} is missing: {model.error or LOADING}")
+            raise ModelMissing(f"embedder {entry.name!r} is missing: {reason(entry, model) or LOADING}")
         if len(self._views) >= VIEWS:
             self._views.clear()
         view = ModeEmbedder(model.loaded, self._recent[entry.name], mode.query_prefix, mode.passage_prefix)
@@ -93,7 +93,7 @@ class EmbedderRegistry:
 
     def standing(self) -> dict[str, dict[str, Any]]:
         """How each embedder stands that was asked for: `state` is ready, loading or missing, `error` says why."""
-        standing = {name: standing_of(model) for name, model in self._models.items()}
+        standing = {name: standing_of(self._entries[name], model) for name, model in self._models.items()}
         unknown = {name: {"state": "missing", "error": unknown_embedder(name)} for name in self._unknown}
         return dict(sorted((standing | unknown).items()))
 
@@ -132,11 +132,17 @@ class EmbedderRegistry:
             log.exception("what follows a loaded model failed", embedder=name)
 
 
-def standing_of(model: ModelLoading) -> dict[str, Any]:
+def standing_of(entry: Entry, model: ModelLoading) -> dict[str, Any]:
     """How one model stands."""
     if model.loaded is not None:
         return {"state": "ready", "error": None}
-    return {"state": "missing" if model.error else "loading", "error": model.error}
+    return {"state": "missing" if model.error else "loading", "error": reason(entry, model)}
+
+
+def reason(entry: Entry, model: ModelLoading) -> str | None:
+    """Why a model is not loaded, for anybody's eyes: this machine's folders have the names of their settings."""
+    folder = f"MODEL_DIR/{entry.local.directory.name}" if entry.hub else f"the path of {entry.name!r}"
+    return model.error and model.error.replace(str(entry.local.directory), folder)
 
 
 def unknown_embedder(name: str) -> str:
