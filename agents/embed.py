@@ -77,14 +77,14 @@ class Embed:
         """Write a batch, and say of each memory that is still there what became of its vector."""
         latest = {one.memory_id: one for one in batch}
         due = list(latest.values())
-        written: list[Vectored] = []
         for space in dict.fromkeys(one.space for one in due):
             beside = [one for one in due if one.space == space]
-            written += beside if space is None else await self._upsert(space, beside)
-        strays = {place for one in batch for place in one.strays}
-        for place in strays:
+            latest.update((one.memory_id, one) for one in await self._upsert(space, beside))
+        # A worker that was killed may have written what is overtaken here, and have told nobody.
+        overtaken = {one.place for one in batch if one is not latest[one.memory_id] and one.place is not None}
+        for place in overtaken.union(*(one.strays for one in batch)):
             await self._empty(place, [one.memory_id for one in self._left(batch, place, latest)])
-        return [self._said(one, one.memory) for one in written if one.memory is not None]
+        return [self._said(one, one.memory) for one in latest.values() if one.memory is not None]
 
     def _left(self, batch: Sequence[Vectored], place: Place, latest: dict[str, Vectored]) -> list[Vectored]:
         """Those of a batch that must not stay in a place: what the last event of each says counts."""
@@ -97,12 +97,24 @@ class Embed:
         moved = before.place is not None and before.place.space == space.fingerprint.digest
         if moved and before.place and before.place.mode != space.mode and before.content_hash == memory.content_hash:
             was = VectorSpace(before.place.mode, space.fingerprint)
-            if kept := await self._index.vectors(was, [memory.memory_id]):
-                return kept[memory.memory_id]
+            if (kept := await self._kept(was, memory)) is not None:
+                return kept
         return (await embedder.passage(embedding_text(memory))).pooled
 
-    async def _upsert(self, space: VectorSpace, batch: list[Vectored]) -> list[Vectored]:
+    async def _kept(self, space: VectorSpace, memory: Memory) -> Vector | None:
+        """The vector of the memory's text as the index has it; None where another text's is there, or comes."""
+        ids = [memory.memory_id]
+        before = await self._index.hashes(space, ids)
+        vectors = await self._index.vectors(space, ids)
+        # Batches are written between two awaits: what stands on both sides of the vector stood there with it.
+        after = await self._index.hashes(space, ids)
+        hashes = {found.get(memory.memory_id) for found in (before, after)}
+        return vectors.get(memory.memory_id) if hashes == {memory.content_hash} else None
+
+    async def _upsert(self, space: VectorSpace | None, batch: list[Vectored]) -> list[Vectored]:
         """Write what has a vector. What the index refuses is `failed`, and costs its neighbours nothing."""
+        if space is None:
+            return batch
         points = [_point(one.memory, one) for one in batch if one.vector is not None and one.memory is not None]
         try:
             await self._index.upsert(space, points)

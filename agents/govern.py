@@ -83,8 +83,8 @@ class Govern:
         self._modes.put(partition, command.scope.boundary, after)
         mode = known(after, wanted.name, project if wanted.for_project else None, "arguments.name")
         result = shown_mode(mode, after, project)
-        old = before.find(mode.name, mode.project)
-        if not is_embedded_anew(old if old and old.project == mode.project else None, mode):
+        # A project's mode takes the place of the user's mode of that name there, with the memories in it.
+        if not is_embedded_anew(before.find(mode.name, mode.project), mode):
             return Governed(result)
         return Governed(result, _of_mode("stale", mode, before, command, result))
 

@@ -12,15 +12,23 @@ from dataclasses import dataclass
 
 from agents.mode_spaces import ModeSpaces
 from agents.ports import Memories, Modes
-from agents.rules.embedding_status import awaiting, embedded, outdated, written_place
+from agents.rules.embedding_status import (
+    awaiting,
+    embedded,
+    is_on_its_way,
+    is_waiting,
+    outdated,
+    place_left_behind,
+    written_place,
+)
 from agents.rules.precedence import Decision, first_mode, mode_after_answer
-from agents.rules.readings import is_read, with_understanding
+from agents.rules.readings import is_read, with_interaction, with_understanding
 from agents.rules.versions import Identity, identity, is_outdated, is_redelivered, is_repeated, moved, next_memory
 from agents.word_port import WordIndex
 from schemas.changes import Change
 from schemas.events import Embedded, Forgotten, Remembered, Understood
 from schemas.failures import ModelMissing, Rejected
-from schemas.memories import Memory
+from schemas.memories import Memory, Place
 from schemas.modes import GENERAL, ModeSource
 from schemas.moments import moment_of
 from schemas.records import Record
@@ -88,9 +96,9 @@ class Remember:
             # It was overtaken on its way: the vector lies where nobody looks for it any more.
             return Remembered(memory=memory, strays=(place,)) if place else None
         if event.content_hash != memory.content_hash:
-            # The record moved on. Its own vector is on the way, unless it had been written before this older one.
-            return self._embed_again(partition, memory) if memory.embedding.status == "ready" else None
-        return self._noted(event, memory, partition)
+            # The vector of another text lies where today's was or will be, or where none can be made of today's.
+            return self._embed_again(partition, memory, place) if place else None
+        return self._noted(event, with_interaction(memory, event.interaction), partition)
 
     def understood(self, event: Understood, partition: int) -> Noted:
         """Note what a turn was understood as; a model may put it into another mode, and then its vector moves."""
@@ -104,8 +112,11 @@ class Remember:
         agrees = mode == declared.default(project)[0] if answered and source == "model" else None
         if mode != read.mode:
             return Noted(self._move(read, (mode, source), partition), agrees)
-        self._write(partition, read.model_copy(update={"mode_source": source}))
-        return Noted(None, agrees)
+        stays = read.model_copy(update={"mode_source": source})
+        self._write(partition, stays)
+        # An answer that comes again may have moved it, and then the worker was killed before it told the indexer.
+        untold = answered is not None and memory.reading.status == "model" and is_on_its_way(stays)
+        return Noted(Remembered(memory=stays) if untold else None, agrees)
 
     def changed(self, change: Change, partition: int) -> Iterator[tuple[Memory, Follows]]:
         """Carry out what a command changes, one memory a step, each written when it is given; those done are skipped.
@@ -156,16 +167,20 @@ class Remember:
         """Note an event about today's text and mode. One about yesterday's embedder asks for today's."""
         if event.status == "stale":
             return self._embed_again(partition, memory)
-        space = self._space(memory, partition)
+        space, place = self._space(memory, partition), written_place(event)
         if event.status == "waiting" and space is None:
             self._write(partition, awaiting(memory, event.error))
             return None
-        # Without the model, whether it is still the right space is seen when that is loaded. A model that was loaded
-        # while this event was on its way has nobody else to ask it.
+        # A model that was loaded while this event was on its way has nobody else to ask it.
         if event.space != space and space is not None:
-            return self._embed_again(partition, memory)
-        self._write(partition, embedded(memory, event))
-        return None
+            return self._embed_again(partition, memory, place)
+        if space is None and is_waiting(memory):
+            # Its vector is due in a space that is not known before the model is loaded: this one may be yesterday's.
+            return Remembered(memory=memory, strays=(place,)) if place else None
+        noted = embedded(memory, event)
+        self._write(partition, noted)
+        left = place_left_behind(memory, place)
+        return Remembered(memory=noted, strays=(left,)) if left else None
 
     def _space(self, memory: Memory, partition: int) -> str | None:
         """The digest of the space that a memory belongs into; None while that is not known."""
@@ -174,10 +189,10 @@ class Remember:
         except (ModelMissing, Rejected):
             return None
 
-    def _embed_again(self, partition: int, memory: Memory) -> Remembered:
+    def _embed_again(self, partition: int, memory: Memory, stray: Place | None = None) -> Remembered:
         waiting = awaiting(memory)
         self._write(partition, waiting)
-        return Remembered(memory=waiting)
+        return Remembered(memory=waiting, strays=() if stray is None else (stray,))
 
     def _move(self, memory: Memory, mode: Decision, partition: int) -> Remembered:
         there = self._with_decay(moved(memory, mode), partition)

@@ -13,7 +13,7 @@ def known(declared: Declared, name: str, project: str | None, field: str) -> Mod
     """The mode of that name that holds in a project. Raises Rejected `unknown_mode`."""
     mode = declared.find(name, project)
     if mode is None:
-        raise Rejected("unknown_mode", f"the mode {name!r} is not declared; declare_mode declares it", field)
+        raise Rejected("unknown_mode", f"the mode {name[:80]!r} is not declared; declare_mode declares it", field)
     return mode
 
 

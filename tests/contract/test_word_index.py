@@ -10,12 +10,12 @@ import pytest
 from agents.rules.words import question_terms
 from agents.word_port import WordIndex
 from schemas.failures import Unavailable
-from schemas.memories import Embedding, Memory, Resource
+from schemas.memories import Embedding, Memory, Place, Reading, Resource
 from schemas.vectors import Where
 from streams.adapters.words.sqlite_words import SqliteWords
-from tests.made_memories import made
+from tests.made_memories import embedded_in, made
 
-READY = Embedding(status="ready", space="space-1")
+READY = embedded_in("space-1")
 
 
 @pytest.fixture
@@ -90,9 +90,9 @@ def test_what_changes_beside_the_text_is_seen(words: WordIndex) -> None:
 
 
 def test_a_vector_of_a_text_that_is_gone_is_no_vector(words: WordIndex) -> None:
-    words.put(0, made("violin", embedding=Embedding(status="stale", space="space-1")))
+    words.put(0, made("violin", embedding=embedded_in("space-1", status="stale")))
     assert not words.roster(0, "ana").embedded("space-1").any()
-    assert words.count_ready(0, "space-1") == 0
+    assert words.ready_places(0) == {}
 
 
 def test_entities_are_found_whatever_their_case(words: WordIndex) -> None:
@@ -173,8 +173,54 @@ def test_memories_are_listed_by_status(words: WordIndex) -> None:
         other.memory_id,
     }
     assert list(words.with_status(0, ["ready"])) == [memories[1].memory_id]
-    assert words.count_ready(0, "space-1") == 1
-    assert words.count_ready(0, "space-2") == 0
+
+
+def test_vectors_are_counted_by_mode_and_space_over_all_boundaries(words: WordIndex) -> None:
+    words.put(0, made("a", 0, embedding=READY, speaker="Ana"))
+    words.put(0, made("b", 1, embedding=READY, speaker="Ben"))
+    words.put(0, made("c", 2, user="ben", embedding=READY))
+    words.put(0, made("d", 3, embedding=embedded_in("space-2")))
+    words.put(0, made("e", 4, mode="code", embedding=embedded_in("space-1", "code")))
+    words.put(0, made("f", 5))
+    assert words.ready_places(0) == {
+        Place(mode="general", space="space-1"): 3,
+        Place(mode="general", space="space-2"): 1,
+        Place(mode="code", space="space-1"): 1,
+    }
+
+
+def test_a_vector_that_moves_or_goes_is_counted_where_it_is(words: WordIndex) -> None:
+    words.put(0, made("a", 0, embedding=READY))
+    words.put(0, made("a", 0, mode="code", embedding=embedded_in("space-1", "code")))
+    assert words.ready_places(0) == {Place(mode="code", space="space-1"): 1}
+    words.put(0, made("a", 0, mode="code", embedding=embedded_in("space-1", "code", "pending")))
+    assert words.ready_places(0) == {}
+    words.put(0, made("b", 1, embedding=READY))
+    words.remove(0, made("b", 1).memory_id)
+    assert words.ready_places(0) == {}
+
+
+def test_what_no_model_has_read_yet_is_listed_until_it_is_read_replaced_or_gone(words: WordIndex) -> None:
+    unread = Reading(status="pending", text_hash="hash")
+    read, gone, waits = (made("a", number, reading=unread) for number in range(3))
+    for memory in (read, gone, waits, made("a", 3), made("a", 4, user="ben", reading=unread)):
+        words.put(0, memory)
+    assert len(list(words.unread(0))) == 4
+    words.put(0, read.model_copy(update={"reading": Reading(status="model")}))
+    words.remove(0, gone.memory_id)
+    assert set(words.unread(0)) == {waits.memory_id, made("a", 4, user="ben").memory_id}
+
+
+def test_all_that_is_unread_is_listed_while_it_is_written(words: WordIndex) -> None:
+    memories = {one.memory_id: one for one in (made("a", n, reading=Reading(status="pending")) for n in range(1200))}
+    for memory in memories.values():
+        words.put(0, memory)
+    listed = []
+    for memory_id in words.unread(0):
+        listed.append(memory_id)
+        words.put(0, memories[memory_id].model_copy(update={"reading": Reading(status="model")}))
+    assert sorted(listed) == sorted(memories)
+    assert list(words.unread(0)) == []
 
 
 def test_all_memories_of_a_status_are_listed_while_they_are_written(words: WordIndex) -> None:

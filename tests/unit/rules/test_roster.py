@@ -5,7 +5,7 @@ from typing import Any
 from agents.rules.roster import NOBODY, Roster, Row
 from agents.rules.traits import Trait
 from schemas.vectors import Where
-from tests.made_memories import made
+from tests.made_memories import embedded_in, made
 
 ANYTHING = Where(boundary="ana")
 
@@ -99,7 +99,7 @@ def test_what_is_written_later_is_seen_and_replaces() -> None:
 
 
 def test_speakers_and_vector_spaces() -> None:
-    ready = made("a").embedding.model_copy(update={"status": "ready", "space": "s1"})
+    ready = embedded_in("s1")
     roster = roster_of(made("a", 0, speaker="Ana", embedding=ready), made("b", 1, speaker="Ben"), made("c", 2))
     assert set(roster.speakers) == {"Ana", "Ben"}
     assert roster.spoken_by(frozenset({"Ben"})).nonzero()[0].tolist() == [1]
@@ -108,8 +108,13 @@ def test_speakers_and_vector_spaces() -> None:
     assert not roster.embedded("s2").any()
 
 
+def test_a_vector_that_is_not_todays_is_no_vector() -> None:
+    stale = embedded_in("s1", status="stale")
+    assert not roster_of(made("a", 0, embedding=stale)).embedded("s1").any()
+
+
 def test_holes_belong_to_nobody() -> None:
-    ready = made("a").embedding.model_copy(update={"status": "ready", "space": "s1"})
+    ready = embedded_in("s1")
     rows, traits = rows_of(made("a", 0, speaker="Ana", embedding=ready))
     roster = Roster([rows[0]._replace(number=20)], traits)
     assert roster.embedded("s1").nonzero()[0].tolist() == [20]

@@ -2,16 +2,19 @@
 
 from datetime import UTC, datetime, timedelta
 
-from agents.rules.versions import identity, is_outdated, is_redelivered, is_repeated, next_memory, with_embedding
-from schemas.memories import Embedding, Memory
+from agents.rules.versions import identity, is_outdated, is_redelivered, is_repeated, moved, next_memory
+from schemas.interaction import Interaction
+from schemas.memories import Memory, Place, Reading
 from schemas.turns import Turn
+from tests.made_memories import embedded_in, made
 from tests.made_turns import turn
 
 WHEN = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 
 
-def after(known: Memory | None, said: Turn, offset: int) -> Memory:
-    return next_memory(said, identity(said, WHEN + timedelta(seconds=offset)), known, ("general", "fallback"), offset)
+def after(known: Memory | None, said: Turn, offset: int, *, asks_model: bool = False) -> Memory:
+    who = identity(said, WHEN + timedelta(seconds=offset))
+    return next_memory(said, who, known, ("general", "fallback"), offset, asks_model=asks_model)
 
 
 def test_a_first_turn_is_version_one_with_itself_as_evidence() -> None:
@@ -30,7 +33,7 @@ def test_evidence_counts_code_points_and_names_resources_with_text() -> None:
 
 def test_an_edit_keeps_who_and_when_it_was_and_counts_different_texts() -> None:
     first = after(None, turn("A", turn_id="t"), 1)
-    edited = after(with_embedding(first, Embedding(status="ready")), turn("B", turn_id="t"), 2)
+    edited = after(first.model_copy(update={"embedding": embedded_in("s1")}), turn("B", turn_id="t"), 2)
     assert edited.memory_id == first.memory_id
     assert (edited.occurred_at, edited.source, edited.latest) == (first.occurred_at, 1, 2)
     assert (edited.text, edited.version, edited.current, edited.embedding.status) == ("B", 2, 1, "pending")
@@ -76,3 +79,35 @@ def test_a_record_is_outdated_when_both_its_place_and_its_time_are_older_than_wh
     assert is_outdated(stands, old, 1)
     assert not is_outdated(stands, new, 1), "a topic that was made anew counts from 0 again"
     assert not is_outdated(stands, old, 3), "a replay of the log is new records with old times"
+
+
+def test_an_edit_keeps_where_the_last_vector_lies_and_says_that_it_is_not_todays() -> None:
+    first = after(None, turn("A", turn_id="t"), 1).model_copy(update={"embedding": embedded_in("s1")})
+    embedding = after(first, turn("B", turn_id="t"), 2).embedding
+    assert (embedding.status, embedding.place) == ("pending", Place(mode="general", space="s1"))
+    assert (embedding.content_hash, embedding.space) == (None, None)
+
+
+def test_the_rules_read_intent_and_dates_at_once() -> None:
+    reading = after(None, turn("Fix the login error by 2026-03-09.", turn_id="t"), 1).reading
+    assert (reading.status, reading.intent, reading.times) == ("rules", "fix", ("2026-03-09",))
+    assert reading.text_hash == identity(turn("Fix the login error by 2026-03-09."), WHEN).text_hash
+
+
+def test_a_turn_that_a_model_is_to_read_waits_for_it_and_an_edit_waits_anew() -> None:
+    first = after(None, turn("A", turn_id="t"), 1, asks_model=True)
+    assert first.reading.status == "pending"
+    read = Reading(status="model", topic="tea", interaction=Interaction(mode="TASK", confidence=1))
+    edited = after(first.model_copy(update={"reading": read}), turn("B", turn_id="t"), 2, asks_model=True)
+    assert (edited.reading.status, edited.reading.topic, edited.reading.interaction) == ("pending", None, None)
+
+
+def test_a_memory_that_moves_takes_a_vector_along_only_if_it_is_todays() -> None:
+    memory = made("A", embedding=embedded_in("s1"))
+    there = moved(memory, ("code", "model"))
+    assert (there.mode, there.mode_source, there.embedding.status) == ("code", "model", "pending")
+    assert (there.embedding.place, there.embedding.content_hash) == (Place(mode="general", space="s1"), "hash")
+    further = moved(there, ("journal", "model"))
+    assert (further.embedding.place, further.embedding.content_hash) == (Place(mode="general", space="s1"), None)
+    stale = moved(made("A", embedding=embedded_in("s1", status="stale")), ("code", "model"))
+    assert stale.embedding.content_hash is None

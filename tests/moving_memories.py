@@ -1,0 +1,385 @@
+"""The keeper, the indexer and the commands over fakes, wired by a loop that a test drives event by event.
+
+Enters: what users, clients and models do, and when each reader takes its next event. Every topic by itself is in
+order; across topics any order may be had. A reader may be set back, as Kafka delivers again what was not acknowledged,
+and it may be killed after it has written its own state and before anything that follows has left.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from agents.embed import Embed, Vectored
+from agents.govern import Govern
+from agents.mode_spaces import ModeSpaces
+from agents.ports import Embedder
+from agents.remember import Follows, Remember
+from agents.rules.identity import text_hash
+from agents.rules.projection import embedding_text
+from agents.rules.versions import identity
+from schemas.changes import Change
+from schemas.commands import Command
+from schemas.events import Embedded, Forgotten, Remembered, Understood
+from schemas.failures import ModelMissing, Rejected, Unavailable
+from schemas.memories import Memory, Place
+from schemas.modes import GENERAL, Mode, VectorSpace
+from schemas.moments import moment_of
+from schemas.scopes import Scope
+from schemas.turns import Turn
+from schemas.understanding import Understanding
+from schemas.vectors import Encoded, Point, Vector
+from streams.adapters.words.sqlite_words import SqliteWords
+from tests.fake_clock import FakeClock
+from tests.fake_embedders import FakeEmbedders
+from tests.fake_index import FakeIndex
+from tests.fake_memories import FakeMemories
+from tests.fake_modes import FakeModes
+from tests.made_turns import TIMESTAMP_MS, record, turn
+
+PARTITION = record().partition
+USER = "u1"
+EMBEDDERS = (GENERAL, "tiny32", "tiny48")
+UNSPEAKABLE = "unspeakable"
+INFINITE = "infinite"
+BAD = (UNSPEAKABLE, INFINITE)
+"""Texts that no vector is made of: the model can't take the one, the index refuses that of the other."""
+
+MOST_EVENTS = 2000
+"""Events after which what should come to rest is taken for endless."""
+
+Result = TypeVar("Result")
+
+
+class PickyEmbedder:
+    """An embedder that can't take one text."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self.fingerprint = embedder.fingerprint
+        self.query = embedder.query
+
+    async def passage(self, text: str) -> Encoded:
+        """Embed what can be."""
+        if text == UNSPEAKABLE:
+            raise ValueError("the model can't take this")
+        return await self._embedder.passage(text)
+
+
+class PickyEmbedders(FakeEmbedders):
+    """Embedders that can't take one text."""
+
+    def of(self, mode: Mode) -> Embedder:
+        """The embedder of a mode."""
+        return PickyEmbedder(super().of(mode))
+
+
+class PickyIndex(FakeIndex):
+    """An index that refuses one text's vectors."""
+
+    async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
+        """Write all, or nothing."""
+        if any(point.content_hash == text_hash([INFINITE]) for point in points):
+            raise ValueError("no numbers")
+        await super().upsert(space, points)
+
+
+class Topic:
+    """The events of one topic, and where its reader is."""
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.next = 0
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there are events that were not read."""
+        return self.next < len(self.events)
+
+    def back(self, events: int) -> None:
+        """Set the reader back."""
+        self.next = max(0, self.next - events)
+
+
+class MovingMemories:
+    """One user's memories, in every mode that he declares."""
+
+    def __init__(self, words: SqliteWords) -> None:
+        """Take a word index; what it holds is deleted."""
+        self.loop = asyncio.new_event_loop()
+        self.memories, self.modes, self.index = FakeMemories(), FakeModes(), PickyIndex()
+        self.embedders, self.words, self.clock = PickyEmbedders(), words, FakeClock()
+        self.words.drop(PARTITION)
+        self.words.open(PARTITION)
+        self.spaces = ModeSpaces(self.modes, self.embedders)
+        self.remember = Remember(self.memories, words, self.modes, self.spaces, asks_model=True)
+        self.embed = Embed(self.spaces, self.index, self.clock)
+        self.govern = Govern(self.memories, self.modes, self.embedders, self._no_health)
+        self.topics = {name: Topic() for name in ("turns", "commands", "changes", "understood", "embedded")}
+        self.remembered = Topic()
+        self.encoded: list[Vectored] = []
+        self.is_to_look = False
+        self._untold = 0
+        self._carrying: Iterator[tuple[Memory, Follows]] | None = None
+
+    # What the world does.
+
+    def say(self, number: int, text: str, mode: str | None = None) -> None:
+        """Publish a turn; every third is in another project."""
+        self.topics["turns"].events.append((_turn(number, text, mode), TIMESTAMP_MS + len(self.topics["turns"].events)))
+
+    def replay(self, place: int) -> None:
+        """Publish a turn that was published before once more, as a tool does that copies records."""
+        turns = self.topics["turns"].events
+        if turns:
+            turns.append(turns[place % len(turns)])
+
+    def command(self, command: str, project: str, /, **arguments: Any) -> None:
+        """Give a command."""
+        scope = Scope(user_id=USER, project_id=project)
+        self.topics["commands"].events.append(Command(command=command, scope=scope, arguments=arguments))
+
+    def set_mode(self, number: int, mode: str) -> None:
+        """Put the memory of a turn into a mode by command."""
+        self.command("set_memory_mode", _project(number), memory_id=_memory_id(number), mode=mode)
+
+    def forget(self, number: int) -> None:
+        """Forget the memory of a turn."""
+        scope = Scope(user_id=USER, project_id=_project(number))
+        self.topics["changes"].events.append(Change(scope=scope, action="forget", memory_id=_memory_id(number)))
+
+    def answer(self, number: int, text: str, mode: str | None) -> None:
+        """A language model has read a turn when it had this text."""
+        said = Understood(
+            memory_id=_memory_id(number),
+            text_hash=text_hash([text]),
+            found=Understanding(mode=mode),
+            profile="default",
+            prompt="p",
+            at=self.clock.now(),
+        )
+        self.topics["understood"].events.append(said)
+
+    def nothing(self) -> None:
+        """Let nothing happen."""
+
+    def down(self) -> None:
+        """Take the vector index away."""
+        self.index.down()
+
+    def up(self) -> None:
+        """Give it back."""
+        self.index.up()
+
+    def missing(self, embedder: str) -> None:
+        """Take a model away."""
+        self.embedders.missing(embedder)
+
+    def load(self, embedder: str) -> None:
+        """Let a model be there."""
+        self.embedders.load(embedder)
+        self.is_to_look = True
+
+    # What the readers do.
+
+    def read(self, name: str, *, killed: bool = False) -> None:
+        """Let the reader of a topic handle its next event; killed, its state is written and nothing else."""
+        topic = self.topics[name]
+        if not topic.waiting:
+            return
+        if name == "changes":
+            self._carry_on(topic, killed=killed)
+            return
+        out = self._handled(topic.events[topic.next], topic.next)
+        if not killed or _is_declaration(topic.events[topic.next]):
+            self._publish(out)
+            topic.next += 1
+
+    def encode(self) -> None:
+        """Let the indexer make the next vector."""
+        if self.remembered.waiting:
+            event = self.remembered.events[self.remembered.next]
+            try:
+                self.encoded.append(self._run(self.embed.encode(event, PARTITION)))
+            except Unavailable:
+                return
+            self.remembered.next += 1
+
+    def write(self, most: int, *, killed: bool = False) -> None:
+        """Let the indexer write a batch; killed, nobody is told, and it is set back."""
+        batch = self.encoded[:most]
+        try:
+            said = self._run(self.embed.write(batch)) if batch else []
+        except Unavailable:
+            return
+        if killed and self._begun_anew():
+            self._untold = max(self._untold, len(batch))
+            return
+        del self.encoded[:most]
+        self._untold = max(0, self._untold - len(batch))
+        self.topics["embedded"].events += said
+
+    def redeliver(self, name: str, events: int) -> None:
+        """Set a reader back; what it had under way is begun anew."""
+        if name == "remembered":
+            self._tell_untold()
+            if not self._untold:
+                self.remembered.back(events + len(self.encoded))
+                self.encoded.clear()
+            return
+        self.topics[name].back(events)
+        if name == "changes":
+            self._carrying = None
+
+    def look(self) -> None:
+        """Have the vectors made again that wait for a model that is there, or lie in another space."""
+        if not self.is_to_look:
+            return
+        self.is_to_look = False
+        for memory_id in list(self.words.with_status(PARTITION, ("stale", "pending"))):
+            memory = self.memories.get(PARTITION, memory_id)
+            if memory is not None and self._may_embed(memory):
+                self.topics["embedded"].events.append(
+                    Embedded(
+                        memory_id=memory_id,
+                        content_hash=memory.content_hash,
+                        mode=memory.mode,
+                        status="stale",
+                        at=self.clock.now(),
+                    )
+                )
+
+    def settle(self, order: Sequence[int]) -> None:
+        """Everything is there again, and every event is handled: the readers take turns in this order."""
+        self.index.up()
+        for embedder in EMBEDDERS:
+            self.load(embedder)
+        turns: list[Callable[[], None]] = [partial(self.read, name) for name in self.topics]
+        turns += [self.encode, partial(self.write, 3), self.look]
+        for number in range(MOST_EVENTS):
+            if not self._is_busy():
+                return
+            turns[(order[number % len(order)] + number // len(order)) % len(turns)]()
+        raise AssertionError("this never ends")
+
+    def close(self) -> None:
+        """End the loop."""
+        self.loop.close()
+
+    # What is there.
+
+    def places(self) -> dict[str, dict[Place, Point]]:
+        """Where the index has a point of each memory."""
+        found: dict[str, dict[Place, Point]] = {}
+        for kept in self.index._collections.values():
+            for point in kept.points.values():
+                place = Place(mode=point.mode, space=kept.fingerprint.digest)
+                found.setdefault(point.memory_id, {})[place] = point
+        return found
+
+    def due(self, memory: Memory) -> tuple[Place, Vector]:
+        """Where a memory's vector belongs, and what it is."""
+        embedder, space = self.spaces.of(memory, PARTITION)
+        vector = self._run(embedder.passage(embedding_text(memory))).pooled
+        return Place(mode=memory.mode, space=space.fingerprint.digest), vector
+
+    def _handled(self, event: Any, offset: int) -> list[tuple[str, Any]]:
+        match event:
+            case Turn(), int() as timestamp:
+                try:
+                    accepted = self.remember.turn(
+                        event[0], record(offset=offset, timestamp_ms=timestamp, partition=PARTITION)
+                    )
+                except Rejected:
+                    return []
+                return _following(accepted.event)
+            case Command():
+                try:
+                    governed = self._run(self.govern.command(event, PARTITION, offset))
+                except Rejected:
+                    return []
+                return [("changes", governed.change)] if governed.change else []
+            case Embedded():
+                return _following(self.remember.embedded(event, PARTITION))
+            case _:
+                return _following(self.remember.understood(event, PARTITION).event)
+
+    def _carry_on(self, topic: Topic, *, killed: bool) -> None:
+        """One memory of a change, or its end."""
+        change = topic.events[topic.next]
+        if self._carrying is None:
+            self._carrying = self.remember.changed(change, PARTITION)
+        done = next(self._carrying, None)
+        if killed and change.action != "forget":
+            self._carrying = None
+        elif done is None:
+            self._carrying = None
+            topic.next += 1
+            self.is_to_look |= change.action == "stale"
+        else:
+            self._publish(_following(done[1]))
+
+    def _tell_untold(self) -> None:
+        """Have told what a killed indexer had written: nobody knows of it if its mode has another embedder next time.
+
+        Such a vector stays until the index is compared with the records as a whole.
+        """
+        while self._untold and self.encoded and not self.index._is_down:
+            self.write(self._untold)
+
+    def _begun_anew(self) -> bool:
+        """Set the indexer back to all it had begun; not where this would give other vectors than before."""
+        before = [(one.memory_id, one.place) for one in self.encoded]
+        kept, self.encoded, reached = self.encoded, [], self.remembered.next
+        self.remembered.back(len(kept))
+        for _ in kept:
+            self.encode()
+        if [(one.memory_id, one.place) for one in self.encoded] == before:
+            return True
+        self.encoded, self.remembered.next = kept, reached
+        return False
+
+    def _publish(self, out: list[tuple[str, Any]]) -> None:
+        for name, event in out:
+            (self.remembered if name == "remembered" else self.topics[name]).events.append(event)
+
+    def _may_embed(self, memory: Memory) -> bool:
+        if memory.embedding.status == "pending" and memory.embedding.error is None:
+            return False
+        try:
+            self.spaces.of(memory, PARTITION)
+        except (ModelMissing, Rejected):
+            return False
+        return True
+
+    def _is_busy(self) -> bool:
+        waiting = (topic.waiting for topic in (*self.topics.values(), self.remembered))
+        return any(waiting) or bool(self.encoded) or self.is_to_look
+
+    def _run(self, call: Coroutine[Any, Any, Result]) -> Result:
+        return self.loop.run_until_complete(call)
+
+    async def _no_health(self, command: Command, partition: int) -> dict[str, Any]:
+        return {}
+
+
+def _following(event: Follows) -> list[tuple[str, Any]]:
+    assert event is None or isinstance(event, Remembered | Forgotten)
+    return [] if event is None else [("remembered", event)]
+
+
+def _is_declaration(event: Any) -> bool:
+    return isinstance(event, Command) and event.command == "declare_mode"
+
+
+def _project(number: int) -> str:
+    return "p2" if number == 2 else "p1"
+
+
+def _turn(number: int, text: str, mode: str | None) -> Turn:
+    scope = {"user_id": USER, "project_id": _project(number)}
+    return turn(text, turn_id=f"t{number}", scope=scope, mode=mode)
+
+
+def _memory_id(number: int) -> str:
+    return identity(_turn(number, "any", None), moment_of(TIMESTAMP_MS)).memory_id

@@ -1,0 +1,133 @@
+"""Whatever happens to memories, in whatever order its events arrive: one vector each, where it belongs, or none."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from streams.adapters.words.sqlite_words import SqliteWords
+from tests.moving_memories import BAD, EMBEDDERS, PARTITION, MovingMemories
+
+NUMBERS = st.integers(0, 2)
+TEXTS = st.sampled_from(["heron", "otter", "heron", "otter", *BAD])
+NAMES = st.sampled_from(["a", "b", "general"])
+PROJECTS = st.sampled_from(["p1", "p2"])
+READERS = st.sampled_from(["turns", "commands", "changes", "understood", "embedded"])
+LOSERS = st.sampled_from(["turns", "understood", "embedded"])
+MEMORIES_FATE = st.sampled_from(["forget", "move:a", "move:b", "move:general"])
+
+
+@dataclass(frozen=True)
+class Act:
+    """Something that happens, and how often."""
+
+    what: str
+    arguments: tuple[Any, ...] = ()
+    named: tuple[tuple[str, Any], ...] = ()
+    times: int = 1
+
+    def __repr__(self) -> str:
+        words = [*map(repr, self.arguments), *(f"{name}={value!r}" for name, value in self.named)]
+        return f"{self.what}({', '.join(words)}) x {self.times}"
+
+    def on(self, moving: MovingMemories) -> None:
+        """Let it happen."""
+        for _ in range(self.times):
+            getattr(moving, self.what)(*self.arguments, **dict(self.named))
+
+
+def act(what: str, *arguments: Any, times: Any = None, **named: Any) -> st.SearchStrategy[Act]:
+    drawn = [one if isinstance(one, st.SearchStrategy) else st.just(one) for one in arguments]
+    pairs = [
+        st.tuples(st.just(name), one if isinstance(one, st.SearchStrategy) else st.just(one))
+        for name, one in named.items()
+    ]
+    return st.builds(Act, st.just(what), st.tuples(*drawn), st.tuples(*pairs), st.just(1) if times is None else times)
+
+
+USERS = st.one_of(
+    act("say", NUMBERS, TEXTS),
+    act("say", NUMBERS, TEXTS, NAMES),
+    act("replay", st.integers(0, 5)),
+    act("answer", NUMBERS, TEXTS, st.one_of(NAMES, st.none())),
+    act("set_mode", NUMBERS, NAMES),
+    act("forget", NUMBERS),
+)
+COMMANDS = st.one_of(
+    act(
+        "command",
+        "declare_mode",
+        PROJECTS,
+        name=NAMES,
+        embedder=st.sampled_from(EMBEDDERS),
+        is_default=st.booleans(),
+        for_project=st.booleans(),
+    ),
+    act("command", "declare_mode", PROJECTS, name=NAMES, embedder=st.sampled_from(EMBEDDERS)),
+    act("command", "rename_mode", PROJECTS, name=NAMES, new_name=NAMES),
+    act("command", "delete_mode", PROJECTS, name=NAMES, memories=MEMORIES_FATE),
+    act("command", "set_default_mode", PROJECTS, name=NAMES, for_project=st.booleans()),
+)
+TIMES = st.integers(1, 4)
+READ = st.one_of(act("read", READERS, times=TIMES), act("encode", times=TIMES), act("write", TIMES))
+AGAIN = st.one_of(
+    act("redeliver", READERS, st.integers(1, 3)),
+    act("redeliver", "remembered", st.integers(0, 3)),
+)
+KILLED = st.one_of(act("read", LOSERS, killed=True), act("write", TIMES, killed=True))
+DOWN = st.one_of(
+    st.builds(Act, st.sampled_from(["down", "up"])),
+    act("missing", st.sampled_from(EMBEDDERS)),
+    act("load", st.sampled_from(EMBEDDERS)),
+)
+NOTHING = act("nothing")
+HAPPENING = st.one_of(NOTHING, USERS, COMMANDS, READ, READ, READ, AGAIN, KILLED, DOWN, act("look"))
+"""The first is what a failing example gets simpler by."""
+
+ORDER = st.lists(st.integers(0, 7), min_size=1, max_size=6)
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteWords]:
+    words = SqliteWords(tmp_path_factory.mktemp("words"))
+    yield words
+    words.close()
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(HAPPENING, min_size=25, max_size=80), ORDER)
+def test_every_memory_ends_with_one_vector_where_it_belongs(
+    words: SqliteWords, acts: list[Act], order: list[int]
+) -> None:
+    moving = MovingMemories(words)
+    try:
+        for one in acts:
+            one.on(moving)
+        moving.settle(order)
+        check(moving)
+    finally:
+        moving.close()
+
+
+def check(moving: MovingMemories) -> None:
+    """The records, the word index and the vector index agree."""
+    points = moving.places()
+    memories = {memory.memory_id: memory for memory in moving.memories.all()}
+    assert set(points) <= set(memories), "a forgotten memory has a vector"
+    assert set(moving.words.roster(PARTITION, "u1").number_of) == set(memories)
+    for memory_id, memory in memories.items():
+        found = points.get(memory_id, {})
+        if memory.text in BAD:
+            assert (memory.embedding.status, found) == ("failed", {})
+            continue
+        place, vector = moving.due(memory)
+        assert list(found) == [place]
+        assert found[place].content_hash == memory.content_hash
+        assert found[place].mode == memory.mode
+        assert np.allclose(found[place].vector, vector)
+        assert (memory.embedding.status, memory.embedding.place, memory.embedding.error) == ("ready", place, None)
+        assert memory.embedding.content_hash == memory.content_hash
