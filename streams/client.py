@@ -1,4 +1,4 @@
-"""The Python client: remember turns, ask for memories and give commands, over Kafka.
+"""The Python client: remember turns, ask for memories or a whole prompt, give commands, over Kafka.
 
     async with MemoryClient("127.0.0.1:9092", user_id="u1") as memory:
         await memory.remember("The deploy target is fly.io now.", speaker="Ana")
@@ -14,11 +14,13 @@ of concurrent calls and users.
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
+from schemas.assemble import DEFAULT_BUDGET
+from schemas.interaction import InteractionMode
 from schemas.memories import MemoryType, Role
-from streams.asking.answers import Answer, Json, Notice, Remembered, Reply, answer_of, remembered_of
+from streams.asking.answers import Answer, Json, Notice, Remembered, answer_of, remembered_of
+from streams.asking.contexts import Context, context_of
 from streams.asking.failures import (
     MemoryClientError,
     MemoryClosed,
@@ -27,12 +29,16 @@ from streams.asking.failures import (
     MemoryUnreachable,
 )
 from streams.asking.merge import one_answer
+from streams.asking.modes import DeclaredModes, ModeCommands, ShownMode
 from streams.asking.records import record
-from streams.asking.requests import TURNS, Requests, Written
+from streams.asking.requests import TURNS, Written
+from streams.asking.session import OWN_WRITES, ReadAfter
 
 __all__ = [
     "OWN_WRITES",
     "Answer",
+    "Context",
+    "DeclaredModes",
     "MemoryClient",
     "MemoryClientError",
     "MemoryClosed",
@@ -41,19 +47,12 @@ __all__ = [
     "MemoryUnreachable",
     "Notice",
     "Remembered",
+    "ShownMode",
     "Written",
 ]
 
-DEFAULT_TIMEOUT_S = 10.0
-"""A question takes milliseconds; ten seconds outlast a worker's restart without hiding an outage for long."""
 
-OWN_WRITES: Literal["own_writes"] = "own_writes"
-"""As `read_after`: everything that this client has written for that user."""
-
-ReadAfter = int | Literal["own_writes"] | None
-
-
-class MemoryClient:
+class MemoryClient(ModeCommands):
     """A connection to the memory service, used as `async with MemoryClient(…) as memory`.
 
     Parameters
@@ -72,30 +71,6 @@ class MemoryClient:
     Every method takes `timeout`, in seconds, for that call alone, and raises a `MemoryClientError`:
     `MemoryServiceError` for the service's own errors, `MemoryTimeout`, `MemoryUnreachable`, `MemoryClosed`.
     """
-
-    def __init__(
-        self,
-        bootstrap: str,
-        *,
-        user_id: str | None = None,
-        project_id: str = "default",
-        topic_prefix: str = "memory.",
-        timeout: float = DEFAULT_TIMEOUT_S,
-    ) -> None:
-        self._requests = Requests(bootstrap, topic_prefix, timeout)
-        self._user_id = user_id
-        self._project_id = project_id
-
-    async def __aenter__(self) -> Self:
-        """Connect. Raises `MemoryUnreachable` where there is no broker, or none with the service's topics."""
-        await self._requests.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Fail what still waits with `MemoryClosed`, let Kafka acknowledge what was handed over, and disconnect."""
-        await self._requests.close()
 
     async def remember(
         self,
@@ -247,47 +222,56 @@ class MemoryClient:
         replies = await asyncio.gather(*(self._ask(one, timeout) for one in requests), return_exceptions=True)
         return one_answer(dict(zip(asked, replies, strict=True)), top_k, partial=partial)
 
-    async def command(
+    async def assemble(
         self,
-        name: str,
-        arguments: Mapping[str, Any] | None = None,
+        query: str,
         *,
+        conversation_id: str | None = None,
+        budget_tokens: int = DEFAULT_BUDGET,
+        interaction_mode: InteractionMode | None = None,
+        system_prompt: str | None = None,
+        pins: Sequence[str] = (),
+        mode: str | Sequence[str] | None = None,
+        read_after: ReadAfter = OWN_WRITES,
         user_id: str | None = None,
-        project_id: str | None = None,
+        projects: str | Sequence[str] | None = None,
         timeout: float | None = None,
-    ) -> Json:
-        """Give a command of CONTRACT §6, such as `health` or `forget`, and return its result.
+    ) -> Context:
+        """Ask for a prompt of three messages that has what matters for a query and fits a number of tokens.
 
-        Every later request sees its effect. Commands are idempotent; a long one wants a longer `timeout`.
+        Parameters
+        ----------
+        query
+            What the prompt is for. It is not stored.
+        conversation_id
+            The thread whose last turns come along; where absent, none do.
+        budget_tokens
+            All that the messages may take together, at least 300.
+        interaction_mode
+            What the query is for, where that is known; else it is read from the query and the last turns.
+        system_prompt
+            The system message, word for word; where absent, a short one of the service's.
+        pins
+            Memory ids that must be there. Those of other scopes are ignored with the warning `unknown_pin`.
+        mode, projects, read_after
+            As in `retrieve`.
         """
-        scope = self._scope(user_id, project_id)
-        order = record("command.v1", command=name, scope=scope, arguments=arguments or {})
-        reply, _ = await self.request("commands", order, timeout=timeout)
-        return reply.result
-
-    async def request(
-        self, topic: str, value: Json, *, timeout: float | None = None, deadline: bool = True
-    ) -> tuple[Reply, Written]:
-        """Send any record of the contract that has a `scope`, and wait for its reply.
-
-        `topic` comes without the prefix, such as `consolidate`. With `deadline` the service drops the request once
-        the timeout has passed; a turn is stored all the same, without a reply.
-        """
-        return await self._requests.ask(topic, value, timeout=timeout, deadline=deadline)
+        [user] = self._users(user_id)
+        request = record(
+            "assemble.v1",
+            scope={"user_id": user, "project_id": self._project_id if projects is None else projects},
+            query=query,
+            conversation_id=conversation_id,
+            mode=mode,
+            budget_tokens=budget_tokens,
+            interaction_mode=interaction_mode,
+            system_prompt=system_prompt,
+            pins=pins,
+            read_after=self._after(user, read_after),
+        )
+        reply, _ = await self.request("retrieve", request, timeout=timeout)
+        return context_of(reply)
 
     async def _ask(self, question: Json, timeout: float | None) -> Answer:
         reply, _ = await self.request("retrieve", question, timeout=timeout)
         return answer_of(reply)
-
-    def _after(self, user_id: str, read_after: ReadAfter) -> int | None:
-        return self._requests.last_turn(user_id) if read_after == OWN_WRITES else read_after
-
-    def _scope(self, user_id: str | None, project_id: str | None) -> Json:
-        return {"user_id": self._users(user_id)[0], "project_id": project_id or self._project_id}
-
-    def _users(self, users: str | Sequence[str] | None) -> list[str]:
-        named = self._user_id if users is None else users
-        asked = [named] if isinstance(named, str) else list(dict.fromkeys(named or ()))
-        if not asked:
-            raise ValueError("whose memories? Give a user here or `user_id` to MemoryClient")
-        return asked

@@ -79,8 +79,8 @@ def reply_of(value: bytes) -> Reply:
             return Reply(dict(body["result"]), _notices(body.get("warnings") or ()))
         error = body["error"]
         failure = MemoryServiceError(error["code"], error.get("message", ""), error.get("field"))
-    except (ValueError, KeyError, TypeError, AttributeError) as unreadable:
-        raise _unreadable(unreadable) from unreadable
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise unreadable(problem) from problem
     raise failure
 
 
@@ -88,8 +88,8 @@ def remembered_of(reply: Reply, partition: int, offset: int) -> Remembered:
     """Read the reply to a turn that was written at this place."""
     try:
         told = {name: reply.result[name] for name in _TOLD}
-    except KeyError as unreadable:
-        raise _unreadable(unreadable) from unreadable
+    except KeyError as problem:
+        raise unreadable(problem) from problem
     return Remembered(partition, offset, warnings=reply.warnings, **told)
 
 
@@ -106,13 +106,14 @@ def answer_of(reply: Reply) -> Answer:
             categories=tuple(result.get("categories") or ()),
             diagnostics=dict(result.get("diagnostics") or {}),
         )
-    except (ValueError, KeyError, TypeError) as unreadable:
-        raise _unreadable(unreadable) from unreadable
+    except (ValueError, KeyError, TypeError) as problem:
+        raise unreadable(problem) from problem
 
 
 def _notices(warnings: Sequence[Json]) -> tuple[Notice, ...]:
     return tuple(Notice(warning["code"], warning.get("message", "")) for warning in warnings)
 
 
-def _unreadable(problem: Exception) -> MemoryServiceError:
+def unreadable(problem: Exception) -> MemoryServiceError:
+    """The error for a reply that lacks what the contract promises."""
     return MemoryServiceError("internal", f"the reply can't be read: {problem!r}")

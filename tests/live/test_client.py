@@ -202,6 +202,60 @@ async def test_a_command_gives_its_result(memory: MemoryClient, service: StandIn
     assert seen.value["arguments"] == {"user": True}
 
 
+async def test_the_mode_commands_are_written_by_the_contract(memory: MemoryClient, service: StandIn) -> None:
+    shown = {"name": "journal", "embedder": "general", "embedding_dim": 384}
+    service.behaviour = lambda _: [ok({**shown, "modes": [shown], "user_default": "journal"})]
+    mode = await memory.declare_mode("journal", "general", decay="slow", for_project=True, project_id="p2")
+    modes = await memory.list_modes()
+    await memory.set_memory_mode("m1", "journal")
+    asked = [(await service.next("commands")).value for _ in range(3)]
+    assert [one["command"] for one in asked] == ["declare_mode", "list_modes", "set_memory_mode"]
+    assert asked[0]["scope"] == {"user_id": "u1", "project_id": "p2"}
+    given = {name: value for name, value in asked[0]["arguments"].items() if value is not None}
+    assert given == {
+        "name": "journal",
+        "embedder": "general",
+        "decay": "slow",
+        "is_default": False,
+        "for_project": True,
+    }
+    assert asked[2]["arguments"] == {"memory_id": "m1", "mode": "journal"}
+    assert (mode.embedding_dim, modes.modes, modes.user_default) == (384, (mode,), "journal")
+
+
+async def test_a_context_is_asked_for_by_the_contract(memory: MemoryClient, service: StandIn) -> None:
+    written = await memory.remember("x")
+    service.behaviour = lambda _: [
+        ok(
+            {
+                "messages": [{"role": "assistant", "content": "Ok"}],
+                "sections": {"recent_window": ["m1"]},
+                "interaction_mode": "TASK",
+                "interaction_confidence": 0.9,
+                "budget": {},
+                "tokens": {"total": 7},
+            }
+        )
+    ]
+    context = await memory.assemble(
+        "fix it", conversation_id="c1", budget_tokens=900, pins=("m1",), projects=["p1", "p2"], mode="*"
+    )
+    seen = (await service.next("retrieve")).value
+    assert seen == {
+        "schema": "assemble.v1",
+        "scope": {"user_id": "u1", "project_id": ["p1", "p2"]},
+        "query": "fix it",
+        "conversation_id": "c1",
+        "mode": "*",
+        "budget_tokens": 900,
+        "interaction_mode": None,
+        "system_prompt": None,
+        "pins": ["m1"],
+        "read_after": written.offset,
+    }
+    assert (context.interaction_mode, context.tokens["total"]) == ("TASK", 7)
+
+
 async def test_any_record_of_the_contract_can_be_sent(memory: MemoryClient, service: StandIn) -> None:
     trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}
     await memory.request("consolidate", trigger)

@@ -43,6 +43,8 @@ async def test_a_call_outside_its_block_is_refused() -> None:
     with pytest.raises(MemoryClosed):
         await memory.retrieve("x")
     with pytest.raises(MemoryClosed):
+        await memory.assemble("x")
+    with pytest.raises(MemoryClosed):
         await memory.command("health")
 
 
