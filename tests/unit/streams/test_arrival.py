@@ -5,84 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from agents.embed import Embed
-from agents.ports import Embedder
 from agents.remember import Remember
-from schemas.events import Embedded
-from schemas.memories import Memory
-from schemas.modes import VectorSpace
-from streams.adapters.words.sqlite_words import SqliteWords
 from streams.flow.arrival import Arrival
-from streams.flow.progress import Progress
-from streams.flow.surroundings import Surroundings
-from streams.topics import named
-from streams.watching.metrics import Meters
-from tests.fake_clock import FakeClock
-from tests.fake_embedder import FakeEmbedder
-from tests.fake_index import FakeIndex
 from tests.fake_memories import FakeMemories
-from tests.fake_publisher import FakePublisher
-from tests.made_turns import PARTITIONS, record, turn
-
-HERE = record().partition
-TOPICS = named("memory.")
+from tests.made_turns import PARTITIONS
+from tests.one_worker import HERE, TOPICS, OneWorker
 
 
-class Home:
+class Home(OneWorker):
     """A worker's parts, with what the group has committed."""
 
     def __init__(self, directory: Path) -> None:
-        self.memories = FakeMemories()
-        self.words = SqliteWords(directory)
-        self.index = FakeIndex()
-        self.embedder = FakeEmbedder()
-        self.publisher = FakePublisher()
-        self.progress = Progress()
+        super().__init__(directory)
+        self.words.drop(HERE)
         self.committed: dict[tuple[str, int], int] = {}
-        self.around = Surroundings(
-            topics=TOPICS,
-            partitions=PARTITIONS,
-            memories=self.memories,
-            words=self.words,
-            progress=self.progress,
-            publisher=self.publisher,
-            clock=FakeClock(),
-            meters=Meters(),
-        )
-        self.arrival = Arrival(self.memories, self.index, self.space, self._committed, self.around)
-        self.remember = Remember(self.memories, self.words)
-        self.embed = Embed(self.model, self.index, FakeClock())
+        self.arrival = Arrival(self.memories, self._committed, self.around)
 
     async def _committed(self) -> Mapping[tuple[str, int], int]:
         return self.committed
-
-    def space(self, mode: str) -> VectorSpace:
-        """The space of a mode's vectors."""
-        return VectorSpace(mode, self.embedder.fingerprint)
-
-    def model(self, mode: str) -> tuple[Embedder, VectorSpace]:
-        """The embedder of a mode."""
-        return self.embedder, self.space(mode)
-
-    def tell(self, text: str, offset: int) -> Memory:
-        """Remember a turn, applied up to its offset."""
-        accepted = self.remember.turn(turn(text, turn_id=text), record(offset=offset))
-        self.words.set_applied(HERE, TOPICS.turns, offset + 1)
-        assert accepted.event is not None
-        return accepted.event.memory
-
-    async def vector(self, memory: Memory) -> None:
-        """Embed a memory, and tell the keeper."""
-        [said] = await self.embed.write([await self.embed.encode(memory, HERE)])
-        self.remember.embedded(said, HERE)
-
-    def finds(self, term: str) -> int:
-        """How many memories have this word."""
-        return len(self.words.postings(HERE, "u1", [term])[0].numbers)
-
-    def asked(self) -> list[Embedded]:
-        """The memories whose vectors were asked for again."""
-        return [Embedded.model_validate_json(out.value or b"") for out in self.publisher.to(TOPICS.embedded)]
 
 
 @pytest.fixture
@@ -118,7 +58,7 @@ async def test_a_word_index_that_is_ahead_of_what_is_committed_stays_as_it_is(ho
     assert (home.finds("violin"), home.progress.next_offset(HERE)) == (1, 5)
 
 
-@pytest.mark.parametrize("topic", [TOPICS.turns, TOPICS.embedded])
+@pytest.mark.parametrize("topic", [TOPICS.turns, TOPICS.embedded, TOPICS.understood, TOPICS.changes])
 async def test_a_word_index_that_is_behind_is_made_again_from_the_table(home: Home, topic: str) -> None:
     home.words.open(HERE)
     home.tell("violin", 4)
@@ -168,7 +108,7 @@ async def test_a_table_may_hold_partitions_that_were_here_before(home: Home) -> 
     assert home.words.roster(elsewhere, "u1").documents == 0
 
 
-async def test_a_word_index_that_was_made_again_is_kept(home: Home, tmp_path: Path) -> None:
+async def test_a_word_index_that_was_made_again_is_kept(home: Home) -> None:
     home.words.open(HERE)
     home.tell("violin", 4)
     home.words.drop(HERE)
@@ -178,67 +118,24 @@ async def test_a_word_index_that_was_made_again_is_kept(home: Home, tmp_path: Pa
     assert (home.finds("violin"), home.words.applied(HERE)[TOPICS.turns]) == (1, 5)
 
 
-async def test_where_every_vector_is_there_nothing_is_asked_for(home: Home) -> None:
+async def test_what_a_model_is_still_to_read_is_known_in_a_word_index_that_was_made_again(tmp_path: Path) -> None:
+    home = Home(tmp_path)
     home.words.open(HERE)
-    for offset, text in enumerate(["violin", "cello"]):
-        await home.vector(home.tell(text, offset))
-    home.tell("pending", 2)
-    assert await home.arrival.reconcile({HERE}) == 0
-    assert home.asked() == []
+    home.remember = Remember(home.memories, home.words, home.modes, home.spaces, asks_model=True)
+    memory = home.tell("violin", 4)
+    home.words.drop(HERE)
+    home.committed = {(TOPICS.turns, HERE): 5}
+    await home.arrival.prepare({HERE})
+    assert list(home.words.unread(HERE)) == [memory.memory_id]
+    home.words.close()
 
 
-async def test_a_vector_that_is_missing_is_told_as_stale(home: Home) -> None:
+async def test_a_word_index_that_was_made_again_has_nothing_that_was_forgotten(home: Home) -> None:
     home.words.open(HERE)
-    memories = [home.tell(text, offset) for offset, text in enumerate(["violin", "cello", "drum"])]
-    for memory in memories:
-        await home.vector(memory)
-    await home.index.delete(home.space("general"), [memories[1].memory_id])
-    assert await home.arrival.reconcile({HERE}) == 1
-    [said] = home.asked()
-    assert (said.memory_id, said.content_hash, said.status) == (
-        memories[1].memory_id,
-        memories[1].content_hash,
-        "stale",
-    )
-    assert home.publisher.sent[0].key == b"u1"
-    again = home.remember.embedded(said, HERE)
-    assert again is not None, "the keeper asks for it"
-    assert again.memory.memory_id == memories[1].memory_id
-
-
-async def test_vectors_of_another_space_are_asked_for_anew(home: Home) -> None:
-    home.words.open(HERE)
-    memory = home.tell("violin", 0)
-    await home.vector(memory)
-    home.embedder = FakeEmbedder("another")
-    assert await home.arrival.reconcile({HERE}) == 1
-    [said] = home.asked()
-    assert (said.memory_id, said.space) == (memory.memory_id, home.embedder.fingerprint.digest)
-
-
-async def test_vectors_that_an_earlier_embedder_left_are_not_taken_for_those_that_the_records_name(home: Home) -> None:
-    home.words.open(HERE)
-    memory = home.tell("violin", 0)
-    first = home.embedder
-    await home.vector(memory)
-    home.embedder = FakeEmbedder("another")
-    await home.vector(memory)
-    home.embedder = first
-    assert await home.arrival.reconcile({HERE}) == 1
-    assert home.asked()[0].space == first.fingerprint.digest
-
-
-async def test_an_empty_vector_index_is_filled_again(home: Home) -> None:
-    home.words.open(HERE)
-    for offset in range(450):
-        await home.vector(home.tell(f"turn {offset}", offset))
-    home.index = FakeIndex()
-    arrival = Arrival(home.memories, home.index, home.space, home._committed, home.around)
-    assert await arrival.reconcile({HERE}) == 450
-    assert len({said.memory_id for said in home.asked()}) == 450
-
-
-async def test_a_partition_without_memories_needs_nothing(home: Home) -> None:
-    home.words.open(HERE)
-    assert await home.arrival.reconcile({HERE}) == 0
-    assert await home.arrival.reconcile(()) == 0
+    home.tell("violin", 4)
+    gone = home.tell("cello", 5)
+    home.memories.forget(HERE, gone.memory_id)
+    home.words.drop(HERE)
+    home.committed = {(TOPICS.changes, HERE): 1}
+    await home.arrival.prepare({HERE})
+    assert (home.finds("violin"), home.finds("cello")) == (1, 0)

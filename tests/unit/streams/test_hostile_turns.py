@@ -9,62 +9,32 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from agents.embed import Embed
-from agents.govern import shown
-from agents.remember import Remember
 from agents.rules.entities import entities
 from agents.rules.questions import understood
+from agents.rules.shown import shown_memory
 from agents.rules.words import fold, question_terms, terms
 from schemas.events import Remembered
 from schemas.memories import Memory
-from schemas.modes import VectorSpace
 from schemas.records import Record
 from schemas.replies import Answer
 from schemas.turns import Turn
-from streams.adapters.words.sqlite_words import SqliteWords
-from streams.flow.progress import Progress
+from streams.flow.embedding import EmbedRemembered
+from streams.flow.remembering import RememberTurns
 from streams.flow.requests import Channel
-from streams.flow.steps import EmbedRemembered, RememberTurns
-from streams.flow.surroundings import Surroundings
-from streams.topics import named
-from streams.watching.metrics import Meters
-from tests.fake_clock import FakeClock
-from tests.fake_embedder import FakeEmbedder
-from tests.fake_index import FakeIndex
-from tests.fake_memories import FakeMemories
-from tests.fake_publisher import FakePublisher
-from tests.made_turns import PARTITIONS, record, turn_fields
+from tests.made_turns import record, turn_fields
+from tests.one_worker import HERE, TOPICS, OneWorker
 
-TOPICS = named("memory.")
-HERE = record().partition
 REPLY = ("reply_to", b"memory.replies")
 
 
-class Keeper:
+class Keeper(OneWorker):
     """The reader of turns, and the indexer behind it."""
 
     def __init__(self, directory: Path) -> None:
-        self.memories = FakeMemories()
-        self.words = SqliteWords(directory)
-        self.words.open(HERE)
-        self.publisher = FakePublisher()
-        self.progress = Progress()
-        self.index = FakeIndex()
-        embedder = FakeEmbedder(max_tokens=16)
-        around = Surroundings(
-            topics=TOPICS,
-            partitions=PARTITIONS,
-            memories=self.memories,
-            words=self.words,
-            progress=self.progress,
-            publisher=self.publisher,
-            clock=FakeClock(),
-            meters=Meters(),
-        )
+        super().__init__(directory)
         turns = Channel(TOPICS.turns, {"turn.v1": Turn}, keeps_rejected=True, outlives_deadline=True)
-        self.turns = RememberTurns(turns, Remember(self.memories, self.words), around)
-        models = lambda mode: (embedder, VectorSpace(mode, embedder.fingerprint))  # noqa: E731
-        self.vectors = EmbedRemembered(Embed(models, self.index, FakeClock()), around)
+        self.turns = RememberTurns(turns, self.remember, self.around)
+        self.vectors = EmbedRemembered(self.embed, self.understand, lambda _partition, _memory: None, self.around)
 
     async def take(self, taken: Record) -> str:
         """Take a record to its end; returns `ok`, or the code of the error."""
@@ -87,7 +57,7 @@ class Keeper:
         """The record is the same in the table and in the event, and can be shown as JSON."""
         assert self.memories.get(HERE, told.memory_id) == told
         assert told.memory_id in self.words.roster(HERE, "u1").number_of
-        json.loads(Answer(shown(told)).encode(), parse_constant=pytest.fail)
+        json.loads(Answer(shown_memory(told)).encode(), parse_constant=pytest.fail)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Settings out of the environment."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,23 @@ def test_the_defaults_are_those_of_the_contract() -> None:
     assert (settings.data_dir, settings.topic_prefix) == (Path(".modestream"), "memory.")
     assert (settings.partitions, settings.replication_factor) == (4, 1)
     assert (settings.qdrant_url, settings.qdrant_api_key, settings.log_level) == (None, None, "info")
+
+
+def test_without_profiles_there_is_no_language_model_and_without_embedders_the_presets_are_all() -> None:
+    settings = Settings()
+    assert (len(settings.llm_profiles), settings.embedders) == (0, {})
+
+
+def test_profiles_and_embedders_are_read_as_the_contract_writes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = {"model": "openai/gpt-x", "api_base": None, "api_key_env": "OPENAI_API_KEY", "temperature": 0}
+    more = {"max_tokens": 1000, "timeout_s": 20, "retries": 2, "structured_output": "json_object"}
+    tiny = {"path": "/models/tiny", "dim": 32, "pooling": "mean", "normalize": True, "query_prefix": ""}
+    monkeypatch.setenv("MODESTREAM_LLM_PROFILES", json.dumps({"default": profile | more}))
+    monkeypatch.setenv("MODESTREAM_EMBEDDERS", json.dumps({"tiny": tiny}))
+    settings = Settings()
+    [(name, read)] = settings.llm_profiles.items()
+    assert (name, read.model, read.structured_output) == ("default", "openai/gpt-x", "json_object")
+    assert (settings.embedders["tiny"].path, settings.embedders["tiny"].dim) == (Path("/models/tiny"), 32)
 
 
 def test_the_environment_wins_over_a_file_and_the_file_over_the_defaults(
@@ -61,6 +79,11 @@ def test_models_are_beside_the_data_unless_they_are_elsewhere(tmp_path: Path) ->
         ("METRICS_PORT", "65536"),
         ("LOG_LEVEL", "loud"),
         ("EMBEDDING_PRECISION", "int4"),
+        ("LLM_PROFILES", '{"fast":{"model":"openai/gpt-x"}}'),
+        ("LLM_PROFILES", '{"default":{"model":"openai/gpt-x","api_key":"a key"}}'),
+        ("EMBEDDERS", '{"tiny":{"path":"/models/tiny"}}'),
+        ("LLM_CONCURRENCY", "0"),
+        ("LLM_BACKLOG_PER_SECOND", "0"),
     ],
 )
 def test_a_value_that_makes_no_sense_is_refused_at_the_start(

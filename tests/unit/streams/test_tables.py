@@ -6,8 +6,10 @@ from typing import Any
 import faust
 import pytest
 
+from schemas.modes import Declared, Mode
 from streams import tables
-from streams.tables import AwaitedTable
+from streams.tables import AwaitedTable, MemoryTable, ModeTable
+from tests.made_memories import made
 
 
 class Changelog:
@@ -57,3 +59,74 @@ async def test_an_old_write_never_lands_after_a_newer_one_of_its_key(
     log.sent[2].set_result(None)
     await asyncio.gather(*table.writes)
     assert log.written == [(b"k", b"old"), (b"other", b"x"), (b"k", b"new")]
+
+
+class Shard(dict[bytes, bytes]):
+    """One partition's store."""
+
+
+class Stores:
+    """Stands where a Faust table keeps its partitions, and counts what is read."""
+
+    def __init__(self) -> None:
+        self.shard = Shard()
+
+    def _db_for_partition(self, _partition: int) -> Shard:
+        return self.shard
+
+
+def kept_in(table: AwaitedTable, monkeypatch: pytest.MonkeyPatch) -> Shard:
+    """What a table writes and reads, in place of RocksDB."""
+    stores = Stores()
+    monkeypatch.setattr(table, "_data", stores, raising=False)
+    monkeypatch.setattr(type(table), "data", property(lambda _: stores), raising=False)
+    monkeypatch.setattr(type(table), "__setitem__", lambda _, key, value: stores.shard.__setitem__(key, value))
+    monkeypatch.setattr(type(table), "values", lambda _: stores.shard.values())
+    return stores.shard
+
+
+@pytest.fixture
+def app() -> faust.App:
+    return faust.App("test", broker="kafka://nowhere:1", store="memory://")
+
+
+def test_a_forgotten_record_is_gone_for_good_and_known_to_have_been_there(
+    monkeypatch: pytest.MonkeyPatch, app: faust.App
+) -> None:
+    table = MemoryTable(app)
+    kept_in(table.table, monkeypatch)
+    gone, stays = made("violin", 0), made("cello", 1)
+    for memory in (gone, stays):
+        table.put(0, memory)
+    table.forget(0, gone.memory_id)
+    assert (table.get(0, gone.memory_id), table.get(0, stays.memory_id)) == (None, stays)
+    known = [table.is_forgotten(0, one) for one in (gone.memory_id, stays.memory_id, "never there")]
+    assert known == [True, False, False]
+    assert list(table.all()) == [stays]
+
+
+def test_what_is_declared_is_read_back_and_a_user_without_declarations_has_general(
+    monkeypatch: pytest.MonkeyPatch, app: faust.App
+) -> None:
+    table = ModeTable(app)
+    kept_in(table.table, monkeypatch)
+    declared = Declared(modes=(Mode(name="code", embedder="tiny", embedding_dim=32),), user_default="code")
+    table.put(0, "ana", declared)
+    assert (table.get(0, "ana"), table.get(0, "ben")) == (declared, Declared())
+    assert [mode.name for mode in table.get(0, "ben").visible(None)] == ["general"]
+    table.put(0, "ana", Declared())
+    assert table.get(0, "ana") == Declared()
+
+
+def test_equal_declarations_are_parsed_once_and_those_kept_are_bounded(
+    monkeypatch: pytest.MonkeyPatch, app: faust.App
+) -> None:
+    monkeypatch.setattr(tables, "PARSED_MODES", 2)
+    table = ModeTable(app)
+    kept_in(table.table, monkeypatch)
+    for number in range(5):
+        user = f"u{number}"
+        table.put(0, user, Declared(user_default=user))
+        assert table.get(0, user).user_default == user
+        assert table.get(0, user) is table.get(0, user)
+        assert len(table._parsed) <= 2

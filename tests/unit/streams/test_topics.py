@@ -5,6 +5,11 @@ import pytest
 from streams.settings import Settings
 from streams.topics import MAX_INPUT_BYTES, configuration, group_id, named
 
+OURS = ["changes", "remembered", "understood", "embedded"]
+"""What the agents tell each other."""
+
+EVENTS = ["turns", "commands", "consolidate", "dead_letters", *OURS]
+
 
 def test_the_names_are_those_of_the_contract() -> None:
     topics = named("memory.")
@@ -16,11 +21,11 @@ def test_the_names_are_those_of_the_contract() -> None:
 def test_two_prefixes_share_no_topic_and_no_group() -> None:
     one, other = named("one."), named("other.")
     assert not set(one.all()) & set(other.all())
-    assert len(set(one.all())) == len(one.all()) == 8
+    assert len(set(one.all())) == len(one.all()) == 10
     assert group_id(Settings(topic_prefix="one.")) != group_id(Settings(topic_prefix="other."))
 
 
-@pytest.mark.parametrize("name", ["turns", "commands", "consolidate", "dead_letters", "remembered", "embedded"])
+@pytest.mark.parametrize("name", EVENTS)
 def test_what_is_the_truth_is_kept_for_ever(name: str) -> None:
     topics = named("memory.")
     kept = configuration(topics, getattr(topics, name))
@@ -37,5 +42,5 @@ def test_whatever_may_come_in_fits_into_a_dead_letter_with_room_for_headers() ->
     topics = named("memory.")
     for name in (topics.turns, topics.retrieve, topics.commands, topics.consolidate):
         assert int(configuration(topics, name)["max.message.bytes"]) == MAX_INPUT_BYTES
-    for name in (topics.dead_letters, topics.remembered, topics.embedded, topics.replies):
+    for name in (topics.dead_letters, topics.replies, *(getattr(topics, ours) for ours in OURS)):
         assert int(configuration(topics, name)["max.message.bytes"]) == 2 * MAX_INPUT_BYTES
