@@ -38,6 +38,9 @@ READ = 400
 TRACED = 4_000
 """Characters in which a stack trace is looked for: it may come after an introduction."""
 
+OPENING = "\u00bf\u00a1\"'*-#>( "
+"""What may stand before the first word, as the Spanish question mark."""
+
 WHOLE = 60
 """Characters of the longest turn that can be nothing but a greeting, a thank-you or an assent."""
 
@@ -52,7 +55,7 @@ def intent_of(text: str) -> str | None:
     """The intent that a text begins with, in one of some languages; None where no rule is sure."""
     if TRACE.search(text[:TRACED]):
         return "error"
-    head = " ".join(fold(text[:READ]).split())
+    head = " ".join(fold(text[:READ]).split()).lstrip(OPENING)
     if len(head) <= WHOLE and GENERAL_WHOLE.fullmatch(head):
         return "general"
     return next((intent for intent, pattern in PATTERNS if pattern.match(head)), None)

@@ -93,7 +93,8 @@ def pooled(shares: Floats, lowest: float, highest: float) -> Floats:
     moved = np.interp(best, ends, [0.0, THRESHOLD, POOL_TOP, highest + RAMP, 1.0])
     moved = np.maximum(moved, 1 / shares.shape[-1])
     others = (1 - moved) / np.maximum(1 - best, TINY)
-    return np.where(shares == best, moved, shares * others)
+    said: Floats = np.where(shares == best, moved, shares * others)
+    return said
 
 
 def _arrays(described: list[dict[str, Any]], data: bytes) -> dict[str, Floats]:

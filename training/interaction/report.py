@@ -48,7 +48,7 @@ numbers).
 The threshold of {THRESHOLD:.0%} makes every less confident answer GENERAL, which costs recall in four classes and \
 precision in GENERAL. The model's own confidence (temperature {temperature}) is honest, and would lose one turn in \
 eight. So answers between {pool["lowest"]:.0%} and {pool["highest"]:.0%} are said with nearly one confidence, from \
-{THRESHOLD:.0%} on: as many of these are right as it says. What is given up is the order within the pool, not honesty."""
+{THRESHOLD:.0%} on: as many of these are right as it says. What is given up is order within the pool, not honesty."""
 
 
 def _by_class(shares: Floats, modes: Labels) -> str:
