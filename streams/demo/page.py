@@ -1,12 +1,13 @@
 """How the demo shows what was found, for a terminal of 100 columns. Pure: answers enter, lines leave."""
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from schemas.memories import Evidence
 from schemas.retrieval import Hit
-from streams.asking.answers import Answer
+from streams.asking.answers import Answer, Notice
+from streams.asking.contexts import Context
 
 WIDTH = 100
 """Columns: fits half of an ordinary screen, and README code blocks."""
@@ -28,11 +29,25 @@ def answer_lines(answer: Answer, took_ms: float, quotes: Mapping[Evidence, str])
     `took_ms` is the round trip of the request; `quotes` are the words of evidence that lies in a resource.
     """
     found = f"{len(answer.hits)} hit{'' if len(answer.hits) == 1 else 's'}" if answer.hits else "nothing found"
-    yield f"{found}, {answer.strategy} search in mode {', '.join(answer.modes)}, {took_ms:.1f} ms there and back"
-    yield from (f"warning {warning.code}: {warning.message}" for warning in answer.warnings)
+    yield f"{found}, {_how(answer)} in mode {', '.join(answer.modes)}, {took_ms:.1f} ms there and back"
+    yield from _warnings(answer.warnings)
     for rank, hit in enumerate(answer.hits, start=1):
         yield ""
         yield from hit_lines(rank, hit, quotes)
+
+
+def context_lines(query: str, budget_tokens: int, context: Context) -> Iterator[str]:
+    """An assembled prompt: what it was taken to be for, what is in it, and the message with the memories."""
+    memories, dropped = sum(len(ids) for ids in context.sections.values()), len(context.dropped)
+    read = f"interaction mode {context.interaction_mode}, confidence {context.interaction_confidence:.2f}"
+    filled = f"{context.tokens['total']} of {budget_tokens} tokens with {memories} memories, {dropped} found no room"
+    yield from ("", RULE)
+    yield from _plain(f"A prompt for: {query}")
+    yield f"{read}; {filled}"
+    yield from _warnings(context.warnings)
+    yield ""
+    body = next(message["content"] for message in context.messages if message["role"] == "user")
+    yield from (textwrap.shorten(line, WIDTH, placeholder=" …") for line in body.splitlines())
 
 
 def hit_lines(rank: int, hit: Hit, quotes: Mapping[Evidence, str]) -> Iterator[str]:
@@ -48,8 +63,13 @@ def hit_lines(rank: int, hit: Hit, quotes: Mapping[Evidence, str]) -> Iterator[s
 def _origin(hit: Hit) -> str:
     version = f", version {hit.version}" if hit.version > 1 else ""
     evidence = "; ".join(_span(span) for span in hit.evidence)
-    where = f"project {hit.scope.get('project_id')}, conversation {hit.conversation_id}{version}"
+    where = f"mode {hit.mode}, project {hit.scope.get('project_id')}, conversation {hit.conversation_id}{version}"
     return f"from {evidence} in {where}" if evidence else f"from {where}"
+
+
+def _how(answer: Answer) -> str:
+    method = answer.diagnostics.get("method")
+    return f"{answer.strategy} search" + (f" by {method}" if answer.strategy == "cross_mode" and method else "")
 
 
 def _span(evidence: Evidence) -> str:
@@ -60,6 +80,15 @@ def _span(evidence: Evidence) -> str:
 def _when(moment: str) -> str:
     said = datetime.fromisoformat(moment)
     return f"{said:%a} {said.day} {said:%b %Y, %H:%M %Z}".strip()
+
+
+def _warnings(warnings: Sequence[Notice]) -> Iterator[str]:
+    for warning in warnings:
+        yield from _plain(f"warning {warning.code}: {warning.message}")
+
+
+def _plain(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, break_on_hyphens=False)
 
 
 def _wrapped(text: str) -> list[str]:

@@ -17,11 +17,22 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
         yield running
 
 
+CONTEXT: Json = {
+    "messages": [{"role": "user", "content": "Memories follow."}],
+    "sections": {"recent_window": ["m1"]},
+    "interaction_mode": "DEBUGGING",
+    "interaction_confidence": 0.93,
+    "budget": {},
+    "tokens": {"total": 256},
+}
+
+
 class Notebook:
     """Keeps turns by id; embeds one with every look at its health; finds the latest turn."""
 
     def __init__(self) -> None:
         self.texts: dict[str, list[str]] = {}
+        self.modes: dict[str, str] = {}
         self.latest: Json = {}
         self.pending = 0
 
@@ -29,9 +40,17 @@ class Notebook:
         if seen.topic == "turns":
             return [ok(self.keep(seen.value))]
         if seen.topic == "retrieve":
-            return [ok(self.find())]
+            return [ok(self.find() if seen.value["schema"] == "retrieve.v1" else CONTEXT)]
+        return [ok(self.carry_out(seen.value["command"], seen.value["arguments"]))]
+
+    def carry_out(self, command: str, arguments: Json) -> Json:
+        if command == "declare_mode":
+            return {name: value for name, value in arguments.items() if value is not None} | {"embedding_dim": 384}
+        if command == "set_memory_mode":
+            self.modes[arguments["memory_id"]] = arguments["mode"]
+            return {"mode": arguments["mode"]}
         whole = {"resources": [{"uri": "a://b", "text": "0123 the caption"}]}
-        return [ok(self.health() if seen.value["command"] == "health" else whole)]
+        return self.health() if command == "health" else whole
 
     def keep(self, turn: Json) -> Json:
         texts = self.texts.setdefault(turn["turn_id"], [])
@@ -41,11 +60,13 @@ class Notebook:
             self.pending = 2
         self.latest = turn
         told = {"memory_id": turn["turn_id"], "turn_id": turn["turn_id"], "version": len(set(texts))}
-        return {**told, "mode": "general", "mode_source": "fallback", "duplicate": duplicate}
+        mode = self.modes.setdefault(turn["turn_id"], turn["mode"] or "general")
+        return {**told, "mode": mode, "mode_source": "fallback", "duplicate": duplicate}
 
     def health(self) -> Json:
         left, self.pending = self.pending, max(0, self.pending - 1)
-        return {"modes": {"general": {"eligible": len(self.texts), "pending": left, "ready": len(self.texts) - left}}}
+        general = {"eligible": len(self.texts) - 5, "pending": 0, "ready": len(self.texts) - 5}
+        return {"modes": {"general": general, "journal": {"eligible": 5, "pending": left, "ready": 5 - left}}}
 
     def find(self) -> Json:
         turn = self.latest
@@ -64,12 +85,15 @@ async def test_the_demo_publishes_waits_asks_and_knows_its_turns_again(broker: R
         assert await run_demo(broker.bootstrap, first.append, prefix) == 0
         again: list[str] = []
         assert await run_demo(broker.bootstrap, again.append, prefix) == 0
-    assert any("36 new, 0 known" in line for line in first)
-    assert first.index("Embedding: 34 of 36 done.") < first.index("All are embedded.")
-    assert sum(line.startswith("Question") for line in first) == 6
-    assert any("from turn bread-09, characters 0 to" in line for line in first)
+    assert any("41 new, 0 known" in line for line in first)
+    assert "Turn diary-04 belongs to journal: it was general (fallback), is now journal." in first
+    assert first.index("Embedding: 39 of 41 done.") < first.index("All are embedded.")
+    assert sum(line.startswith("Question") for line in first) == 7
+    assert any("from turn diary-05, characters 0 to" in line for line in first)
     assert any("a://b: “the caption”" in line for line in first)
-    assert any("0 new, 36 known" in line for line in again)
+    assert any(line.startswith("interaction mode DEBUGGING, confidence 0.93; 256 of 1000") for line in first)
+    assert any("0 new, 41 known" in line for line in again)
+    assert "Turn diary-04 belongs to journal: it is there already." in again
 
 
 async def test_the_demo_fails_where_a_question_finds_nothing(broker: RunningBroker) -> None:

@@ -1,0 +1,60 @@
+"""What the demo asks: for memories, inside one mode and across them, and for a prompt."""
+
+import time
+from typing import Any
+
+from schemas.memories import Evidence
+from schemas.retrieval import Hit
+from streams.client import Answer, MemoryClient
+from streams.demo.page import answer_lines, context_lines, question_lines
+from streams.demo.publishing import Tell
+
+TOP_K = 2
+"""Hits shown for a question: all questions together fit two screens."""
+
+Json = dict[str, Any]
+
+
+async def ask(memory: MemoryClient, number: int, question: Json, tell: Tell) -> Answer:
+    """Ask one question of the script, and show what it found."""
+    wanted = {name: value for name, value in question.items() if name not in ("query", "expected")}
+    for line in question_lines(number, question["query"], _limits(wanted)):
+        tell(line)
+    began = time.perf_counter()
+    answer = await memory.retrieve(question["query"], **wanted, top_k=TOP_K)
+    took_ms = 1000 * (time.perf_counter() - began)
+    for line in answer_lines(answer, took_ms, await _quotes(memory, answer)):
+        tell(line)
+    return answer
+
+
+async def assemble(memory: MemoryClient, wanted: Json, tell: Tell) -> None:
+    """Ask for a prompt, and show what it was made for and of."""
+    context = await memory.assemble(**wanted)
+    for line in context_lines(wanted["query"], wanted["budget_tokens"], context):
+        tell(line)
+
+
+async def _quotes(memory: MemoryClient, answer: Answer) -> dict[Evidence, str]:
+    return {
+        evidence: await _quote(memory, hit, evidence)
+        for hit in answer.hits
+        for evidence in hit.evidence
+        if evidence.resource
+    }
+
+
+async def _quote(memory: MemoryClient, hit: Hit, evidence: Evidence) -> str:
+    whole = await memory.command("get_memory", {"memory_id": hit.memory_id}, project_id=hit.scope["project_id"])
+    texts = {resource["uri"]: str(resource["text"]) for resource in whole["resources"]}
+    return texts[evidence.resource or ""][evidence.start : evidence.end]
+
+
+def _limits(wanted: Json) -> str:
+    projects, mode, since = wanted["projects"], wanted.get("mode"), wanted.get("since")
+    limits = [
+        *([f"mode {mode}" if mode != "*" else "all modes"] if mode else []),
+        *([f"project {projects}"] if projects != "*" else []),
+        *([f"since {since[:10]}"] if since else []),
+    ]
+    return ", ".join(limits)
