@@ -6,14 +6,33 @@ import logging
 import sys
 from pathlib import Path
 
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
+
 from streams.settings import Settings
 
 
 def main() -> None:
     """Run the command that the arguments name, and exit with its code."""
-    settings = Settings()
+    settings = _settings()
     options = _parser(settings).parse_args()
     sys.exit(options.run(options, settings))
+
+
+def _settings() -> Settings:
+    """The settings, or an exit that says which are wrong, a line each; never what they hold, which may be a key."""
+    try:
+        return Settings()
+    except ValidationError as problem:
+        wrong = [(".".join(map(str, one["loc"])), one["msg"]) for one in problem.errors(include_input=False)]
+    except SettingsError as problem:
+        sys.exit(f"{problem}: {problem.__cause__}")
+    sys.exit("\n".join(f"setting MODESTREAM_{_spelled(name)}: {message}" for name, message in wrong))
+
+
+def _spelled(field: str) -> str:
+    name, dot, rest = field.partition(".")
+    return name.upper() + dot + rest
 
 
 def _parser(settings: Settings) -> argparse.ArgumentParser:

@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from schemas.embedders import ConfiguredEmbedder
 from schemas.language import Profiles
+from schemas.modes import GENERAL
 
 
 class Settings(BaseSettings):
@@ -71,6 +72,13 @@ class Settings(BaseSettings):
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Of the structured logs on standard error. The text of a memory is never logged at info or above."""
+
+    @field_validator("embedders")
+    @classmethod
+    def _leave_general(cls, embedders: dict[str, ConfiguredEmbedder]) -> dict[str, ConfiguredEmbedder]:
+        if GENERAL in embedders:
+            raise ValueError(f"{GENERAL!r} is what every user's first mode is embedded by; give yours another name")
+        return embedders
 
     @property
     def bootstrap_servers(self) -> list[str]:

@@ -1,0 +1,42 @@
+"""What a person sees who starts the application with settings that can't be."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+def started(**settings: str) -> subprocess.CompletedProcess[str]:
+    """`python -m streams worker` with these settings, which must end by itself."""
+    environment = os.environ | {f"MODESTREAM_{name}": value for name, value in settings.items()}
+    command = [sys.executable, "-m", "streams", "worker"]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("PARTITIONS", "0", "setting MODESTREAM_PARTITIONS: "),
+        ("LLM_PROFILES", '{"x": {"model": "m"}}', "must be named 'default'"),
+        ("LLM_PROFILES", '{"default": {', "llm_profiles"),
+        ("EMBEDDERS", '{"general": {"path": "p", "dim": 3}}', "setting MODESTREAM_EMBEDDERS: "),
+        ("EMBEDDERS", '{"mine": {"path": "p"}}', "setting MODESTREAM_EMBEDDERS.mine.dim: "),
+    ],
+)
+def test_a_wrong_setting_is_named_in_one_line(name: str, value: str, told: str) -> None:
+    ended = started(**{name: value})
+    assert ended.returncode == 1
+    assert told in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_key_in_a_profile_is_not_printed() -> None:
+    profile = {"model": "openai/m", "api_key": "sk-do-not-print-me"}
+    ended = started(LLM_PROFILES=json.dumps({"default": profile}))
+    assert "setting MODESTREAM_LLM_PROFILES.default.api_key: " in ended.stderr
+    assert "do-not-print-me" not in ended.stderr
