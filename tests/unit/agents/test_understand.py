@@ -171,6 +171,13 @@ async def test_a_model_is_not_told_of_later_turns_or_other_conversations_project
     assert await thinking.recent(asked) == [{"role": "assistant", "mode": "general", "text": "before"}]
 
 
+async def test_no_more_turns_are_told_when_others_were_said_at_the_same_time(thinking: Thinking) -> None:
+    asked = thinking.remember("now", 1, source=0)
+    for number in range(RECENT_TURNS + 3):
+        thinking.remember(f"turn {number}", number + 2, occurred_at=asked.occurred_at)
+    assert len(await thinking.recent(asked)) == RECENT_TURNS
+
+
 async def test_a_turn_whose_record_is_gone_is_left_out(thinking: Thinking) -> None:
     gone = thinking.remember("gone", 1)
     thinking.memories.forget(0, gone.memory_id)
