@@ -72,6 +72,19 @@ def test_the_workers_data_is_on_a_volume(services: dict[str, Any], settings: Set
     assert f"VOLUME {settings.data_dir}" in (ROOT / "Dockerfile").read_text()
 
 
+def test_profiles_and_keys_reach_the_worker_by_a_file_that_need_not_be_there_and_no_image_holds(
+    services: dict[str, Any],
+) -> None:
+    assert services["worker"]["env_file"] == [{"path": ".env", "required": False}]
+    assert "!.env" not in (ROOT / ".dockerignore").read_text().splitlines()
+    assert ".env" in (ROOT / ".gitignore").read_text().splitlines()
+
+
+def test_what_the_services_depend_on_is_not_left_to_that_file(services: dict[str, Any]) -> None:
+    fixed = {"BROKER", "QDRANT_URL", "DATA_DIR", "METRICS_PORT"}
+    assert {f"{PREFIX}{name}" for name in fixed} <= set(services["worker"]["environment"])
+
+
 def test_kafka_is_the_version_that_runs_without_docker_too(services: dict[str, Any]) -> None:
     [kafka] = [jar.coordinate for jar in locked_jars() if jar.coordinate.startswith("org.apache.kafka:kafka_2.13:")]
     assert tag(services, "kafka") == kafka.rpartition(":")[2]
