@@ -5,17 +5,15 @@ how often at the beginning. Guaranteed: time linear in the text, whatever the nu
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.rules.words import fold
-
-LONGEST_PHRASE = 4
-"""Words of the longest phrase that is looked for."""
 
 BEGINNING = 3
 """Words of a text in which a phrase has to begin to stand at its beginning."""
@@ -29,20 +27,24 @@ _UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\u
 _UNSPACED_BEGINNING = 6
 """Characters that are the beginning there."""
 
-_STEMS = range(2, 13)
-"""Characters of the stems that are looked for."""
+SHORTEST_STEM = 2
+"""Characters of a stem at least."""
 
 Counts = NDArray[np.float64]
 """Shape (2, groups): at the beginning, and anywhere; each from 0 to 1."""
 
 
+Found = tuple[str, tuple[int, ...]]
+"""A phrase or a stem, and the groups that it belongs to."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cues:
-    """The groups by number, with what is looked for of each."""
+    """The groups by number; phrases by their first one or two words, stems by two characters, and pieces of words."""
 
     groups: tuple[str, ...]
-    phrases: dict[str, tuple[int, ...]]
-    stems: dict[str, tuple[int, ...]]
+    phrases: dict[str, tuple[Found, ...]]
+    stems: dict[str, tuple[Found, ...]]
     pieces: tuple[tuple[str, int], ...]
 
     @classmethod
@@ -58,26 +60,28 @@ class Cues:
             for cue in filter(None, (fold(cue.strip()) for cue in listed.split(","))):
                 if _UNSPACED.search(cue):
                     pieces[cue, number] = None
-                elif cue.endswith("*"):
-                    stems.setdefault(" ".join(_words(cue)), set()).add(number)
                 else:
-                    phrases.setdefault(" ".join(_words(cue)), set()).add(number)
-        return cls(groups, _sorted(phrases), _sorted(stems), tuple(pieces))
+                    kind = stems if cue.endswith("*") else phrases
+                    kind.setdefault(" ".join(_words(cue)), set()).add(number)
+        by_words, by_start = (lambda phrase: " ".join(phrase.split(" ")[:2])), (lambda stem: stem[:SHORTEST_STEM])
+        return cls(groups, _grouped(phrases, by_words), _grouped(stems, by_start), tuple(pieces))
 
     def counts(self, folded: str) -> Counts:
         """What a folded text has of each group."""
-        found = np.zeros((2, len(self.groups)))
+        anywhere, early = [0] * len(self.groups), [0] * len(self.groups)
         words = _words(folded)
-        for start, first in enumerate(words):
-            early = start < BEGINNING
-            for phrase in accumulate(words[start : start + LONGEST_PHRASE], "{} {}".format):
-                for number in self.phrases.get(phrase, ()):
-                    found[1, number] += 1
-                    found[0, number] += early
-            for length in _STEMS[: max(0, len(first) - 1)]:
-                for number in self.stems.get(first[:length], ()):
-                    found[1, number] += 1
-                    found[0, number] += early
+        pairs = [f"{one} {other}" for one, other in pairwise(words)]
+        for start, word in enumerate(words):
+            phrases = (*self.phrases.get(word, ()), *(self.phrases.get(pairs[start], ()) if start < len(pairs) else ()))
+            stems = self.stems.get(word[:SHORTEST_STEM], ())
+            met = [
+                *(number for phrase, of in phrases if _stands(phrase, words, start) for number in of),
+                *(number for stem, of in stems if word.startswith(stem) for number in of),
+            ]
+            for number in met:
+                anywhere[number] += 1
+                early[number] += start < BEGINNING
+        found = np.array([early, anywhere], np.float64)
         if _UNSPACED.search(folded):
             self._count_pieces(folded, found)
         return np.minimum(found, MOST_COUNTED) / MOST_COUNTED
@@ -97,5 +101,14 @@ def _words(folded: str) -> list[str]:
     return _WORD.findall(folded)
 
 
-def _sorted(numbers: dict[str, set[int]]) -> dict[str, tuple[int, ...]]:
-    return {cue: tuple(sorted(groups)) for cue, groups in numbers.items()}
+def _stands(phrase: str, words: list[str], start: int) -> bool:
+    """Whether a phrase, the first one or two words of which stand there, goes on."""
+    length = phrase.count(" ") + 1
+    return length <= 2 or " ".join(words[start : start + length]) == phrase
+
+
+def _grouped(numbers: dict[str, set[int]], key: Callable[[str], str]) -> dict[str, tuple[Found, ...]]:
+    grouped: dict[str, tuple[Found, ...]] = {}
+    for cue, groups in numbers.items():
+        grouped[key(cue)] = (*grouped.get(key(cue), ()), (cue, tuple(sorted(groups))))
+    return grouped

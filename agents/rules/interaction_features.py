@@ -32,8 +32,10 @@ INTENTS = (
 _TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)?|\?|!|\u2026|\.\.\.|[:;,.()\"`]")
 _DIGITS = re.compile(r"\d+")
 _SPACES = re.compile(r"\s+")
-_CODE = re.compile(r"```|[{};]\s*$|\w+\(\)|\w+\.\w+\(|=>|==|::|</\w+>|\b\w+_\w+\b", re.MULTILINE)
-_LOG = re.compile(r"\b(?:ERROR|WARN|FATAL|INFO)\b|^\s*at \S+\(|\d\d:\d\d:\d\d|line \d+|0x[0-9a-f]+", re.MULTILINE)
+_CODE = re.compile(r"```|[{};]\s{0,3}$|\w\(\)|\.\w{1,40}\(|=>|==|::|</\w{1,20}>|[a-z0-9]_[a-z0-9]", re.MULTILINE)
+_LOG = re.compile(
+    r"\b(?:ERROR|WARN|FATAL|INFO)\b|^\s{0,8}at \S{1,200}\(|\d\d:\d\d:\d\d|line \d+|0x[0-9a-f]+", re.MULTILINE
+)
 _FACE = re.compile(r"[:;]-?[)(DPp]|[\U0001f300-\U0001faff\u2600-\u27bf]")
 
 Indices = NDArray[np.int64]

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.rules.interaction_classifier import InteractionClassifier
+from agents.rules.interaction_classifier import InteractionClassifier, pooled
 from schemas.interaction import INTERACTION_MODES
 from training.interaction.calibration import best_pool, best_temperature, expected_error, reliability
 from training.interaction.examples import CUES, HELD_OUT, Turn, digest, read_turns, training_turns
@@ -98,7 +98,10 @@ def test_calibration_finds_the_temperature_and_an_honest_pool() -> None:
     modes = np.array([drawn.choice(5, p=row) for row in true])
     assert best_temperature(np.log(true + 1e-9) / 2, modes) == pytest.approx(2.0, abs=0.2)
     pool = best_pool(true, modes)
-    assert pool["lowest"] < 0.7
     confidences, right = true.max(axis=1), true.argmax(axis=1) == modes
+    inside = (confidences >= pool["lowest"]) & (confidences < pool["highest"])
+    said = pooled(true[inside], **pool).max(axis=1)
+    assert pool["lowest"] < 0.7
+    assert 0 <= right[inside].mean() - said.mean() < 0.02
     assert expected_error(confidences, right) < 0.03
     assert sum(count for _, _, count, _, _ in reliability(confidences, right)) == 4000

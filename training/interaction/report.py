@@ -72,9 +72,10 @@ def _groups(shares: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
         ("English", lambda turn: turn.language == "en"),
         ("German, Spanish, French", lambda turn: turn.language in ("de", "es", "fr")),
         ("other languages in Latin script", lambda turn: turn.language in latin),
+        ("other scripts", lambda turn: turn.language in ("ru", "uk", "ar", "hi", "zh", "ja", "ko", "el")),
         ("first turns", lambda turn: not turn.before),
         ("later turns of a conversation", lambda turn: bool(turn.before)),
-        ("written to be hard", lambda turn: turn.source in ("hard", "more")),
+        ("written to be hard", lambda turn: turn.source in ("hard", "more", "contrasts")),
     ]
     best, after = shares.argmax(axis=1) == modes, answers(shares) == modes
     rows = []
