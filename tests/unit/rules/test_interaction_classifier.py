@@ -29,7 +29,7 @@ def classifier() -> InteractionClassifier:
         ("thanks, good night!", "GENERAL"),
         ("Übersetze diesen Satz bitte ins Englische", "TASK"),
         ("¿Cuál es la diferencia entre ser y estar?", "LEARNING"),
-        ("ありがとう、また明日", "GENERAL"),
+        ("merci beaucoup, à demain !", "GENERAL"),
     ],
 )
 def test_words_alone_are_enough_for_plain_cases(classifier: InteractionClassifier, text: str, mode: str) -> None:
