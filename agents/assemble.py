@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from agents.ports import Modes
 from agents.rules.budgets import scaled
 from agents.rules.filling import Filling, Sized
+from agents.rules.lanes import asked_modes
 from agents.rules.rendering import END_OF_LINE, line, messages
 from agents.rules.window import last_turns, turns_in
 from agents.token_port import TokenCounter
@@ -17,7 +18,7 @@ from schemas.assemble import AssembleRequest, AssembleResult, Message
 from schemas.failures import Rejected
 from schemas.interaction import Interaction
 from schemas.memories import Memory
-from schemas.scopes import ANY
+from schemas.scopes import ANY, PROJECT
 from schemas.vectors import Where
 
 Warnings = list[tuple[str, str]]
@@ -83,13 +84,8 @@ class Assemble:
         return result, _unknown_pins(request, pins)
 
     def _refuse_unknown_modes(self, request: AssembleRequest, partition: int) -> None:
-        fields = request.scope.fields()
         declared = self._modes.get(partition, request.scope.boundary)
-        known = {ANY, *(mode.name for mode in declared.visible(fields["project_id"]))}
-        asked = request.mode if isinstance(request.mode, list) else [request.mode or ANY]
-        for name in asked:
-            if name not in known:
-                raise Rejected("unknown_mode", f"the mode {name[:80]!r} is not declared", "mode")
+        asked_modes(ANY if request.mode is None else request.mode, declared, request.scope.fields()[PROJECT])
 
     def _pinned(self, request: AssembleRequest, partition: int, where: Where) -> list[Memory]:
         """The pinned memories that this request may see, newest first."""

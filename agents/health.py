@@ -1,6 +1,6 @@
 """How a boundary and the deployment stand: what `health` answers, and what the seed's kill criteria are judged by."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agents.mode_spaces import ModeSpaces
@@ -44,8 +44,12 @@ class Health:
         """Of the command's boundary and of the deployment."""
         boundary = command.scope.boundary
         counts = self._words.counts(partition, boundary)
-        visible = {mode.name: mode for mode in reversed(self._modes.get(partition, boundary).visible(None))}
-        modes = {name: self._of_mode(visible.get(name), counts.get(name, {})) for name in sorted({*visible, *counts})}
+        visible = self._modes.get(partition, boundary).visible(None)
+        names = sorted({*counts, *(mode.name for mode in visible)})
+        modes = {
+            name: self._of_modes([mode for mode in visible if mode.name == name], counts.get(name, {}))
+            for name in names
+        }
         return {
             "modes": modes,
             "telemetry": self._telemetry(counts, partition, boundary),
@@ -53,13 +57,17 @@ class Health:
             **self._deployment(),
         }
 
-    def _of_mode(self, mode: Mode | None, counts: Mapping[EmbeddingStatus, int]) -> dict[str, Any]:
+    def _of_modes(self, modes: Sequence[Mode], counts: Mapping[EmbeddingStatus, int]) -> dict[str, Any]:
+        """Of the modes of one name: the user's own, and those of projects. One that misses its model says so."""
         named: dict[str, int] = {status: counts.get(status, 0) for status in COUNTED}
         fingerprint, error = None, None
-        try:
-            fingerprint = mode and self._spaces.opened(mode)[1].fingerprint.digest
-        except ModelMissing as missing:
-            error = {"code": "unavailable", "message": str(missing)}
+        for mode in modes:
+            try:
+                opened = self._spaces.opened(mode)[1].fingerprint.digest
+            except ModelMissing as missing:
+                error = {"code": "unavailable", "message": str(missing)}
+            else:
+                fingerprint = fingerprint or opened
         eligible = sum(named.values())
         return {"eligible": eligible, **named, "fingerprint": fingerprint, "error": error, "last_backfill": None}
 

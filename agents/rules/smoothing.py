@@ -54,7 +54,7 @@ def _nudged(now: Interaction, last: Sequence[Interaction]) -> Interaction:
     agreeing = sum(1 if one.mode == now.mode else -1 for one in last) / TURNS
     lowest = min(now.confidence, THRESHOLD)
     confidence = max(lowest, now.confidence + NUDGE * agreeing) if agreeing < 0 else now.confidence + NUDGE * agreeing
-    return Interaction(mode=now.mode, confidence=min(1.0, confidence))
+    return Interaction(mode=now.mode, confidence=round(min(1.0, confidence), 4))
 
 
 def _switching(now: Interaction, last: Sequence[Interaction]) -> bool:
