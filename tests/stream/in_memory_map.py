@@ -3,9 +3,11 @@ the model, the vector index, the table and the clock. No broker, no network."""
 
 import asyncio
 import json
+import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -67,6 +69,14 @@ class InMemoryMap:
         self.names = named(self.settings.topic_prefix)
         self.topics = InMemoryTopics(self.names, self.partitions, self.clock)
         self._numbers = count()
+
+    def copied(self, directory: Path) -> "InMemoryMap":
+        """Another worker with what this one has kept, while neither runs."""
+        shutil.copytree(self.directory, directory)
+        copy = InMemoryMap(directory, self.partitions, profiles=self.profiles)
+        copy.index, copy.modes, copy.memories = deepcopy((self.index, self.modes, self.memories))
+        copy.topics.copy_from(self.topics)
+        return copy
 
     @property
     def embedder(self) -> FakeModel:
@@ -139,7 +149,10 @@ class InMemoryMap:
     def _beside(self, agents: Agents, around: Surroundings) -> tuple[AskingModel, Reembedding]:
         """Who works beside the events."""
         here = list(range(self.partitions))
-        asking = AskingModel(agents.understand, self.language, lambda: here, around, at_once=4, backlog_per_second=1000)
+        asked_by = replace(
+            around, publisher=InMemoryPublisher(self.topics, (type(agents.understand).__name__,), self.arrows)
+        )
+        asking = AskingModel(agents.understand, self.language, lambda: here, told, at_once=4, backlog_per_second=1000)
         spaces = ModeSpaces(self.modes, self.embedders)
         return asking, Reembedding(self.memories, self.index, spaces, self.embedders, lambda: 0, around)
 

@@ -7,7 +7,7 @@ acknowledged is delivered again when the map starts again, as Kafka does it.
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import faust
@@ -54,6 +54,17 @@ class InMemoryTopics:
         self._channels: Mapping[str, Any] = {}
         self._readers: Mapping[str, int] = {}
         self._changed = asyncio.Event()
+        self._room: int | None = None
+        self.refused = False
+        """Whether a record is waiting that is not taken."""
+
+    def stop_after(self, records: int | None) -> None:
+        """Take no more than so many records from now on; who writes another waits. None: take all again."""
+        self._room, self.refused = records, False
+
+    def copy_from(self, other: "InMemoryTopics") -> None:
+        """Have the records that another has."""
+        self._logs = {name: [replace(entry) for entry in log] for name, log in other._logs.items()}
 
     async def attach(self, app: faust.App, channels: Mapping[str, Any], readers: Mapping[str, int]) -> None:
         """Deliver to these channels, which are read already: first what was not acknowledged, then what comes.
@@ -75,6 +86,11 @@ class InMemoryTopics:
 
     async def append(self, out: Outgoing) -> Record:
         """Write a record; without a key or partition it goes to partition 0."""
+        if self._room is not None:
+            if self._room == 0:
+                self.refused = True
+                await asyncio.Event().wait()
+            self._room -= 1
         partition = out.partition if out.partition is not None else partition_of(out.key or b"", self.partitions)
         at_ms = out.timestamp_ms if out.timestamp_ms is not None else round(self._clock.now().timestamp() * 1000)
         offset = sum(entry.record.partition == partition for entry in self._logs[out.topic])

@@ -354,7 +354,6 @@ async def test_an_embedder_that_is_missing_when_a_mode_gets_it_embeds_when_it_is
     assert await places(the_map) == {"code/tiny48": 1}
 
 
-@pytest.mark.xfail(reason="the keeper does not tell where that vector lies: it stays in the old space", strict=True)
 async def test_a_vector_that_was_on_its_way_when_its_mode_got_another_embedder_stays_nowhere_else(
     the_map: InMemoryMap,
 ) -> None:

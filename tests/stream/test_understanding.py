@@ -129,7 +129,7 @@ async def test_a_late_answer_about_a_forgotten_turn_brings_nothing_back(the_map:
     await held(the_map, "Fixed the parser [[code]].")
     await the_map.command("delete_mode", name="journal", memories="forget")
     the_map.language.released.set()
-    await the_map.topics.until(lambda: len(the_map.topics.records(the_map.names.understood)) == 2)
+    await the_map.topics.until(lambda: len(the_map.topics.records(the_map.names.understood)) == 1)
     await the_map.topics.settled()
     assert list(the_map.memories.all()) == []
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from streams.adapters.words.sqlite_words import SqliteWords
 from streams.topology import Beside, readings
+from tests.fake_language_model import ONE_PROFILE
 from tests.stream.in_memory_map import InMemoryMap, turn
 from tests.stream.in_memory_publisher import Arrow
 
@@ -17,7 +18,7 @@ def readers(directory: Path) -> set[Arrow]:
 
 async def observed_arrows(directory: Path) -> set[Arrow]:
     """Where each agent writes, seen while everything happens that makes it write."""
-    async with InMemoryMap(directory).running() as the_map:
+    async with InMemoryMap(directory, profiles=ONE_PROFILE).running() as the_map:
         names = the_map.names
         for topic in (names.turns, names.retrieve, names.commands, names.consolidate, names.changes):
             await the_map.ask(topic, b"nonsense")
@@ -25,6 +26,7 @@ async def observed_arrows(directory: Path) -> set[Arrow]:
         for topic in (names.remembered, names.understood, names.embedded):
             await the_map.publish(topic, b"nonsense")
         accepted = await the_map.ask(names.turns, turn("Tea, please.", "t-1"))
+        await the_map.until(lambda: the_map.memory("Tea, please.").reading.status == "model")
         await the_map.retrieve("tea")
         await the_map.command("declare_mode", name="code", embedder="tiny32")
         await the_map.command("set_memory_mode", memory_id=accepted["result"]["memory_id"], mode="code")
