@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 
 from agents.ports import Embedder
 from agents.rules.drift import drifted, erring
-from agents.rules.intents import intent_of
 from agents.rules.interaction_classifier import InteractionClassifier
-from agents.rules.interaction_judging import judged, leading
+from agents.rules.interaction_judging import leading, settled
 from agents.rules.projection import embedding_text
 from agents.rules.smoothing import TURNS, smoothed
 from schemas.assemble import AssembleRequest
@@ -32,25 +31,31 @@ class InteractionReader:
         self._read: deque[InteractionMode] = deque(maxlen=2 * WINDOW)
         self._wrong: deque[bool] = deque(maxlen=2 * WINDOW)
 
-    async def read(self, text: str, embedded: str, model: Interaction | None = None) -> Interaction:
-        """What a text is for by itself, a language model's vote included; `embedded` is the text as it is indexed.
+    async def read(
+        self, text: str, embedded: str, *, intent: str | None = None, model: Interaction | None = None
+    ) -> Interaction:
+        """What a text is for by itself, whatever the threshold; `embedded` is the text as it is indexed.
 
+        `intent` and `model` are a language model's votes; the rules' own intent is among what the classifier weighs.
         Raises Unavailable, or ModelMissing, while the general embedder can't answer.
         """
         encoded = await self._general().passage(embedded)
-        return judged(self._classifier.probabilities(text, encoded.pooled), intent_of(text), model)
+        return leading(self._classifier.probabilities(text, encoded.pooled), intent, model)
 
     async def judge(self, request: AssembleRequest, _partition: int, turns: Sequence[Memory]) -> Interaction:
         """What a request is for: its query, in the light of what the user's last turns were for."""
         # The general embedder has no prefixes, so a question's vector is a passage's, and waits for none.
         encoded = await self._general().query(request.query)
-        now = leading(self._classifier.probabilities(request.query, encoded.pooled), intent_of(request.query), None)
+        now = leading(self._classifier.probabilities(request.query, encoded.pooled), None, None)
         users = [turn for turn in turns if turn.role == "user"][-TURNS:]
-        before = [turn.reading.interaction or await self.read(turn.text, embedding_text(turn)) for turn in users]
-        return smoothed(now, before, unstable=self.unstable)
+        return smoothed(now, [await self._known(turn) for turn in users], unstable=self.unstable)
+
+    async def _known(self, turn: Memory) -> Interaction:
+        """What a stored turn is for: one that was stored a moment ago may not have been read yet."""
+        return turn.reading.interaction or settled(await self.read(turn.text, embedding_text(turn)))
 
     def noted(self, interaction: Interaction) -> None:
-        """Count a turn that was classified."""
+        """Count a turn that was classified, by what leads: a fallback must not be what keeps itself alive."""
         self._read.append(interaction.mode)
         self._wrong.append(False)
 

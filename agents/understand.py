@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from agents.interaction_reader import InteractionReader
 from agents.language_port import LanguageModel
 from agents.ports import Clock, Modes
+from agents.rules.interaction_judging import settled
 from agents.rules.projection import embedding_text
 from agents.rules.prompting import RecentTurn, understanding_prompt
 from agents.rules.readings import needs_understanding, text_hash_of
@@ -67,9 +68,9 @@ class Understand:
         """What the turn is for, without a language model; None where that is known, or is not asked of it."""
         if not needs_understanding(memory):
             return None
-        interaction = await self._reader.read(memory.text, embedding_text(memory))
-        self._reader.noted(interaction)
-        return interaction
+        leading = await self._reader.read(memory.text, embedding_text(memory))
+        self._reader.noted(leading)
+        return settled(leading)
 
     async def by_model(self, memory: Memory, partition: int) -> Understood:
         """What a language model says of the turn. Raises Unavailable when it is to be asked again."""
@@ -98,7 +99,7 @@ class Understand:
         vote = None
         if found.interaction_mode is not None:
             vote = Interaction(mode=found.interaction_mode, confidence=found.interaction_confidence)
-        return await self._reader.read(memory.text, embedding_text(memory), vote)
+        return settled(await self._reader.read(memory.text, embedding_text(memory), intent=found.intent, model=vote))
 
     def _recent(self, memory: Memory, partition: int) -> Sequence[RecentTurn]:
         """The turns before this one in its conversation, oldest first."""

@@ -25,17 +25,12 @@ Probabilities = NDArray[np.float64]
 """Shape (5,), in the order of `INTERACTION_MODES`, summing to 1."""
 
 
-def judged(probabilities: Probabilities, intent: str | None, model: Interaction | None) -> Interaction:
-    """The mode that the votes agree on, or GENERAL with the confidence that the leading mode has below the threshold.
+def leading(probabilities: Probabilities, intent: str | None, model: Interaction | None) -> Interaction:
+    """The mode with the most of the votes and its confidence, whatever the threshold: what `smoothed` starts from.
 
     `probabilities` are the classifier's; `intent` is a word of the intent table; `model` is a language model's answer,
     which counts nothing with a confidence of 0.
     """
-    return settled(leading(probabilities, intent, model))
-
-
-def leading(probabilities: Probabilities, intent: str | None, model: Interaction | None) -> Interaction:
-    """The mode with the most of the votes and its confidence, whatever the threshold: what `smoothed` starts from."""
     votes = np.log(np.clip(probabilities, 1e-6, 1.0))
     if intent is not None and (mode := mode_of_intent(intent)) != "GENERAL":
         votes = votes + _vote(mode, INTENT_CONFIDENCE)

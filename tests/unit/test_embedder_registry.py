@@ -115,7 +115,7 @@ async def test_a_preset_without_files_is_missing_with_what_to_do(registry: Embed
         with pytest.raises(ModelMissing):
             registry.of(JOURNAL)
         await asyncio.sleep(0.02)
-    with pytest.raises(ModelMissing, match="put the files of .* into MODEL_DIR/journal"):
+    with pytest.raises(ModelMissing, match=r"put the files of .* into MODEL_DIR/journal"):
         registry.of(JOURNAL)
 
 

@@ -47,16 +47,23 @@ async def test_a_text_is_read_by_its_words_and_by_the_vector_that_is_indexed_any
     assert np.allclose(vector, (await model.passage("tea [image: a cup]")).pooled)
 
 
-async def test_what_nobody_is_sure_of_is_general() -> None:
+async def test_what_leads_is_given_whatever_the_threshold() -> None:
     read = await Judging("TASK", 0.6).reader.read("tea", "tea")
-    assert read == Interaction(mode="GENERAL", confidence=0.6)
+    assert read == Interaction(mode="TASK", confidence=0.6)
+
+
+async def test_a_models_intent_counts() -> None:
+    judging = Judging()
+    assert (await judging.reader.read("tea", "tea", intent="explain")).mode == "LEARNING"
+    plain, said = [await judging.reader.read("tea", "tea", intent=intent) for intent in (None, "general")]
+    assert plain == said, "that nothing is meant says nothing"
 
 
 async def test_a_models_vote_counts() -> None:
     judging = Judging()
     vote = Interaction(mode="EXPLORATION", confidence=0.9)
-    assert (await judging.reader.read("tea", "tea", vote)).mode == "EXPLORATION"
-    assert (await judging.reader.read("tea", "tea")).mode == "GENERAL"
+    assert (await judging.reader.read("tea", "tea", model=vote)).mode == "EXPLORATION"
+    assert (await judging.reader.read("tea", "tea")).confidence < vote.confidence
 
 
 async def test_the_same_text_is_read_the_same_way_whatever_was_read_before() -> None:

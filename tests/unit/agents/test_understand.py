@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agents.interaction_reader import InteractionReader
+from agents.rules.interaction_judging import settled
 from agents.rules.readings import text_hash_of
 from agents.understand import RECENT_TURNS, UNANSWERABLE, Template, Understand
 from schemas.events import Understood
@@ -78,6 +79,8 @@ async def test_the_rules_say_at_once_what_a_turn_is_for(thinking: Thinking) -> N
     read = await thinking.thinker.by_rules(made("tea", reading=Reading(status="pending")))
     assert read == await thinking.reader.read("tea", "tea")
     assert thinking.model.asked == []
+    thinking.classifier.say("TASK", 0.6)
+    assert await thinking.thinker.by_rules(made("tea")) == Interaction(mode="GENERAL", confidence=0.6)
 
 
 async def test_the_rules_use_the_vector_of_what_is_indexed(thinking: Thinking) -> None:
@@ -122,7 +125,7 @@ async def test_a_models_vote_counts_in_what_a_turn_is_for(thinking: Thinking) ->
     assert said.interaction is not None
     assert said.interaction.mode == "EXPLORATION"
     without = await thinking.answered(memory)
-    assert without.interaction == await thinking.reader.read("tea", "tea")
+    assert without.interaction == settled(await thinking.reader.read("tea", "tea"))
 
 
 async def test_what_others_say_is_for_nothing(thinking: Thinking) -> None:
