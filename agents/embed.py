@@ -84,12 +84,28 @@ class Embed:
         overtaken = {one.place for one in batch if one is not latest[one.memory_id] and one.place is not None}
         for place in overtaken.union(*(one.strays for one in batch)):
             await self._empty(place, [one.memory_id for one in self._left(batch, place, latest)])
+        await self._remove_untold(batch, latest)
         return [self._said(one, one.memory) for one in latest.values() if one.memory is not None]
 
     def _left(self, batch: Sequence[Vectored], place: Place, latest: dict[str, Vectored]) -> list[Vectored]:
         """Those of a batch that must not stay in a place: what the last event of each says counts."""
         ids = {one.memory_id for one in batch if place in one.strays or one.place == place}
         return [latest[memory_id] for memory_id in ids if latest[memory_id].place != place]
+
+    async def _remove_untold(self, batch: Sequence[Vectored], latest: dict[str, Vectored]) -> None:
+        """Remove what was written by a process that was killed before it told anybody.
+
+        The mode of the same event may have had another embedder then, or may be gone by now: the vector lies in another
+        collection of that mode, and no record knows of it.
+        """
+        said = {(one.memory.mode, one.memory_id) for one in batch if one.memory is not None}
+        for name, fingerprint in (await self._index.spaces()).items() if said else ():
+            mode = name.removesuffix(f"-{fingerprint.digest}")
+            place = Place(mode=mode, space=fingerprint.digest)
+            elsewhere = [one for its_mode, one in said if its_mode == mode and latest[one].place != place]
+            space = VectorSpace(mode, fingerprint)
+            if elsewhere and (found := await self._index.hashes(space, elsewhere)):
+                await self._index.delete(space, list(found))
 
     async def _vector(self, memory: Memory, embedder: Embedder, space: VectorSpace) -> Vector:
         """The vector that the memory had in another mode, where it is the same; else a new one."""

@@ -12,7 +12,7 @@ from agents.rules.versions import identity, moved, next_memory
 from schemas.events import Embedded, Forgotten, Remembered
 from schemas.failures import Unavailable
 from schemas.memories import Embedding, Memory, Place
-from schemas.modes import GENERAL, Mode, VectorSpace
+from schemas.modes import GENERAL, Declared, Mode, VectorSpace
 from schemas.moments import moment_of
 from schemas.vectors import Encoded, Point
 from tests.fake_clock import FakeClock
@@ -330,3 +330,32 @@ async def test_a_mode_that_is_declared_while_memories_come_holds_from_the_next_o
     kept = await indexer.index.spaces()
     old = VectorSpace("general", kept[f"general-{before.space}"])
     assert await indexer.index.count(old, PARTITION) == 0
+
+
+@pytest.mark.parametrize("embedder", ["tiny48", None])
+async def test_what_a_killed_worker_had_written_is_removed_though_its_mode_has_changed_or_is_gone(
+    indexer: Indexer, embedder: str | None
+) -> None:
+    memory, bystander = remembered("violin", mode="code"), remembered("cello", "b", mode="code")
+    before = indexer.of("code")
+    await indexer.written(memory, bystander)
+    # Nobody was told of the first. Then a command was carried out, and its event comes again.
+    modes = [Mode(name="code", embedder=embedder, embedding_dim=48)] if embedder else []
+    indexer.modes.put(PARTITION, "u1", Declared(modes=tuple(modes)))
+    [said] = await indexer.written(memory)
+    assert said.status == ("ready" if embedder else "waiting")
+    assert list(await indexer.index.hashes(before, [memory.memory_id, bystander.memory_id])) == [bystander.memory_id]
+    assert not embedder or await indexer.hash_of(memory) == memory.content_hash
+
+
+async def test_what_a_killed_worker_had_written_is_removed_when_its_memory_moved_on_in_the_same_batch(
+    indexer: Indexer,
+) -> None:
+    memory = remembered("violin", mode="code")
+    before = indexer.of("code")
+    await indexer.written(memory)
+    indexer.modes.put(PARTITION, "u1", Declared())
+    moved_on = memory.model_copy(update={"mode": GENERAL})
+    await indexer.written(memory, moved_on)
+    assert await indexer.index.hashes(before, [memory.memory_id]) == {}
+    assert await indexer.hash_of(moved_on) == memory.content_hash
