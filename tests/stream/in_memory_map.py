@@ -149,9 +149,8 @@ class InMemoryMap:
     def _beside(self, agents: Agents, around: Surroundings) -> tuple[AskingModel, Reembedding]:
         """Who works beside the events."""
         here = list(range(self.partitions))
-        asked_by = replace(
-            around, publisher=InMemoryPublisher(self.topics, (type(agents.understand).__name__,), self.arrows)
-        )
+        publisher = InMemoryPublisher(self.topics, (type(agents.understand).__name__,), self.arrows)
+        told = replace(around, publisher=publisher)
         asking = AskingModel(agents.understand, self.language, lambda: here, told, at_once=4, backlog_per_second=1000)
         spaces = ModeSpaces(self.modes, self.embedders)
         return asking, Reembedding(self.memories, self.index, spaces, self.embedders, lambda: 0, around)
