@@ -1,5 +1,6 @@
-"""What the tests on a real broker share: one broker and one exported model for all of them."""
+"""What the tests on a real broker share: one broker, one exported model and two tiny ones for all of them."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,10 @@ import pytest
 from tests.exported_minilm import exported_minilm
 from tests.live.broker import RunningBroker, running_broker
 from tests.live.processes import Deployment, deployed
+from tests.tiny_models import write_tiny_model
+
+TINY = {"tiny32": 32, "tiny48": 48}
+"""Embedders beside the presets, with their dimensions."""
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +33,20 @@ def deployment(live_broker: RunningBroker, models: Path, tmp_path: Path) -> Iter
     """Topics, a group and data directories of the test's own."""
     with deployed(live_broker.bootstrap, tmp_path, models) as own:
         yield own
+
+
+@pytest.fixture(scope="session")
+def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the models of `TINY`."""
+    folder = tmp_path_factory.mktemp("tiny")
+    for number, (name, dim) in enumerate(TINY.items()):
+        write_tiny_model(folder / name, dim, seed=number)
+    return folder
+
+
+@pytest.fixture
+def with_embedders(deployment: Deployment, tiny_models: Path) -> Deployment:
+    """A deployment whose modes may name the embedders of `TINY`."""
+    configured = {name: {"path": str(tiny_models / name), "dim": dim} for name, dim in TINY.items()}
+    deployment.more["EMBEDDERS"] = json.dumps(configured)
+    return deployment

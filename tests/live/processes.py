@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from streams.adapters.kafka.admin import committed_offsets
 from streams.client import MemoryClient
 from streams.settings import Settings
-from streams.topics import Topics, named
+from streams.topics import Topics, group_id, named
 
 ROOT = Path(__file__).parents[2]
 """Where `streams` is imported from."""
@@ -148,6 +151,21 @@ class Deployment:
             return all(parts) and sum(map(len, parts)) == self.partitions == len(set().union(*parts))
 
         await eventually(shared, f"{len(workers)} workers serve {self.partitions} partitions")
+
+    async def at_rest(self) -> None:
+        """Wait until every record of every topic that workers read is dealt with, and what came of it too."""
+        names = self.topics
+        read = [topic for topic in names.all() if topic not in (names.replies, names.dead_letters)]
+        places = [TopicPartition(topic, partition) for topic in read for partition in range(self.partitions)]
+
+        async def rests() -> bool:
+            # What is committed first: a record that comes of another is written before that is committed.
+            committed = await committed_offsets(self.settings, group_id(self.settings))
+            ends = await consumer.end_offsets(places)
+            return all(committed.get(tuple(place), 0) >= end for place, end in ends.items())
+
+        async with AIOKafkaConsumer(bootstrap_servers=self.bootstrap) as consumer:
+            await eventually(rests, "every record is dealt with")
 
     def client(self, **how: Any) -> MemoryClient:
         """A client that waits out a restart."""

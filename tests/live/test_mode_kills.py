@@ -1,0 +1,227 @@
+"""`kill -9` while users change their modes and speak: what was answered holds, what was not can be said again.
+
+In the end every turn is there once, in the mode that its user's commands have led it to, with one vector in that mode's
+collection and none anywhere else; what was forgotten stays so when all of it is published again.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from random import Random
+from typing import Any, TypeVar
+
+import pytest
+
+from streams.client import MemoryClient, MemoryServiceError, MemoryTimeout, MemoryUnreachable, Remembered
+from tests.live.declared_modes import DIMS, NOWHERE, Declarations, Known, Order
+from tests.live.flow import all_ready
+from tests.live.processes import Deployment, eventually
+from tests.live.vectors_on_disk import Lying, vectors_on_disk
+
+USERS = 4
+TURNS = 60
+"""Of each user."""
+
+AT_ONCE = 3
+"""Turns of one user that are under way at the same time, beside one command."""
+
+FIRST = ("declare", "declare", "declare")
+THEN = ("declare", "rename", "rename", "embed_anew", "embed_anew", "delete_and_forget", "delete_and_move")
+CORRECTIONS = ("correct",) * 5
+LAST = ("rename", "embed_anew", "delete_and_forget", "delete_and_move")
+COMMANDS = len(FIRST) + len(THEN) + len(CORRECTIONS) + len(LAST)
+
+KILLS = 3
+LONGEST_AFTERTHOUGHT_S = 0.15
+"""Kills come so long after an answer at most, so that they meet all stages of what follows from it."""
+
+Json = dict[str, Any]
+Result = TypeVar("Result")
+
+
+@dataclass
+class Answers:
+    """Counts what was answered, of all users."""
+
+    count: int = 0
+    _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    async def more(self) -> None:
+        """One more."""
+        async with self._changed:
+            self.count += 1
+            self._changed.notify_all()
+
+    async def reached(self, count: int) -> None:
+        """Wait until there are so many."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self.count >= count)
+
+
+@dataclass
+class Speaker:
+    """One user: says turns and, one after another, gives commands."""
+
+    client: MemoryClient
+    user_id: str
+    chance: Random
+    answers: Answers
+    declared: Declarations = field(init=False)
+    said: dict[str, Json] = field(default_factory=dict)
+    """By memory id what was published."""
+    refused: int = 0
+
+    def __post_init__(self) -> None:
+        """Nothing is declared yet."""
+        self.declared = Declarations(self.chance)
+
+    async def live(self) -> None:
+        """Give all commands, and say all turns at the same time."""
+        for name in FIRST:
+            await self._order(getattr(self.declared, name)())
+        gate = asyncio.Semaphore(AT_ONCE)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._govern())
+            for number in range(TURNS):
+                group.create_task(self._say(number, gate))
+
+    async def _govern(self) -> None:
+        names = [*THEN, *CORRECTIONS]
+        self.chance.shuffle(names)
+        for name in [*names, *LAST]:
+            while not self.said:
+                await asyncio.sleep(0.01)
+            await self._order(getattr(self.declared, name)())
+
+    async def _order(self, order: Order) -> None:
+        """Give a command until it is answered: then it holds, whatever is killed afterwards."""
+        await self._answered(partial(self.client.command, order.command, order.arguments, user_id=self.user_id))
+        order.holds()
+        await self.answers.more()
+        await self._check_list()
+
+    async def _check_list(self) -> None:
+        listed = await self._answered(partial(self.client.command, "list_modes", user_id=self.user_id))
+        modes = sorted((mode["name"], mode["embedder"]) for mode in listed["modes"])
+        assert {"modes": modes, "user_default": listed["user_default"]} == self.declared.shown()
+
+    async def _say(self, number: int, gate: asyncio.Semaphore) -> None:
+        async with gate:
+            mode = self.chance.choice([None, *(one.name for one in self.declared.living)])
+            turn: Json = {
+                "content": f"The box crate{number}x was put on the shelf.",
+                "turn_id": f"t-{number}",
+                "mode": mode,
+                "user_id": self.user_id,
+            }
+            try:
+                answer = await self._answered(partial(self.client.remember, **turn))
+            except MemoryServiceError as refused:
+                # Its mode was renamed or deleted just before.
+                if refused.code != "unknown_mode" or mode is None:
+                    raise
+                self.refused += 1
+            else:
+                self._note(answer, turn)
+            await self.answers.more()
+
+    def _note(self, answer: Remembered, turn: Json) -> None:
+        assert answer.memory_id is not None
+        assert answer.mode is not None
+        self.said[answer.memory_id] = turn
+        # A turn that was accepted before its reply was lost may be forgotten by now.
+        self.declared.kept[answer.memory_id] = NOWHERE if is_forgotten(answer) else answer.mode
+
+    async def _answered(self, ask: Callable[[], Awaitable[Result]]) -> Result:
+        while True:
+            try:
+                return await ask()
+            except (MemoryTimeout, MemoryUnreachable):
+                continue
+
+    async def repeat_all(self) -> None:
+        """Publish every turn that was accepted once more: nothing comes of it."""
+        for memory_id, turn in self.said.items():
+            again = await self.client.remember(**turn)
+            assert (again.memory_id, again.duplicate) == (memory_id, True)
+            assert is_forgotten(again) == (self.declared.place(memory_id) is None)
+
+    async def check(self) -> None:
+        """Every turn is in the mode that it must be in, found there alone, or forgotten; and there are no others."""
+        await self._check_list()
+        expected = {memory_id: self.declared.place(memory_id) for memory_id in self.said}
+        assert {memory_id: await self._shown(memory_id) for memory_id in self.said} == {
+            memory_id: mode and (mode.name, "ready") for memory_id, mode in expected.items()
+        }
+        health = (await self.client.command("health", user_id=self.user_id))["modes"]
+        counted = {name: stands["eligible"] for name, stands in health.items()}
+        assert counted == {mode.name: _number(mode, expected.values()) for mode in self.declared.living}
+        for mode in self.declared.living:
+            await self._check_found(mode, {one for one in expected if expected[one] is mode})
+
+    async def _shown(self, memory_id: str) -> tuple[str, str] | None:
+        try:
+            shown = await self.client.command("get_memory", {"memory_id": memory_id}, user_id=self.user_id)
+        except MemoryServiceError as error:
+            if error.code != "not_found":
+                raise
+            return None
+        return shown["mode"], shown["embedding"]["status"]
+
+    async def _check_found(self, mode: Known, memory_ids: set[str]) -> None:
+        answer = await self.client.retrieve("box shelf", users=self.user_id, mode=mode.name, top_k=100)
+        assert answer.strategy == "hybrid"
+        assert sorted(hit.memory_id for hit in answer.hits) == sorted(memory_ids)
+
+    def due_vectors(self) -> set[Lying]:
+        """Where the vectors of this user must lie."""
+        places = {memory_id: self.declared.place(memory_id) for memory_id in self.said}
+        return {Lying(one, mode.name, DIMS[mode.embedder]) for one, mode in places.items() if mode}
+
+
+def is_forgotten(answer: Remembered) -> bool:
+    """Whether a turn was answered with the warning that it stays forgotten."""
+    return "forgotten" in [warning.code for warning in answer.warnings]
+
+
+def _number(mode: Known, among: Collection[Known | None]) -> int:
+    return sum(one is mode for one in among)
+
+
+@pytest.mark.parametrize("seed", [1])
+async def test_modes_and_memories_are_as_their_users_left_them_whenever_the_worker_is_killed(
+    with_embedders: Deployment, seed: int
+) -> None:
+    deployment, chance = with_embedders, Random(seed)
+    worker = await deployment.ready()
+    async with deployment.client(timeout=6.0) as client:
+        answers = Answers()
+        speakers = [Speaker(client, f"u{user}", Random(f"{seed} {user}"), answers) for user in range(USERS)]
+        living = asyncio.gather(*(speaker.live() for speaker in speakers))
+        for count in sorted(chance.sample(range(USERS * len(FIRST), USERS * (TURNS + COMMANDS)), KILLS)):
+            # Whatever goes wrong with a user ends the waiting.
+            waiting: list[asyncio.Future[Any]] = [living, asyncio.ensure_future(answers.reached(count))]
+            await asyncio.wait(waiting, return_when="FIRST_COMPLETED")
+            await asyncio.sleep(chance.uniform(0, LONGEST_AFTERTHOUGHT_S))
+            await worker.kill()
+            worker = deployment.start()
+        await living
+        await deployment.served_by(worker)
+        await settled_and_right(client, speakers)
+        await asyncio.gather(*(speaker.repeat_all() for speaker in speakers))
+        await settled_and_right(client, speakers)
+        await deployment.at_rest()
+    assert await worker.terminate(within_s=20) == 0
+    memory_ids = list(chain.from_iterable(speaker.said for speaker in speakers))
+    lying, counted = await vectors_on_disk(worker.data_dir, memory_ids, deployment.partitions)
+    assert lying == set().union(*(speaker.due_vectors() for speaker in speakers))
+    assert counted == len(lying)
+
+
+async def settled_and_right(client: MemoryClient, speakers: Collection[Speaker]) -> None:
+    """Wait until every memory has its vector, and check all of them."""
+    for speaker in speakers:
+        await eventually(partial(all_ready, client, speaker.user_id), f"{speaker.user_id} has all vectors")
+    await asyncio.gather(*(speaker.check() for speaker in speakers))

@@ -1,0 +1,165 @@
+"""Modes on a real broker: after their disk is lost, and before their model is there."""
+
+import json
+import shutil
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streams.client import MemoryClient
+from tests.live.flow import all_ready
+from tests.live.processes import Deployment, eventually
+
+Json = dict[str, Any]
+
+USERS = ("u0", "u1", "u2")
+"""In three partitions of the four."""
+
+PROJECTS = ("default", "p1")
+
+
+@dataclass
+class Customer:
+    """One user's client, and what he has said."""
+
+    client: MemoryClient
+    user_id: str
+
+    async def command(self, name: str, project: str = "default", /, **arguments: Any) -> Json:
+        """The result of a command."""
+        return await self.client.command(name, arguments, user_id=self.user_id, project_id=project)
+
+    async def say(self, text: str, mode: str | None = None, project: str = "default") -> str:
+        """The id of what was remembered."""
+        told = await self.client.remember(
+            text, turn_id=f"{project} {text}", mode=mode, user_id=self.user_id, project_id=project
+        )
+        assert told.memory_id is not None
+        return told.memory_id
+
+    async def settle_in(self) -> dict[str, str]:
+        """Declare, rename, delete and correct; the memories that stay, by id with their projects."""
+        await self.command("declare_mode", name="code", embedder="tiny32", description="programs", decay="fast")
+        await self.command("declare_mode", name="journal", embedder="tiny48", is_default=True)
+        await self.command("declare_mode", name="old", embedder="tiny48")
+        await self.command("declare_mode", "p1", name="code", embedder="tiny48", for_project=True)
+        await self.command("set_default_mode", "p1", name="code", for_project=True)
+        await self.say("This is forgotten soon.", "old")
+        ids = {await self.say(f"Crate {number} in the hall.", "code"): "default" for number in range(5)}
+        ids |= {await self.say(f"Crate {number} in the yard.", project="p1"): "p1" for number in range(5)}
+        ids |= {await self.say(f"A quiet day, the {number}th."): "default" for number in range(5)}
+        await self.command("rename_mode", name="code", new_name="craft")
+        await self.command("delete_mode", name="old", memories="forget")
+        await self.command("set_memory_mode", memory_id=next(iter(ids)), mode="general")
+        return ids
+
+    async def ready(self) -> None:
+        """Wait until every memory has its vector."""
+        await eventually(partial(all_ready, self.client, self.user_id), f"{self.user_id} has all vectors")
+
+    async def shown(self, ids: dict[str, str]) -> Json:
+        """Everything that the service says of this user, but for when vectors were made."""
+        memories = {one: await self.command("get_memory", project, memory_id=one) for one, project in ids.items()}
+        for memory in memories.values():
+            del memory["embedding"]["embedded_at"]
+        health = await self.command("health")
+        return {
+            "modes": [await self.command("list_modes", project) for project in PROJECTS],
+            "memories": memories,
+            "health": health["modes"],
+            "corrections": health["telemetry"]["corrections"],
+        }
+
+    async def found(self) -> Json:
+        """What each mode finds of what was said, with which strategy."""
+        asked = [("craft", "default"), ("journal", "default"), ("general", "default"), ("code", "p1")]
+        return {f"{mode} {project}": await self._found(mode, project) for mode, project in asked}
+
+    async def _found(self, mode: str, project: str) -> tuple[str, list[str]]:
+        answer = await self.client.retrieve(
+            "crate quiet day hall yard", users=self.user_id, projects=project, mode=mode, top_k=50
+        )
+        return answer.strategy, sorted(hit.text for hit in answer.hits)
+
+
+async def test_an_empty_data_directory_gets_its_modes_defaults_and_memories_back_and_makes_the_vectors_again(
+    with_embedders: Deployment,
+) -> None:
+    worker = await with_embedders.ready()
+    async with with_embedders.client() as client:
+        customers = [Customer(client, user_id) for user_id in USERS]
+        ids = {one.user_id: await one.settle_in() for one in customers}
+        for one in customers:
+            await one.ready()
+        before = {one.user_id: (await one.shown(ids[one.user_id]), await one.found()) for one in customers}
+        # What is compared is not nothing.
+        hall = [f"Crate {number} in the hall." for number in range(5)]
+        assert before["u0"][1]["craft default"] == ("hybrid", hall[1:])
+        assert before["u0"][1]["general default"] == ("hybrid", hall[:1])
+        assert before["u0"][0]["health"]["code"]["ready"] == 5
+        await worker.kill()
+        shutil.rmtree(worker.data_dir)
+        await with_embedders.ready()
+        for one in customers:
+            assert (await one.command("list_modes")) == before[one.user_id][0]["modes"][0]
+            await one.ready()
+        after = {one.user_id: (await one.shown(ids[one.user_id]), await one.found()) for one in customers}
+        assert after == before
+        again = await client.remember(
+            "This is forgotten soon.", turn_id="default This is forgotten soon.", user_id="u0", mode="journal"
+        )
+        assert [warning.code for warning in again.warnings] == ["forgotten"]
+
+
+@pytest.fixture
+async def without_model(deployment: Deployment, tmp_path: Path) -> AsyncIterator[MemoryClient]:
+    """A client of a worker whose embedder `late` has no files yet."""
+    deployment.more["EMBEDDERS"] = json.dumps({"late": {"path": str(tmp_path / "late"), "dim": 48}})
+    await deployment.ready()
+    async with deployment.client() as client:
+        yield client
+
+
+async def test_a_mode_without_its_model_is_found_by_words_and_embedded_when_that_is_there(
+    without_model: MemoryClient, tiny_models: Path, tmp_path: Path
+) -> None:
+    one = Customer(without_model, "u1")
+    assert (await one.command("declare_mode", name="code", embedder="late"))["embedding_dim"] == 48
+    texts = [f"Crate {number} in the hall." for number in range(5)]
+    for text in texts:
+        await one.say(text, "code")
+    await one.say("Of another mode.")
+
+    async def error() -> Json:
+        return dict((await one.command("health"))["modes"]["code"]["error"] or {})
+
+    async def is_missing() -> bool:
+        stands = await error()
+        return stands["code"] == "unavailable" and "being loaded" not in stands["message"]
+
+    await eventually(is_missing, "the model is known to be missing")
+    health = (await one.command("health"))["modes"]
+    assert (health["code"]["eligible"], health["code"]["pending"], health["code"]["fingerprint"]) == (5, 5, None)
+    assert (await one._found("code", "default")) == ("lexical", texts)
+    answer = await one.client.retrieve("the hall", users="u1", mode="code")
+    assert {hit.embedding_status for hit in answer.hits} == {"pending"}
+    assert "degraded" in [warning.code for warning in answer.warnings]
+    # Nobody else waits for it.
+    await eventually(partial(_is_ready, one, "general"), "the other mode has its vector")
+
+    # It comes as a whole, as whoever is careful puts it there; when it is looked for again is the worker's affair.
+    shutil.copytree(tiny_models / "tiny48", tmp_path / "coming")
+    (tmp_path / "coming").rename(tmp_path / "late")
+    await one.ready()
+    health = (await one.command("health"))["modes"]
+    assert (health["code"]["ready"], health["code"]["pending"], health["code"]["error"]) == (5, 0, None)
+    assert (await one._found("code", "default")) == ("hybrid", texts)
+
+
+async def _is_ready(one: Customer, mode: str) -> bool:
+    stands = (await one.command("health"))["modes"][mode]
+    return bool(stands["ready"] == stands["eligible"])
