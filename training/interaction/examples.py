@@ -31,7 +31,7 @@ def read_turns(files: Iterable[Path]) -> list[Turn]:
     turns: list[Turn] = []
     seen: set[str] = set()
     for file in sorted(files):
-        rows = [json.loads(line) for line in file.read_text().splitlines() if line]
+        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
         for row in sorted(rows, key=lambda row: str(row["id"])):
             if row["id"] in seen:
                 raise ValueError(f"two conversations are called {row['id']}")
