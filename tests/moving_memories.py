@@ -10,10 +10,9 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from agents.embed import Embed, Vectored
+from agents.embed import Embed
 from agents.govern import Govern
 from agents.mode_spaces import ModeSpaces
-from agents.ports import Embedder
 from agents.remember import Follows, Remember
 from agents.rules.identity import text_hash
 from agents.rules.projection import embedding_text
@@ -21,84 +20,29 @@ from agents.rules.versions import identity
 from schemas.changes import Change
 from schemas.commands import Command
 from schemas.events import Embedded, Forgotten, Remembered, Understood
-from schemas.failures import ModelMissing, Rejected, Unavailable
+from schemas.failures import ModelMissing, Rejected
 from schemas.memories import Memory, Place
-from schemas.modes import GENERAL, Mode, VectorSpace
+from schemas.modes import GENERAL
 from schemas.moments import moment_of
 from schemas.scopes import Scope
 from schemas.turns import Turn
 from schemas.understanding import Understanding
-from schemas.vectors import Encoded, Point, Vector
+from schemas.vectors import Point, Vector
 from streams.adapters.words.sqlite_words import SqliteWords
 from tests.fake_clock import FakeClock
-from tests.fake_embedders import FakeEmbedders
-from tests.fake_index import FakeIndex
 from tests.fake_memories import FakeMemories
 from tests.fake_modes import FakeModes
 from tests.made_turns import TIMESTAMP_MS, record, turn
+from tests.moving_vectors import MovingVectors, Topic
+from tests.picky_fakes import PickyEmbedders, PickyIndex
 
 PARTITION = record().partition
 USER = "u1"
 EMBEDDERS = (GENERAL, "tiny32", "tiny48")
-UNSPEAKABLE = "unspeakable"
-INFINITE = "infinite"
-BAD = (UNSPEAKABLE, INFINITE)
-"""Texts that no vector is made of: the model can't take the one, the index refuses that of the other."""
-
 MOST_EVENTS = 2000
 """Events after which what should come to rest is taken for endless."""
 
 Result = TypeVar("Result")
-
-
-class PickyEmbedder:
-    """An embedder that can't take one text."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
-        self.fingerprint = embedder.fingerprint
-        self.query = embedder.query
-
-    async def passage(self, text: str) -> Encoded:
-        """Embed what can be."""
-        if text == UNSPEAKABLE:
-            raise ValueError("the model can't take this")
-        return await self._embedder.passage(text)
-
-
-class PickyEmbedders(FakeEmbedders):
-    """Embedders that can't take one text."""
-
-    def of(self, mode: Mode) -> Embedder:
-        """The embedder of a mode."""
-        return PickyEmbedder(super().of(mode))
-
-
-class PickyIndex(FakeIndex):
-    """An index that refuses one text's vectors."""
-
-    async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
-        """Write all, or nothing."""
-        if any(point.content_hash == text_hash([INFINITE]) for point in points):
-            raise ValueError("no numbers")
-        await super().upsert(space, points)
-
-
-class Topic:
-    """The events of one topic, and where its reader is."""
-
-    def __init__(self) -> None:
-        self.events: list[Any] = []
-        self.next = 0
-
-    @property
-    def waiting(self) -> bool:
-        """Whether there are events that were not read."""
-        return self.next < len(self.events)
-
-    def back(self, events: int) -> None:
-        """Set the reader back."""
-        self.next = max(0, self.next - events)
 
 
 class MovingMemories:
@@ -113,13 +57,12 @@ class MovingMemories:
         self.words.open(PARTITION)
         self.spaces = ModeSpaces(self.modes, self.embedders)
         self.remember = Remember(self.memories, words, self.modes, self.spaces, asks_model=True)
-        self.embed = Embed(self.spaces, self.index, self.clock)
+        embed = Embed(self.spaces, self.index, self.clock)
         self.govern = Govern(self.memories, self.modes, self.embedders, self._no_health)
         self.topics = {name: Topic() for name in ("turns", "commands", "changes", "understood", "embedded")}
-        self.remembered = Topic()
-        self.encoded: list[Vectored] = []
+        told = self.topics["embedded"].events
+        self.vectors = MovingVectors(embed, PARTITION, self.loop, told)
         self.is_to_look = False
-        self._untold = 0
         self._carrying: Iterator[tuple[Memory, Follows]] | None = None
 
     # What the world does.
@@ -197,35 +140,24 @@ class MovingMemories:
 
     def encode(self) -> None:
         """Let the indexer make the next vector."""
-        if self.remembered.waiting:
-            event = self.remembered.events[self.remembered.next]
-            try:
-                self.encoded.append(self._run(self.embed.encode(event, PARTITION)))
-            except Unavailable:
-                return
-            self.remembered.next += 1
+        self.vectors.encode()
 
     def write(self, most: int, *, killed: bool = False) -> None:
-        """Let the indexer write a batch; killed, nobody is told, and it is set back."""
-        batch = self.encoded[:most]
-        try:
-            said = self._run(self.embed.write(batch)) if batch else []
-        except Unavailable:
-            return
-        if killed and self._begun_anew():
-            self._untold = max(self._untold, len(batch))
-            return
-        del self.encoded[:most]
-        self._untold = max(0, self._untold - len(batch))
-        self.topics["embedded"].events += said
+        """Let the indexer write a batch."""
+        self.vectors.write(most, killed=killed)
+
+    def flow(self, rounds: int) -> None:
+        """Let every reader handle some events, one after another."""
+        for _ in range(rounds):
+            for name in self.topics:
+                self.read(name)
+            self.encode()
+            self.write(3)
 
     def redeliver(self, name: str, events: int) -> None:
         """Set a reader back; what it had under way is begun anew."""
         if name == "remembered":
-            self._tell_untold()
-            if not self._untold:
-                self.remembered.back(events + len(self.encoded))
-                self.encoded.clear()
+            self.vectors.redeliver(events)
             return
         self.topics[name].back(events)
         if name == "changes":
@@ -255,7 +187,7 @@ class MovingMemories:
         for embedder in EMBEDDERS:
             self.load(embedder)
         turns: list[Callable[[], None]] = [partial(self.read, name) for name in self.topics]
-        turns += [self.encode, partial(self.write, 3), self.look]
+        turns += [self.vectors.encode, partial(self.vectors.write, 3), self.look]
         for number in range(MOST_EVENTS):
             if not self._is_busy():
                 return
@@ -319,29 +251,9 @@ class MovingMemories:
         else:
             self._publish(_following(done[1]))
 
-    def _tell_untold(self) -> None:
-        """Have told what a killed indexer had written: nobody knows of it if its mode has another embedder next time.
-
-        Such a vector stays until the index is compared with the records as a whole.
-        """
-        while self._untold and self.encoded and not self.index._is_down:
-            self.write(self._untold)
-
-    def _begun_anew(self) -> bool:
-        """Set the indexer back to all it had begun; not where this would give other vectors than before."""
-        before = [(one.memory_id, one.place) for one in self.encoded]
-        kept, self.encoded, reached = self.encoded, [], self.remembered.next
-        self.remembered.back(len(kept))
-        for _ in kept:
-            self.encode()
-        if [(one.memory_id, one.place) for one in self.encoded] == before:
-            return True
-        self.encoded, self.remembered.next = kept, reached
-        return False
-
     def _publish(self, out: list[tuple[str, Any]]) -> None:
         for name, event in out:
-            (self.remembered if name == "remembered" else self.topics[name]).events.append(event)
+            (self.vectors.remembered if name == "remembered" else self.topics[name]).events.append(event)
 
     def _may_embed(self, memory: Memory) -> bool:
         if memory.embedding.status == "pending" and memory.embedding.error is None:
@@ -353,8 +265,8 @@ class MovingMemories:
         return True
 
     def _is_busy(self) -> bool:
-        waiting = (topic.waiting for topic in (*self.topics.values(), self.remembered))
-        return any(waiting) or bool(self.encoded) or self.is_to_look
+        waiting = (topic.waiting for topic in self.topics.values())
+        return any(waiting) or self.vectors.is_busy or self.is_to_look
 
     def _run(self, call: Coroutine[Any, Any, Result]) -> Result:
         return self.loop.run_until_complete(call)

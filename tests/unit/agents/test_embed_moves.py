@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from streams.adapters.words.sqlite_words import SqliteWords
-from tests.moving_memories import BAD, EMBEDDERS, PARTITION, MovingMemories
+from tests.moving_memories import EMBEDDERS, PARTITION, MovingMemories
+from tests.picky_fakes import BAD
 
 NUMBERS = st.integers(0, 2)
 TEXTS = st.sampled_from(["heron", "otter", "heron", "otter", *BAD])
@@ -74,6 +75,8 @@ COMMANDS = st.one_of(
 )
 TIMES = st.integers(1, 4)
 READ = st.one_of(act("read", READERS, times=TIMES), act("encode", times=TIMES), act("write", TIMES))
+FLOW = act("flow", st.integers(1, 6))
+
 AGAIN = st.one_of(
     act("redeliver", READERS, st.integers(1, 3)),
     act("redeliver", "remembered", st.integers(0, 3)),
@@ -85,7 +88,7 @@ DOWN = st.one_of(
     act("load", st.sampled_from(EMBEDDERS)),
 )
 NOTHING = act("nothing")
-HAPPENING = st.one_of(NOTHING, USERS, COMMANDS, READ, READ, READ, AGAIN, KILLED, DOWN, act("look"))
+HAPPENING = st.one_of(NOTHING, USERS, COMMANDS, READ, READ, FLOW, FLOW, AGAIN, KILLED, DOWN, act("look"))
 """The first is what a failing example gets simpler by."""
 
 ORDER = st.lists(st.integers(0, 7), min_size=1, max_size=6)
@@ -98,6 +101,29 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteWords]:
     words.close()
 
 
+DECLARED = (Act("command", ("declare_mode", "p1"), (("name", "a"), ("embedder", "general"))), Act("flow", (3,)))
+KILLED_AS_IT_MOVED = [
+    *DECLARED,
+    Act("say", (0, "heron")),
+    Act("flow", (4,)),
+    Act("answer", (0, "heron", "a")),
+    Act("read", ("understood",), (("killed", True),)),
+]
+READ_AGAIN_AS_ITS_VECTOR_IS_TAKEN = [
+    *DECLARED,
+    *(one for text in ("heron", "otter") for one in (Act("say", (0, text)), Act("flow", (4,)))),
+    Act("answer", (0, "otter", "a")),
+    Act("flow", (4,)),
+    Act("redeliver", ("remembered", 3)),
+    Act("encode"),
+    Act("write", (1,), (("killed", True),)),
+    Act("encode", times=3),
+    Act("write", (3,)),
+]
+
+
+@example(acts=KILLED_AS_IT_MOVED, order=[0])
+@example(acts=READ_AGAIN_AS_ITS_VECTOR_IS_TAKEN, order=[0])
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(HAPPENING, min_size=25, max_size=80), ORDER)
 def test_every_memory_ends_with_one_vector_where_it_belongs(
