@@ -1,11 +1,11 @@
-"""The word index when the disk is full."""
+"""The word index when the disk is full, and what it keeps in memory when a memory changes its kind."""
 
 from pathlib import Path
 
 import pytest
 
 from schemas.failures import Unavailable
-from streams.adapters.words.file import open_file
+from streams.adapters.words.file import FORM, open_file
 from streams.adapters.words.reader import WordsReader
 from streams.adapters.words.rosters import Rosters
 from streams.adapters.words.writer import WordsWriter
@@ -29,4 +29,56 @@ def test_when_the_open_transaction_is_lost_every_later_call_says_so(tmp_path: Pa
         with pytest.raises(Unavailable):
             call()
     assert reader.roster("ana").documents == 1
+    connection.close()
+
+
+def kinds(reader: WordsReader, boundary: str = "ana") -> dict[str, str]:
+    """The mode of every memory, as readers see it."""
+    roster = reader.roster(boundary)
+    modes = [kind.mode for kind in roster.kinds]
+    return {one: modes[roster.columns.kinds[number]] for one, number in roster.number_of.items()}
+
+
+def test_a_roster_follows_memories_that_change_their_mode_without_being_read_again(tmp_path: Path) -> None:
+    connection = open_file(tmp_path / "words.sqlite")
+    rosters = Rosters()
+    writer, reader = WordsWriter(connection, rosters), WordsReader(connection, rosters)
+    memories = [made("violin", number, mode="code") for number in range(3)]
+    for memory in memories:
+        writer.put(memory)
+    kept = reader.roster("ana")
+    for mode in ("craft", "journal"):
+        for memory in memories:
+            writer.put(memory.model_copy(update={"mode": mode}))
+            assert kinds(reader)[memory.memory_id] == mode
+    assert reader.roster("ana") is kept, "read once: a mode of 5,000 memories would be read 5,000 times"
+    assert kinds(WordsReader(connection, Rosters())) == kinds(reader)
+    connection.close()
+
+
+def test_a_kind_that_is_gone_never_lends_its_id_to_another(tmp_path: Path) -> None:
+    connection = open_file(tmp_path / "words.sqlite")
+    rosters = Rosters()
+    writer, reader = WordsWriter(connection, rosters), WordsReader(connection, rosters)
+    stays, moves = made("violin", 0, mode="code"), made("violin", 1)
+    writer.put(stays)
+    for mode in ("craft", "code", "journal"):
+        writer.put(moves.model_copy(update={"mode": mode}))
+        assert kinds(reader) == {stays.memory_id: "code", moves.memory_id: mode}
+    connection.close()
+
+
+def test_an_index_of_an_older_form_is_begun_anew(tmp_path: Path) -> None:
+    path = tmp_path / "words.sqlite"
+    connection = open_file(path)
+    rosters = Rosters()
+    writer = WordsWriter(connection, rosters)
+    writer.put(made("violin"))
+    writer.set_applied("turns", 7)
+    writer.commit()
+    connection.execute(f"PRAGMA user_version = {FORM - 1}")
+    connection.close()
+    connection = open_file(path)
+    reader = WordsReader(connection, Rosters())
+    assert (reader.applied(), reader.roster("ana").documents) == ({}, 0)
     connection.close()

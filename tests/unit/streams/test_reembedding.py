@@ -1,7 +1,7 @@
 """Which vectors are made again, and that new turns are not held up by it."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,6 +38,12 @@ class Home(OneWorker):
     def stale(self, memory: Memory) -> None:
         """What `declare_mode` with another embedder makes of a record."""
         [_] = list(self.remember.changed(change("stale", mode=memory.mode), HERE))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.01)
 
 
 @pytest.fixture
@@ -182,8 +188,7 @@ async def test_the_vector_index_is_waited_for(home: Home) -> None:
     await home.index.delete(home.space("general", "general"), [memory.memory_id])
     home.index.down()
     asking = asyncio.create_task(home.asks())
-    while b'what="vector index"' not in home.meters.exposition():
-        await asyncio.sleep(0.01)
+    await until(lambda: b'what="vector index"' in home.meters.exposition())
     home.index.up()
     assert await asking == ["violin"]
 
@@ -200,12 +205,10 @@ async def test_it_looks_when_it_is_told_to_and_a_partition_that_left_ends_nothin
     await asyncio.sleep(0)
     assert home.asked() == []
     home.reembedding.look({gone, HERE})
-    while not home.asked():
-        await asyncio.sleep(0.01)
+    await until(lambda: bool(home.asked()))
     home.publisher.sent.clear()
     home.reembedding.look({gone, HERE})
-    while not home.asked():
-        await asyncio.sleep(0.01)
+    await until(lambda: bool(home.asked()))
     assert not running.done()
     running.cancel()
 
