@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from agents.ports import Embedders, Memories, Modes
-from agents.rules.declaring import declare, delete, is_embedded_anew, known, rename, set_default
+from agents.rules.declaring import declare, delete, known, rename, set_default
 from agents.rules.decoding import rejected
 from agents.rules.shown import shown_memory, shown_mode
 from schemas.changes import Change
@@ -72,19 +72,19 @@ class Govern:
             raise Rejected("unknown_command", message, "command")
         return await run(command, partition, offset)
 
-    async def _declare_mode(self, command: Command, partition: int, _offset: int) -> Governed:
+    async def _declare_mode(self, command: Command, partition: int, offset: int) -> Governed:
         wanted, project = _arguments(DeclareMode, command), command.scope.project_id
         embedder = self._embedders.described(wanted.embedder)
         if embedder is None:
             message = f"{wanted.embedder[:80]!r} is neither a preset nor an embedder of the setting EMBEDDERS"
             raise Rejected("invalid_value", message, "arguments.embedder")
         before = self._declared(command, partition)
-        after = declare(before, wanted, embedder, project)
+        after = declare(before, wanted, embedder, project, offset)
         self._modes.put(partition, command.scope.boundary, after)
         mode = known(after, wanted.name, project if wanted.for_project else None, "arguments.name")
         result = shown_mode(mode, after, project)
         # A project's mode takes the place of the user's mode of that name there, with the memories in it.
-        if not is_embedded_anew(before.find(mode.name, mode.project), mode):
+        if mode.embedded_since != offset:
             return Governed(result)
         return Governed(result, _of_mode("stale", mode, before, command, result))
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from schemas.embedders import EmbedderDescription
-from schemas.memories import Memory
+from schemas.memories import Memory, Place
 from schemas.modes import Declared, Fingerprint, Mode, VectorSpace
 from schemas.vectors import Encoded, Point, Scored, Vector, Where
 
@@ -32,8 +32,15 @@ class Memories(Protocol):
         """Write a record over the one before. Only while an event of that partition is being handled."""
         ...
 
-    def forget(self, partition: int, memory_id: str) -> None:
-        """Leave a mark in place of a record, for good: `get` gives None, `is_forgotten` is true."""
+    def forget(self, partition: int, memory_id: str, place: Place | None = None) -> None:
+        """Leave a mark in place of a record, for good: `get` gives None, `is_forgotten` is true.
+
+        `place` is where its last vector is known to lie.
+        """
+        ...
+
+    def forgotten_place(self, partition: int, memory_id: str) -> Place | None:
+        """The place that was given to `forget`."""
         ...
 
     def is_forgotten(self, partition: int, memory_id: str) -> bool:

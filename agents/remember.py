@@ -121,7 +121,8 @@ class Remember:
     def changed(self, change: Change, partition: int) -> Iterator[tuple[Memory, Follows]]:
         """Carry out what a command changes, one memory a step, each written when it is given; those done are skipped.
 
-        Between two steps others may be handled. The memory is as it is now, or as it was where it is forgotten.
+        Between two steps others may be handled. The memory is as it is now, or as it was where it is forgotten. One
+        that the words still have as it was had been changed before a worker was killed: it is told of once more.
         """
         for memory_id in self._concerned(change, partition):
             memory = self._memories.get(partition, memory_id)
@@ -135,6 +136,13 @@ class Remember:
                 yield stale, None
             elif change.to is not None:
                 yield self._put_into(change.to, "caller" if change.memory_id else memory.mode_source, memory, partition)
+
+    def forgotten_before(self, change: Change, partition: int) -> Iterator[Forgotten]:
+        """What a change has forgotten that the words still have: a worker was killed before they were safe."""
+        for memory_id in self._concerned(change, partition) if change.action == "forget" else ():
+            if self._memories.is_forgotten(partition, memory_id):
+                self._words.remove(partition, memory_id)
+                yield _gone(memory_id, self._memories.forgotten_place(partition, memory_id))
 
     def _decided(self, turn: Turn, partition: int, known: Memory | None) -> Decision:
         declared = self._modes.get(partition, turn.scope.boundary)
@@ -206,13 +214,13 @@ class Remember:
             return event.memory, event
         same = memory.model_copy(update={"mode_source": source})
         self._write(partition, same)
-        return same, None
+        # It may have been moved by this very change, before a worker was killed.
+        return same, Remembered(memory=same) if is_on_its_way(same) else None
 
     def _forget(self, memory: Memory, partition: int) -> Forgotten:
         self._words.remove(partition, memory.memory_id)
-        self._memories.forget(partition, memory.memory_id)
-        place = memory.embedding.place
-        return Forgotten(memory_id=memory.memory_id, places=() if place is None else (place,))
+        self._memories.forget(partition, memory.memory_id, memory.embedding.place)
+        return _gone(memory.memory_id, memory.embedding.place)
 
     def _write(self, partition: int, memory: Memory) -> None:
         # The words first: if they can't be written, the record says so when all of it is tried again.
@@ -226,7 +234,11 @@ def _is_concerned(memory: Memory, change: Change) -> bool:
         return False
     if change.memory_id is not None:
         return memory.scope == change.scope.model_dump()
-    return memory.mode == change.mode
+    return memory.mode in (change.mode, change.to)
+
+
+def _gone(memory_id: str, place: Place | None) -> Forgotten:
+    return Forgotten(memory_id=memory_id, places=() if place is None else (place,))
 
 
 def _forgotten(turn: Turn, who: Identity) -> TurnAccepted:

@@ -17,6 +17,7 @@ from agents.rules.prompting import RecentTurn, understanding_prompt
 from agents.rules.readings import needs_understanding, text_hash_of
 from agents.word_port import WordIndex
 from schemas.events import Understood
+from schemas.failures import ModelMissing, Unavailable
 from schemas.interaction import Interaction
 from schemas.language import Unanswerable
 from schemas.memories import Memory
@@ -99,7 +100,11 @@ class Understand:
         vote = None
         if found.interaction_mode is not None:
             vote = Interaction(mode=found.interaction_mode, confidence=found.interaction_confidence)
-        return settled(await self._reader.read(memory.text, embedding_text(memory), intent=found.intent, model=vote))
+        try:
+            read = await self._reader.read(memory.text, embedding_text(memory), intent=found.intent, model=vote)
+        except (ModelMissing, Unavailable):
+            return None  # The rest of the answer is not to be asked for, and paid, again.
+        return settled(read)
 
     def _recent(self, memory: Memory, partition: int) -> Sequence[RecentTurn]:
         """The turns before this one in its conversation, oldest first."""

@@ -13,9 +13,9 @@ from schemas.scopes import Scope
 class Change(BaseModel):
     """Which memories of a boundary change, and how.
 
-    Those of one id, or those in `mode`: where `projects` is None all of them, else those in one of these projects.
+    The one of an id, or those in `mode`: of `project`, or where that is None of all projects but `except_projects`.
     `move` puts them into the mode `to`, `forget` removes them for good, `stale` has them embedded again. `result` is
-    what the command is answered with; a `counted` field in it becomes the number of memories that were changed.
+    what the command is answered with, its `moved` or `forgotten` replaced by how many there were; None: the memory.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True, extra="ignore")

@@ -20,7 +20,8 @@ Decay = Literal["fast", "medium", "slow", "none"]
 class Mode(BaseModel):
     """A named cognitive register with the embedder that it pins. `project` is the only project that it exists in.
 
-    A prefix that is None is the embedder's own. `formerly` holds the names that it had before.
+    A prefix that is None is the embedder's own. `formerly` holds the names that it had before, `embedded_since`
+    the offset of the command that gave it another embedder, so that this one is carried out when it comes again.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -35,6 +36,7 @@ class Mode(BaseModel):
     decay: Decay = "medium"
     project: str | None = None
     formerly: tuple[str, ...] = ()
+    embedded_since: int = -1
 
 
 GENERAL_MODE = Mode(

@@ -12,7 +12,7 @@ import faust
 import structlog
 from faust.types import FutureMessage
 
-from schemas.memories import Memory
+from schemas.memories import Memory, Place
 from schemas.modes import Declared
 from streams.topics import MAX_INPUT_BYTES
 
@@ -61,7 +61,8 @@ class AwaitedTable(faust.Table):  # type: ignore[type-arg]
 
 
 FORGOTTEN = b"forgotten"
-"""What stands in place of a record that was forgotten: kept for good, so that a replay does not bring it back."""
+"""What a value begins with that stands in place of a forgotten record: kept for good, so that a replay does not bring
+it back. The place of its vector follows, if it had one."""
 
 
 class MemoryTable:
@@ -80,19 +81,25 @@ class MemoryTable:
     def get(self, partition: int, memory_id: str) -> Memory | None:
         """The record, or None."""
         value = _stored(self.table, partition, memory_id)
-        return None if value in (None, FORGOTTEN) else Memory.model_validate_json(value or b"")
+        return None if value is None or value.startswith(FORGOTTEN) else Memory.model_validate_json(value)
 
     def put(self, _partition: int, memory: Memory) -> None:
         """Write a record over the one before."""
         self.table[memory.memory_id.encode()] = memory.model_dump_json().encode()
 
-    def forget(self, _partition: int, memory_id: str) -> None:
+    def forget(self, _partition: int, memory_id: str, place: Place | None = None) -> None:
         """Leave a mark in place of a record."""
-        self.table[memory_id.encode()] = FORGOTTEN
+        self.table[memory_id.encode()] = FORGOTTEN + (place.model_dump_json().encode() if place else b"")
+
+    def forgotten_place(self, partition: int, memory_id: str) -> Place | None:
+        """The place in the mark."""
+        value = _stored(self.table, partition, memory_id) or b""
+        place = value.removeprefix(FORGOTTEN) if value.startswith(FORGOTTEN) else b""
+        return Place.model_validate_json(place) if place else None
 
     def is_forgotten(self, partition: int, memory_id: str) -> bool:
         """Whether a mark stands there."""
-        return _stored(self.table, partition, memory_id) == FORGOTTEN
+        return (_stored(self.table, partition, memory_id) or b"").startswith(FORGOTTEN)
 
     def unwritten(self) -> list[Awaitable[None]]:
         """What must be awaited for the writes since the last call."""
@@ -100,7 +107,7 @@ class MemoryTable:
 
     def all(self) -> Iterator[Memory]:
         """Every record of the partitions that are here."""
-        return (Memory.model_validate_json(value) for value in self.table.values() if value != FORGOTTEN)
+        return (Memory.model_validate_json(value) for value in self.table.values() if not value.startswith(FORGOTTEN))
 
 
 class ModeTable:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Iterator
 from typing import Any
 
-from schemas.memories import Memory
+from schemas.memories import Memory, Place
 
 
 class FakeMemories:
@@ -17,17 +17,21 @@ class FakeMemories:
     def __init__(self) -> None:
         self.outage = False
         self._kept: dict[int, dict[str, str]] = {}
-        self._forgotten: set[tuple[int, str]] = set()
+        self._forgotten: dict[tuple[int, str], Place | None] = {}
 
     def get(self, partition: int, memory_id: str) -> Memory | None:
         """The record, or None."""
         value = self._kept.get(partition, {}).get(memory_id)
         return None if value is None else Memory.model_validate_json(value)
 
-    def forget(self, partition: int, memory_id: str) -> None:
+    def forget(self, partition: int, memory_id: str, place: Place | None = None) -> None:
         """Leave a mark in place of a record."""
         self._kept.get(partition, {}).pop(memory_id, None)
-        self._forgotten.add((partition, memory_id))
+        self._forgotten[partition, memory_id] = place
+
+    def forgotten_place(self, partition: int, memory_id: str) -> Place | None:
+        """The place that was given to `forget`."""
+        return self._forgotten.get((partition, memory_id))
 
     def is_forgotten(self, partition: int, memory_id: str) -> bool:
         """Whether a mark stands there."""

@@ -17,13 +17,17 @@ def known(declared: Declared, name: str, project: str | None, field: str) -> Mod
     return mode
 
 
-def declare(declared: Declared, wanted: DeclareMode, embedder: EmbedderDescription, project: str) -> Declared:
-    """Add a mode, or change the one of that name; what is not said stays as it was."""
+def declare(
+    declared: Declared, wanted: DeclareMode, embedder: EmbedderDescription, project: str, offset: int = -1
+) -> Declared:
+    """Add a mode, or change the one of that name; what is not said stays as it was. `offset` is the command's."""
     place = project if wanted.for_project else None
     before = next((mode for mode in declared.modes if (mode.name, mode.project) == (wanted.name, place)), None)
     said = wanted.model_dump(exclude={"embedder", "is_default", "for_project"}, exclude_none=True)
     old = before or Mode(name=wanted.name, embedder="", embedding_dim=0, project=place)
     mode = old.model_copy(update=said | {"embedder": embedder.name, "embedding_dim": embedder.dim})
+    if is_embedded_anew(declared.find(wanted.name, place), mode):
+        mode = mode.model_copy(update={"embedded_since": offset})
     modes = (*(one for one in declared.modes if one is not before), mode)
     deleted = {key: fate for key, fate in declared.deleted.items() if key != _deleted_key(mode.name, place)}
     after = declared.model_copy(update={"modes": modes, "deleted": deleted})

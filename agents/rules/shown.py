@@ -32,6 +32,6 @@ def shown_memory(memory: Memory) -> dict[str, Any]:
 
 def shown_mode(mode: Mode, declared: Declared, project: str) -> dict[str, Any]:
     """A mode as `declare_mode` and `list_modes` show it; `is_default`: turns of this project get it by default."""
-    return mode.model_dump(mode="json", exclude={"formerly"}) | {
+    return mode.model_dump(mode="json", exclude={"formerly", "embedded_since"}) | {
         "is_default": declared.default(project)[0] == mode.name
     }

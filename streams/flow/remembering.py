@@ -5,7 +5,8 @@ acknowledged. Each topic by itself is applied in order.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import chain
 
 from agents.remember import Accepted, Follows, Remember
 from agents.rules.shown import shown_memory
@@ -110,6 +111,31 @@ class RememberEvents(Internal):
         return noted.event
 
 
+class Steps:
+    """The steps of one change, each tried again while our own disk is full."""
+
+    def __init__(self, remember: Remember, change: Change, partition: int, around: Surroundings) -> None:
+        self._remember, self._change, self._partition = remember, change, partition
+        self._steps = self._begin()
+        self._around = around
+
+    def _begin(self) -> Iterator[tuple[Memory | None, Follows]]:
+        again = ((None, event) for event in self._remember.forgotten_before(self._change, self._partition))
+        return chain(again, self._remember.changed(self._change, self._partition))
+
+    async def next(self) -> tuple[Memory | None, Follows] | None:
+        """The next memory that is changed; None after the last."""
+        return await until_available(self._step, "storage", self._around.meters, at_most_s=STORAGE_S)
+
+    async def _step(self) -> tuple[Memory | None, Follows] | None:
+        try:
+            return next(self._steps, None)
+        except Unavailable:
+            # What has raised is at its end; begun anew it skips what is done.
+            self._steps = self._begin()
+            raise
+
+
 class RememberChanges(Requested):
     """What commands change in memories that are there: all of it, then the command's reply."""
 
@@ -142,31 +168,28 @@ class RememberChanges(Requested):
 
     async def _carried_out(self, change: Change, partition: int) -> tuple[int, Memory | None]:
         """Make the change, a few memories at a time; others are handled in between."""
-        steps = self._remember.changed(change, partition)
-        changed, last = 0, None
-        safe: list[Awaitable[object]] = []
-
-        async def step() -> tuple[Memory, Follows] | None:
-            nonlocal steps
-            try:
-                return next(steps, None)
-            except Unavailable:
-                # What has raised is at its end; begun anew it skips what is done.
-                steps = self._remember.changed(change, partition)
-                raise
-
-        while done := await until_available(step, "storage", self._around.meters, at_most_s=STORAGE_S):
-            last, follows = done
-            # Taken before anybody else may write: what is awaited here are the writes of this change.
-            safe += self._around.memories.unwritten()
-            safe += [await self._around.publisher.send(out) for out in _follows(self._around, last.boundary, follows)]
-            changed += 1
-            if changed % CHANGED_AT_ONCE == 0:
-                await all_of(safe)
-                safe.clear()
-                await asyncio.sleep(0)
-        await all_of(safe)
+        steps = Steps(self._remember, change, partition, self._around)
+        changed: int = 0
+        last: Memory | None = None
+        while done := await self._some(steps, change.scope.boundary, partition):
+            changed, last = changed + len(done), done[-1]
+            await asyncio.sleep(0)
         return changed, last
+
+    async def _some(self, steps: Steps, boundary: str, partition: int) -> list[Memory | None]:
+        """Change a few memories, and make it safe before the word index may be committed."""
+        done: list[Memory | None] = []
+        safe: list[Awaitable[object]] = []
+        async with self._around.unsafe[partition]:
+            while len(done) < CHANGED_AT_ONCE and (step := await steps.next()):
+                memory, follows = step
+                # Taken before anybody else may write: what is awaited here are the writes of this change.
+                safe += self._around.memories.unwritten()
+                events = _follows(self._around, boundary, follows)
+                safe += [await self._around.publisher.send(out) for out in events]
+                done.append(memory)
+            await all_of(safe)
+        return done
 
 
 def _result(change: Change, changed: int, last: Memory | None) -> dict[str, object]:
@@ -180,7 +203,8 @@ def _result(change: Change, changed: int, last: Memory | None) -> dict[str, obje
 async def _commit(around: Surroundings, partitions: Sequence[int]) -> None:
     async def commit() -> None:
         for partition in set(partitions):
-            around.words.commit(partition)
+            async with around.unsafe[partition]:
+                around.words.commit(partition)
 
     await until_available(commit, "storage", around.meters, at_most_s=STORAGE_S)
 

@@ -1,7 +1,9 @@
 """What every step of the map needs beside its agent."""
 
+import asyncio
+from collections import defaultdict
 from collections.abc import Awaitable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from agents.ports import Clock, Memories, Modes
@@ -41,3 +43,6 @@ class Surroundings:
     publisher: Publisher
     clock: Clock
     meters: Meters
+    unsafe: defaultdict[int, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    """By partition, held while the word index has writes whose events are not out: it is not committed meanwhile. A
+    change that comes again finds by the committed words what was not finished."""

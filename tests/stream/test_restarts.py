@@ -134,11 +134,6 @@ async def assert_kills_change_nothing(before: InMemoryMap, directory: Path, run_
     assert wrong == {}
 
 
-@pytest.mark.xfail(
-    reason="what was written and not yet told when the worker was killed is not told again",
-    raises=AssertionError,
-    strict=True,
-)
 @pytest.mark.parametrize("run_on", RUN_ON)
 @pytest.mark.parametrize("name", COMMANDS)
 async def test_a_command_that_is_cut_off_anywhere_is_carried_out_when_the_map_runs_again(

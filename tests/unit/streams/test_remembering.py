@@ -291,3 +291,43 @@ async def test_nothing_is_settled_before_the_word_index_is_safe(home: Home, tmp_
     assert again.applied(HERE) == {TOPICS.turns: 1}, "what was settled, and nothing that was only begun"
     assert again.roster(HERE, "u1").documents == 1
     again.close()
+
+
+async def test_the_word_index_is_not_committed_while_a_change_is_not_told(home: Home, tmp_path: Path) -> None:
+    home.tell("violin", 0, mode="code")
+    home.words.commit(HERE)
+    home.publisher.hold()
+    making = asyncio.create_task(home.make(MOVE))
+    await asyncio.sleep(0)
+    settling = asyncio.create_task(home.turns.settle([HERE]))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert (home.texts("journal"), modes_on_disk(tmp_path)) == (["violin"], {"code"})
+    home.publisher.release()
+    await asyncio.gather(making, settling)
+    assert modes_on_disk(tmp_path) == {"journal"}
+
+
+def modes_on_disk(directory: Path) -> set[str]:
+    """The modes that a worker finds which is started now."""
+    words = SqliteWords(directory)
+    words.open(HERE)
+    modes = set(words.counts(HERE, "u1"))
+    words.close()
+    return modes
+
+
+@pytest.mark.parametrize("made", [MOVE, FORGET], ids=["move", "forget"])
+async def test_a_change_that_was_cut_off_before_it_was_told_is_told_when_it_comes_again(
+    home: Home, made: Change
+) -> None:
+    memory = await home.told("violin", 0, mode="code")
+    home.words.commit(HERE)
+    [_] = list(home.remember.changed(made, HERE))
+    home.words.open(HERE)
+    answer = await home.make(made)
+    assert answer["moved"] + answer["forgotten"] == 1
+    assert home.words.counts(HERE, "u1") == ({"journal": {"pending": 1}} if made is MOVE else {})
+    told = {one.memory_id: one.embedding.place for one in home.remembered()}
+    told |= {one.memory_id: one.places[0] for one in home.forgotten()}
+    assert told == {memory.memory_id: memory.embedding.place}

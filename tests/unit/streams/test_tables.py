@@ -6,6 +6,7 @@ from typing import Any
 import faust
 import pytest
 
+from schemas.memories import Place
 from schemas.modes import Declared, Mode
 from streams import tables
 from streams.tables import AwaitedTable, MemoryTable, ModeTable
@@ -98,7 +99,9 @@ def test_a_forgotten_record_is_gone_for_good_and_known_to_have_been_there(
     gone, stays = made("violin", 0), made("cello", 1)
     for memory in (gone, stays):
         table.put(0, memory)
-    table.forget(0, gone.memory_id)
+    place = Place(mode="code", space="s1")
+    table.forget(0, gone.memory_id, place)
+    assert (table.forgotten_place(0, gone.memory_id), table.forgotten_place(0, stays.memory_id)) == (place, None)
     assert (table.get(0, gone.memory_id), table.get(0, stays.memory_id)) == (None, stays)
     known = [table.is_forgotten(0, one) for one in (gone.memory_id, stays.memory_id, "never there")]
     assert known == [True, False, False]
