@@ -9,9 +9,9 @@ from statistics import median, quantiles
 
 import numpy as np
 
-from agents.vector_search import DENSE_LIMIT
 from agents.rules.partitioning import partition_of
 from agents.rules.questions import understood
+from agents.vector_search import DENSE_LIMIT
 from bench.embedder_alone import EmbedderAlone
 from schemas.modes import VectorSpace
 from schemas.vectors import Where
