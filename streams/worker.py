@@ -44,6 +44,9 @@ from streams.watching.standing import Standing
 
 log = structlog.get_logger()
 
+MOST_TURNS_WAITING = 20
+"""Turns that wait to be accepted at which the backlog of language models waits, too: a second's worth."""
+
 LOADING_LOOK_S = 0.05
 """Between two looks whether the general model is loaded."""
 
@@ -103,6 +106,7 @@ class Parts(Service):
             self.around,
             at_once=self.settings.llm_concurrency,
             backlog_per_second=self.settings.llm_backlog_per_second,
+            busy=lambda: self.standing.lag().get(self.topics.turns, 0) > MOST_TURNS_WAITING,
         )
         self.embedders.on_loaded = lambda _: self.reembedding.look(self.standing.partitions())
         readers = readings(agents, Beside(self.asking.ask, self._changed), self.around)

@@ -45,13 +45,18 @@ class AskingModel:
         *,
         at_once: int,
         backlog_per_second: float,
+        busy: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Take the parts; `here` gives the partitions of this worker. `at_once` calls are made concurrently."""
+        """Take the parts; `here` gives the partitions of this worker. `at_once` calls are made concurrently.
+
+        While the worker is `busy` with what comes in, the backlog waits.
+        """
         self._understand = understand
         self._model = model
         self._here = here
         self._around = around
         self._pause_s = 1 / backlog_per_second
+        self._busy = busy
         self._room = asyncio.Semaphore(at_once)
         self._fresh: deque[Due] = deque()
         self._wake = asyncio.Event()
@@ -86,6 +91,8 @@ class AskingModel:
         """Go through what is pending, again and again."""
         while True:
             for due in self._pending():
+                while self._busy():  # noqa: ASYNC110 - lag is Kafka's, and nothing tells of it
+                    await asyncio.sleep(self._pause_s)
                 started = await self._start(due)
                 await asyncio.sleep(self._pause_s if started else 0)
             await asyncio.sleep(LOOK_EVERY_S)

@@ -1,7 +1,8 @@
 """The only file that knows LiteLLM: loaded when the first question is asked, in a thread, and tamed.
 
 Enters: the arguments of one call. Leaves: a `Completion`, or the library's exception. Guaranteed: one HTTP request a
-call (its own retries are off), no network at loading, no `.env` file read, nothing printed, nothing cached.
+call (its own retries are off), no network at loading, no `.env` file read, nothing printed, nothing cached; its work is
+done on a loop of its own, and holds up nobody.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streams.adapters.language.redaction import RedactingFilter
+from streams.adapters.language.side_loop import SideLoop
 
 BEFORE_LOADING = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MODE": "PRODUCTION"}
 """Without the first, loading asks a server for prices; without the second, it puts a `.env` file into the process."""
@@ -40,6 +42,8 @@ class LiteLLMLibrary:
         """`secrets` are kept out of its log events."""
         self._secrets = tuple(secrets)
         self._loading = asyncio.Lock()
+        # A call is ten milliseconds of work, in which no turn would be accepted.
+        self._aside = SideLoop("litellm")
         self._litellm: Any = None
 
     async def load(self) -> None:
@@ -51,13 +55,17 @@ class LiteLLMLibrary:
     async def complete(self, arguments: Mapping[str, Any]) -> Completion:
         """One request. Raises whatever LiteLLM raises."""
         await self.load()
+        return await self._aside.run(self._complete(arguments))
+
+    async def _complete(self, arguments: Mapping[str, Any]) -> Completion:
         response = await self._litellm.acompletion(**arguments, max_retries=0, num_retries=0, caching=False)
         return _completion(response)
 
     async def close(self) -> None:
         """Close its connections, which it would leave open."""
         if self._litellm is not None:
-            await self._litellm.close_litellm_async_clients()
+            await self._aside.run(self._litellm.close_litellm_async_clients())
+        await self._aside.stop()
 
 
 def _loaded(secrets: tuple[str, ...]) -> Any:

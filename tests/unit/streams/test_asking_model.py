@@ -22,6 +22,7 @@ class Home(OneWorker):
     def __init__(self, directory: Path) -> None:
         super().__init__(directory, asks_model=True)
         self.here = {HERE}
+        self.busy = False
         self.declare("code", "tiny32")
 
     @asynccontextmanager
@@ -34,6 +35,7 @@ class Home(OneWorker):
             self.around,
             at_once=AT_ONCE,
             backlog_per_second=per_second,
+            busy=lambda: self.busy,
         )
         running = asyncio.create_task(asking.run())
         try:
@@ -241,6 +243,19 @@ async def test_without_the_general_embedder_an_answer_is_kept_and_not_paid_for_t
         await until(lambda: bool(home.understood()))
     [event] = home.understood()
     assert (event.profile, event.interaction, len(home.language.asked)) == ("default", None, 1)
+
+
+@pytest.mark.usefixtures("quick")
+async def test_while_the_worker_is_busy_the_backlog_waits_and_fresh_turns_do_not(home: Home) -> None:
+    old, fresh = home.tells(2)
+    home.busy = True
+    async with home.asking() as asking:
+        asking.ask(HERE, fresh)
+        await until(lambda: home.read() == [fresh.text])
+        await turns_of_the_loop()
+        assert home.read() == [fresh.text]
+        home.busy = False
+        await until(lambda: home.read() == sorted([old.text, fresh.text]))
 
 
 @pytest.mark.usefixtures("quick")

@@ -1,0 +1,62 @@
+"""Work beside the event loop, in a thread of its own."""
+
+import asyncio
+import threading
+
+import pytest
+
+from streams.adapters.language.side_loop import SideLoop
+
+
+async def test_what_holds_its_own_loop_does_not_hold_the_callers() -> None:
+    aside, released, turns = SideLoop("aside"), threading.Event(), 0
+
+    async def hold() -> str:
+        released.wait(10)
+        return threading.current_thread().name
+
+    held = asyncio.create_task(aside.run(hold()))
+    while turns < 100:
+        await asyncio.sleep(0)
+        turns += 1
+    assert not held.done()
+    released.set()
+    assert await held == "aside"
+    await aside.stop()
+
+
+async def test_an_exception_comes_back() -> None:
+    aside = SideLoop("aside")
+
+    async def fail() -> None:
+        raise ValueError("as told")
+
+    with pytest.raises(ValueError, match="as told"):
+        await aside.run(fail())
+    await aside.stop()
+
+
+async def test_what_is_cancelled_here_is_cancelled_there() -> None:
+    aside, begun, ended = SideLoop("aside"), threading.Event(), threading.Event()
+
+    async def wait_for_ever() -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.set()
+
+    waiting = asyncio.create_task(aside.run(wait_for_ever()))
+    await asyncio.to_thread(begun.wait, 10)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert await asyncio.to_thread(ended.wait, 10)
+    await aside.stop()
+
+
+async def test_its_thread_ends() -> None:
+    aside = SideLoop("aside that ends")
+    await aside.run(asyncio.sleep(0))
+    await aside.stop()
+    assert "aside that ends" not in {thread.name for thread in threading.enumerate()}
