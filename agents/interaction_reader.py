@@ -7,6 +7,8 @@ whatever others write. `unstable` says whether the deployment's answers are to b
 from collections import deque
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from agents.ports import Embedder
 from agents.rules.drift import drifted, erring
 from agents.rules.interaction_classifier import InteractionClassifier
@@ -40,6 +42,8 @@ class InteractionReader:
         Raises Unavailable, or ModelMissing, while the general embedder can't answer.
         """
         encoded = await self._general().passage(embedded)
+        if encoded.shares is not None and text == embedded:
+            return leading(encoded.shares.astype(np.float64), intent, model)
         return leading(self._classifier.probabilities(text, encoded.pooled), intent, model)
 
     async def judge(self, request: AssembleRequest, _partition: int, turns: Sequence[Memory]) -> Interaction:

@@ -19,11 +19,13 @@ class Encoded:
     """One text through one embedder, both from the same pass.
 
     `pooled` has length 1 where the embedder normalises; `tokens` holds one row of length 1 for each token of the
-    text without the special ones, in order, and no row where the model gives no token vectors.
+    text without the special ones, in order, and no row where the model gives no token vectors. `shares` is how likely
+    each interaction mode is, shape (5,), where whoever embeds a passage reads it as well.
     """
 
     pooled: Vector
     tokens: Matrix
+    shares: Vector | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from streams.flow.progress import Progress
 from streams.flow.reembedding import Reembedding
 from streams.flow.surroundings import Surroundings
 from streams.kafka_app import kafka_app, kafka_channels
-from streams.parts import SystemClock, agents_of, models_of, open_index, open_language_models
+from streams.parts import INTERACTION_MODEL, SystemClock, agents_of, models_of, open_index, open_language_models
 from streams.settings import Settings
 from streams.tables import MemoryTable, ModeTable
 from streams.topics import group_id, named
@@ -65,7 +65,11 @@ class Parts(Service):
         self.topics = named(settings.topic_prefix)
         # The general model is loaded while the rest is made.
         self.embedders = EmbedderRegistry.open(
-            settings.models, settings.embedders, settings.embedding_precision, settings.embedding_threads
+            settings.models,
+            settings.embedders,
+            settings.embedding_precision,
+            settings.embedding_threads,
+            INTERACTION_MODEL,
         )
         self.app = kafka_app(settings, settings.worker_id or kept_worker_id(settings.data_dir / "worker.id"))
         self.meters = Meters()

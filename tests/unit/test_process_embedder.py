@@ -172,3 +172,16 @@ def test_vectors_survive_the_pipe(tokens: int) -> None:
     found = unpacked(packed(encoded))
     assert np.array_equal(found.pooled, encoded.pooled)
     assert np.array_equal(found.tokens, encoded.tokens)
+    assert found.shares is None
+
+
+@pytest.mark.parametrize("tokens", [0, 3])
+def test_what_a_passage_is_for_survives_the_pipe_with_its_vectors(tokens: int) -> None:
+    numbers = np.random.default_rng(1)
+    shares = np.full(5, 0.2, np.float32)
+    encoded = Encoded(numbers.random(8, np.float32), numbers.random((tokens, 8), np.float32), shares)
+    found = unpacked(packed(encoded))
+    assert found.shares is not None
+    assert np.array_equal(found.shares, np.full(5, 0.2, np.float32))
+    assert np.array_equal(found.pooled, encoded.pooled)
+    assert np.array_equal(found.tokens, encoded.tokens)

@@ -16,6 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
+from agents.rules.interaction_classifier import InteractionClassifier
 from streams.adapters.embedding.fastembed_model import FastembedModel
 from streams.adapters.embedding.frames import (
     ERROR,
@@ -51,7 +54,8 @@ def main() -> None:
         said = str(problem) if isinstance(problem, FileNotFoundError) else f"{type(problem).__name__}: {problem}"
         answers.write(frame(0, ERROR, said.encode(errors="replace")[:REASON_BYTES]))
         os._exit(1)
-    Service(model, answers, options["threads"], tokens=options["tokens"]).serve(sys.stdin.buffer)
+    reads = InteractionClassifier.loads(Path(options["reader"]).read_bytes()) if options["reader"] else None
+    Service(model, answers, options["threads"], reads, tokens=options["tokens"]).serve(sys.stdin.buffer)
     os._exit(0)
 
 
@@ -74,8 +78,17 @@ def present(options: dict[str, Any]) -> LocalModel:
 class Service:
     """Answers in any order: passages on as many threads as told; a query at once, by the thread that read it."""
 
-    def __init__(self, model: FastembedModel, answers: BinaryIO, threads: int, *, tokens: bool) -> None:
+    def __init__(
+        self,
+        model: FastembedModel,
+        answers: BinaryIO,
+        threads: int,
+        reads: InteractionClassifier | None = None,
+        *,
+        tokens: bool,
+    ) -> None:
         self._model = model
+        self._reads = reads
         self._answers = answers
         self._tokens = tokens
         self._writing = threading.Lock()
@@ -88,13 +101,16 @@ class Service:
             number, kind, length = header(head)
             prefix, text = question(questions.read(length))
             if kind == PASSAGE:
-                self._passages.submit(self._answer, number, prefix, text)
+                self._passages.submit(self._answer, number, prefix, text, self._reads)
             else:
                 self._answer(number, prefix, text)
 
-    def _answer(self, number: int, prefix: str, text: str) -> None:
+    def _answer(self, number: int, prefix: str, text: str, reads: InteractionClassifier | None = None) -> None:
         try:
             encoded = self._model.encode(prefix, text)
+            if reads is not None:
+                # Here, as the worker's event loop has less time to spare than the threads that wait for a core.
+                encoded = replace(encoded, shares=reads.probabilities(text, encoded.pooled).astype(np.float32))
             if not self._tokens:
                 encoded = replace(encoded, tokens=encoded.tokens[:0])
             answer = frame(number, VECTORS, packed(encoded))

@@ -40,11 +40,19 @@ class EmbedderRegistry:
     `on_loaded` is called on the event loop with an embedder's name when its model has become ready.
     """
 
-    def __init__(self, entries: Mapping[str, Entry], threads: int = 0, pauses: Pauses | None = None) -> None:
+    def __init__(
+        self,
+        entries: Mapping[str, Entry],
+        threads: int = 0,
+        pauses: Pauses | None = None,
+        reader: Path | None = None,
+    ) -> None:
         """Take the embedders by all their names, and start the process of `general`.
 
-        `threads` is how many texts each model embeds at the same time; 0: as many as there are cores.
+        `threads` is how many texts each model embeds at the same time; 0: as many as there are cores. `reader` is the
+        file of the classifier of interaction modes, which reads what `general` embeds.
         """
+        self._reader = reader
         self.on_loaded: Callable[[str], None] = lambda _: None
         self._entries = entries
         self._threads = threads
@@ -57,13 +65,18 @@ class EmbedderRegistry:
 
     @classmethod
     def open(
-        cls, models: Path, configured: Mapping[str, ConfiguredEmbedder], precision: Precision, threads: int = 0
+        cls,
+        models: Path,
+        configured: Mapping[str, ConfiguredEmbedder],
+        precision: Precision,
+        threads: int = 0,
+        reader: Path | None = None,
     ) -> Self:
         """The presets, with models below the folder `models`, and what is configured; `precision` is `general`'s.
 
         Raises ValueError for a configured embedder that would take the place of `general`.
         """
-        return cls(catalog(models, configured, precision), threads)
+        return cls(catalog(models, configured, precision), threads, reader=reader)
 
     async def start(self) -> None:
         """Take `general` as soon as it is loaded; returns at once."""
@@ -116,7 +129,13 @@ class EmbedderRegistry:
     def _model(self, entry: Entry) -> ModelLoading:
         if entry.name not in self._models:
             start = partial(
-                ProcessEmbedder.start, entry.local, self._threads, export=entry.export, hub=entry.hub, tokens=False
+                ProcessEmbedder.start,
+                entry.local,
+                self._threads,
+                export=entry.export,
+                hub=entry.hub,
+                reader=self._reader if entry is self._entries[GENERAL] else None,
+                tokens=False,
             )
             self._models[entry.name] = ModelLoading(entry.name, start, self._pauses)
         return self._models[entry.name]

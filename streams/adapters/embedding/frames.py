@@ -14,8 +14,8 @@ from schemas.vectors import Encoded
 HEADER = struct.Struct("<IBI")
 """Id, kind, and how many bytes follow."""
 
-COUNT = struct.Struct("<I")
-"""How many token vectors follow the pooled one."""
+COUNT = struct.Struct("<II")
+"""How many token vectors follow the pooled one, and how many shares stand before it."""
 
 LENGTH = struct.Struct("<I")
 """How many bytes of a question are its prefix; the text follows."""
@@ -57,14 +57,17 @@ def question(data: bytes) -> tuple[str, str]:
 
 
 def packed(encoded: Encoded) -> bytes:
-    """Vectors as bytes."""
+    """Vectors as bytes: first the shares, then the pooled one, then the tokens'."""
     tokens = np.ascontiguousarray(encoded.tokens, np.float32)
-    return COUNT.pack(len(tokens)) + np.ascontiguousarray(encoded.pooled, np.float32).tobytes() + tokens.tobytes()
+    shares = np.zeros(0, np.float32) if encoded.shares is None else np.ascontiguousarray(encoded.shares, np.float32)
+    pooled = np.ascontiguousarray(encoded.pooled, np.float32)
+    return COUNT.pack(len(tokens), len(shares)) + shares.tobytes() + pooled.tobytes() + tokens.tobytes()
 
 
 def unpacked(data: bytes) -> Encoded:
     """Vectors from their bytes; they are read-only views of these."""
-    [tokens] = COUNT.unpack_from(data)
+    tokens, count = COUNT.unpack_from(data)
     numbers = np.frombuffer(data, np.float32, offset=COUNT.size)
+    shares, numbers = numbers[:count], numbers[count:]
     dim = len(numbers) // (tokens + 1)
-    return Encoded(numbers[:dim], numbers[dim:].reshape(tokens, dim))
+    return Encoded(numbers[:dim], numbers[dim:].reshape(tokens, dim), shares if count else None)

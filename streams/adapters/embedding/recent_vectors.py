@@ -56,7 +56,8 @@ def pooled_only(encoded: Encoded) -> Encoded:
     """A copy of the pooled vector that nobody can change; a view would keep the whole answer alive."""
     pooled = np.array(encoded.pooled, np.float32)
     pooled.flags.writeable = False
-    return Encoded(pooled, np.empty((0, len(pooled)), np.float32))
+    shares = None if encoded.shares is None else np.array(encoded.shares)
+    return Encoded(pooled, np.empty((0, len(pooled)), np.float32), shares)
 
 
 def _seen(task: asyncio.Task[Encoded]) -> None:

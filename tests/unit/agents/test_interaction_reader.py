@@ -1,17 +1,20 @@
 """What texts are for: the classifier over the general embedder's vectors, and the deployment's recent answers."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from agents.interaction_reader import WINDOW, InteractionReader
+from agents.ports import Embedder
 from schemas.assemble import AssembleRequest
 from schemas.failures import ModelMissing, Unavailable
 from schemas.interaction import Interaction, InteractionMode
 from schemas.memories import Memory, Reading
 from schemas.modes import GENERAL_MODE
+from schemas.vectors import Encoded
 from tests.fake_embedders import FakeEmbedders
 from tests.fixed_classifier import FixedClassifier
 from tests.made_memories import made
@@ -45,6 +48,23 @@ async def test_a_text_is_read_by_its_words_and_by_the_vector_that_is_indexed_any
     model = judging.embedders.model("general")
     assert model.passages == ["tea [image: a cup]"]
     assert np.allclose(vector, (await model.passage("tea [image: a cup]")).pooled)
+
+
+async def test_what_came_with_the_vector_is_not_asked_of_the_classifier_again() -> None:
+    judging = Judging("TASK", 0.9)
+    model = judging.embedders.model("general")
+    shares = np.array([0.01, 0.02, 0.9, 0.03, 0.04], np.float32)
+
+    class ReadingEmbedder:
+        """An embedder that reads what it embeds."""
+
+        async def passage(self, text: str) -> Encoded:
+            return replace(await model.passage(text), shares=shares)
+
+    reader = InteractionReader(lambda: cast("Embedder", ReadingEmbedder()), judging.classifier)
+    assert (await reader.read("tea", "tea")).mode == "DEBUGGING"
+    assert judging.classifier.asked == []
+    assert (await reader.read("tea", "tea [image: a cup]")).mode == "TASK", "captions are not what the turn is for"
 
 
 async def test_what_leads_is_given_whatever_the_threshold() -> None:
