@@ -44,7 +44,7 @@ class Health:
         """Of the command's boundary and of the deployment."""
         boundary = command.scope.boundary
         counts = self._words.counts(partition, boundary)
-        visible = self._modes.get(partition, boundary).visible(None)
+        visible = self._spaces.visible(partition, boundary, None)
         names = sorted({*counts, *(mode.name for mode in visible)})
         modes = {
             name: self._of_modes([mode for mode in visible if mode.name == name], counts.get(name, {}))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from agents.ports import Embedder, Embedders, Modes
 from agents.rules.declaring import known
+from schemas.failures import ModelMissing, Rejected
 from schemas.memories import Memory
 from schemas.modes import Mode, VectorSpace
 from schemas.scopes import PROJECT
@@ -35,3 +36,10 @@ class ModeSpaces:
     def of(self, memory: Memory, partition: int) -> tuple[Embedder, VectorSpace]:
         """The embedder and the space of a memory. Raises Rejected where its mode is gone, ModelMissing."""
         return self.opened(self.mode(partition, memory.boundary, memory.mode, memory.scope))
+
+    def digest(self, memory: Memory, partition: int) -> str | None:
+        """The digest of the space that a memory belongs into; None while that is not known."""
+        try:
+            return self.of(memory, partition)[1].fingerprint.digest
+        except (ModelMissing, Rejected):
+            return None

@@ -27,9 +27,8 @@ from agents.rules.versions import Identity, identity, is_outdated, is_redelivere
 from agents.word_port import WordIndex
 from schemas.changes import Change
 from schemas.events import Embedded, Forgotten, Remembered, Understood
-from schemas.failures import ModelMissing, Rejected
 from schemas.memories import Memory, Place
-from schemas.modes import GENERAL, ModeSource
+from schemas.modes import GENERAL, Declared, ModeSource
 from schemas.moments import moment_of
 from schemas.records import Record
 from schemas.scopes import PROJECT
@@ -79,9 +78,10 @@ class Remember:
             return Accepted(_result(known, duplicate=False), None)
         if known is None and self._memories.is_forgotten(record.partition, who.memory_id):
             return Accepted(_forgotten(turn, who), None, forgotten=True)
-        mode = self._decided(turn, record.partition, known)
+        declared = self._modes.get(record.partition, turn.scope.boundary)
+        mode = first_mode(turn.mode, turn.scope.project_id, declared, known)
         memory = next_memory(turn, who, known, mode, record.offset, asks_model=self._asks_model)
-        memory = self._with_decay(memory, record.partition)
+        memory = _with_decay(memory, declared)
         self._write(record.partition, memory)
         return Accepted(_result(memory, duplicate=False), Remembered(memory=memory))
 
@@ -144,14 +144,6 @@ class Remember:
                 self._words.remove(partition, memory_id)
                 yield _gone(memory_id, self._memories.forgotten_place(partition, memory_id))
 
-    def _decided(self, turn: Turn, partition: int, known: Memory | None) -> Decision:
-        declared = self._modes.get(partition, turn.scope.boundary)
-        return first_mode(turn.mode, turn.scope.project_id, declared, known)
-
-    def _with_decay(self, memory: Memory, partition: int) -> Memory:
-        mode = self._modes.get(partition, memory.boundary).find(memory.mode, memory.scope[PROJECT])
-        return memory if mode is None else memory.model_copy(update={"decay": mode.decay})
-
     def _concerned(self, change: Change, partition: int) -> list[str]:
         """The ids to look at: taken before the first write, as writing changes what is gone through."""
         if change.memory_id is not None:
@@ -175,7 +167,7 @@ class Remember:
         """Note an event about today's text and mode. One about yesterday's embedder asks for today's."""
         if event.status == "stale":
             return self._embed_again(partition, memory)
-        space, place = self._space(memory, partition), written_place(event)
+        space, place = self._spaces.digest(memory, partition), written_place(event)
         if event.status == "waiting" and space is None:
             self._write(partition, awaiting(memory, event.error))
             return None
@@ -190,20 +182,13 @@ class Remember:
         left = place_left_behind(memory, place)
         return Remembered(memory=noted, strays=(left,)) if left else None
 
-    def _space(self, memory: Memory, partition: int) -> str | None:
-        """The digest of the space that a memory belongs into; None while that is not known."""
-        try:
-            return self._spaces.of(memory, partition)[1].fingerprint.digest
-        except (ModelMissing, Rejected):
-            return None
-
     def _embed_again(self, partition: int, memory: Memory, stray: Place | None = None) -> Remembered:
         waiting = awaiting(memory)
         self._write(partition, waiting)
         return Remembered(memory=waiting, strays=() if stray is None else (stray,))
 
     def _move(self, memory: Memory, mode: Decision, partition: int) -> Remembered:
-        there = self._with_decay(moved(memory, mode), partition)
+        there = _with_decay(moved(memory, mode), self._modes.get(partition, memory.boundary))
         self._write(partition, there)
         return Remembered(memory=there)
 
@@ -226,6 +211,11 @@ class Remember:
         # The words first: if they can't be written, the record says so when all of it is tried again.
         self._words.put(partition, memory)
         self._memories.put(partition, memory)
+
+
+def _with_decay(memory: Memory, declared: Declared) -> Memory:
+    mode = declared.find(memory.mode, memory.scope[PROJECT])
+    return memory if mode is None else memory.model_copy(update={"decay": mode.decay})
 
 
 def _is_concerned(memory: Memory, change: Change) -> bool:

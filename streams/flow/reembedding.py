@@ -15,8 +15,9 @@ import structlog
 
 from agents.mode_spaces import ModeSpaces
 from agents.ports import Embedders, Memories, VectorIndex
+from agents.rules.embedding_status import is_waiting
 from schemas.events import Embedded
-from schemas.failures import ModelMissing, Rejected, Unavailable
+from schemas.failures import ModelMissing, Unavailable
 from schemas.memories import Memory, Place
 from schemas.modes import Fingerprint, Mode, VectorSpace, collection_name
 from streams.flow.patience import until_available
@@ -94,13 +95,7 @@ class Reembedding:
 
     def _may_embed(self, memory: Memory, partition: int) -> bool:
         """Whether a memory waits for a model that is there now; one that is on its way is left alone."""
-        if memory.embedding.status == "pending" and memory.embedding.error is None:
-            return False
-        try:
-            self._spaces.of(memory, partition)
-        except (ModelMissing, Rejected):
-            return False
-        return True
+        return is_waiting(memory) and self._spaces.digest(memory, partition) is not None
 
     async def _suspect(self, partition: int) -> set[Place]:
         """The places whose vectors are to be looked at one by one.
@@ -130,29 +125,26 @@ class Reembedding:
     async def _ask_missing(self, partition: int, ids: Sequence[str], suspect: set[Place]) -> int:
         """Ask for those of these memories that have no vector where their record says, or in a space of yesterday."""
         memories = self._records(partition, ids)
+        fingerprints = await self._patiently(self._index.spaces)
         wrong: list[Memory] = []
         for place in suspect:
             there = [memory for memory in memories if memory.embedding.place == place]
-            hashes = await self._hashes(place, [memory.memory_id for memory in there])
+            kept = fingerprints.get(collection_name(place.mode, place.space))
+            hashes = await self._hashes(place.mode, kept, there)
             wrong += [
                 one
                 for one in there
-                if hashes.get(one.memory_id) != one.content_hash or self._is_elsewhere(one, partition)
+                if hashes.get(one.memory_id) != one.content_hash
+                or self._spaces.digest(one, partition) not in (None, one.embedding.space)
             ]
         return await self._ask(wrong)
 
-    def _is_elsewhere(self, memory: Memory, partition: int) -> bool:
-        try:
-            return self._spaces.of(memory, partition)[1].fingerprint.digest != memory.embedding.space
-        except (ModelMissing, Rejected):
-            return False
-
-    async def _hashes(self, place: Place, ids: Sequence[str]) -> Mapping[str, str]:
-        fingerprints = await self._patiently(self._index.spaces)
-        kept = fingerprints.get(collection_name(place.mode, place.space))
-        if kept is None or not ids:
+    async def _hashes(self, mode: str, kept: Fingerprint | None, memories: Sequence[Memory]) -> Mapping[str, str]:
+        """The content hashes in one collection, none where it does not exist."""
+        if kept is None or not memories:
             return {}
-        return await self._patiently(partial(self._index.hashes, VectorSpace(place.mode, kept), ids))
+        ids = [memory.memory_id for memory in memories]
+        return await self._patiently(partial(self._index.hashes, VectorSpace(mode, kept), ids))
 
     def _records(self, partition: int, ids: Sequence[str]) -> list[Memory]:
         known = [self._memories.get(partition, memory_id) for memory_id in ids]
