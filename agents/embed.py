@@ -7,7 +7,7 @@ point. While the index or the model's process can't be reached both raise `Unava
 text that the model can't take is `failed`; a memory whose mode's model is not loaded is `waiting`, and delays nobody.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agents.mode_spaces import ModeSpaces
@@ -16,7 +16,7 @@ from agents.rules.projection import embedding_text
 from schemas.events import Embedded, Forgotten, Remembered
 from schemas.failures import ModelMissing, Rejected, Unavailable
 from schemas.memories import Memory, Place
-from schemas.modes import VectorSpace
+from schemas.modes import Fingerprint, VectorSpace, collection_name
 from schemas.vectors import Point, Vector
 
 LONGEST_ERROR = 300
@@ -80,11 +80,15 @@ class Embed:
         for space in dict.fromkeys(one.space for one in due):
             beside = [one for one in due if one.space == space]
             latest.update((one.memory_id, one) for one in await self._upsert(space, beside))
+        collections = await self._index.spaces()
         # A worker that was killed may have written what is overtaken here, and have told nobody.
         overtaken = {one.place for one in batch if one is not latest[one.memory_id] and one.place is not None}
         for place in overtaken.union(*(one.strays for one in batch)):
-            await self._empty(place, [one.memory_id for one in self._left(batch, place, latest)])
-        await self._remove_untold(batch, latest)
+            left = [one.memory_id for one in self._left(batch, place, latest)]
+            kept = collections.get(collection_name(place.mode, place.space))
+            if left and kept is not None:
+                await self._index.delete(VectorSpace(place.mode, kept), left)
+        await self._remove_untold(batch, latest, collections)
         return [self._said(one, one.memory) for one in latest.values() if one.memory is not None]
 
     def _left(self, batch: Sequence[Vectored], place: Place, latest: dict[str, Vectored]) -> list[Vectored]:
@@ -92,14 +96,16 @@ class Embed:
         ids = {one.memory_id for one in batch if place in one.strays or one.place == place}
         return [latest[memory_id] for memory_id in ids if latest[memory_id].place != place]
 
-    async def _remove_untold(self, batch: Sequence[Vectored], latest: dict[str, Vectored]) -> None:
+    async def _remove_untold(
+        self, batch: Sequence[Vectored], latest: dict[str, Vectored], collections: Mapping[str, Fingerprint]
+    ) -> None:
         """Remove what was written by a process that was killed before it told anybody.
 
         The mode of the same event may have had another embedder then, or may be gone by now: the vector lies in another
         collection of that mode, and no record knows of it.
         """
         said = {(one.memory.mode, one.memory_id) for one in batch if one.memory is not None}
-        for name, fingerprint in (await self._index.spaces()).items() if said else ():
+        for name, fingerprint in collections.items():
             mode = name.removesuffix(f"-{fingerprint.digest}")
             place = Place(mode=mode, space=fingerprint.digest)
             elsewhere = [one for its_mode, one in said if its_mode == mode and latest[one].place != place]
@@ -141,14 +147,6 @@ class Embed:
                 return [replace(batch[0], vector=None, error=_explained(problem))]
             return [each for one in batch for each in await self._upsert(space, [one])]
         return batch
-
-    async def _empty(self, place: Place, memory_ids: list[str]) -> None:
-        fingerprints = await self._index.spaces() if memory_ids else {}
-        for fingerprint in fingerprints.values():
-            space = VectorSpace(place.mode, fingerprint)
-            if fingerprint.digest == place.space and space.collection in fingerprints:
-                await self._index.delete(space, memory_ids)
-                return
 
     def _said(self, one: Vectored, memory: Memory) -> Embedded:
         without_model = one.space is None
