@@ -8,13 +8,22 @@ from schemas.embedders import EmbedderDescription
 from schemas.failures import Rejected
 from schemas.modes import GENERAL, Declared, Mode
 
+SHOWN_NAME = 80
+"""Characters of an unknown name that the error repeats."""
+
 
 def known(declared: Declared, name: str, project: str | None, field: str) -> Mode:
     """The mode of that name that holds in a project. Raises Rejected `unknown_mode`."""
     mode = declared.find(name, project)
     if mode is None:
-        raise Rejected("unknown_mode", f"the mode {name[:80]!r} is not declared; declare_mode declares it", field)
+        raise unknown_mode(name, field)
     return mode
+
+
+def unknown_mode(name: str, field: str) -> Rejected:
+    """What a name that nobody declared is refused with."""
+    shown = name[:SHOWN_NAME]
+    return Rejected("unknown_mode", f"the mode {shown!r} is not declared; declare_mode declares it", field)
 
 
 def declare(
@@ -50,8 +59,7 @@ def rename(declared: Declared, wanted: RenameMode, project: str) -> tuple[Declar
     if wanted.name == GENERAL:
         raise Rejected("conflict", "general is every user's mode and keeps its name", "arguments.name")
     if old is None:
-        known(declared, wanted.name, project, "arguments.name")
-        raise Rejected("unknown_mode", f"the mode {wanted.name!r} is not declared", "arguments.name")
+        raise unknown_mode(wanted.name, "arguments.name")
     if wanted.name == wanted.new_name:
         return declared, old
     if new is not None or wanted.new_name == GENERAL:
@@ -76,8 +84,7 @@ def delete(declared: Declared, wanted: DeleteMode, project: str) -> tuple[Declar
         if declared.deleted.get(_deleted_key(wanted.name, place)) == wanted.memories:
             return declared, Mode(name=wanted.name, embedder="", embedding_dim=0, project=place)
     if mode is None:
-        known(declared, wanted.name, project, "arguments.name")
-        raise Rejected("unknown_mode", f"the mode {wanted.name!r} is not declared", "arguments.name")
+        raise unknown_mode(wanted.name, "arguments.name")
     without = {
         "modes": tuple(one for one in declared.modes if one is not mode),
         "deleted": declared.deleted | {_deleted_key(mode.name, mode.project): wanted.memories},

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from agents.rules.declaring import unknown_mode
 from agents.rules.roster import Roster
 from agents.rules.traits import Kind
 from schemas.failures import Rejected
@@ -18,9 +19,6 @@ from schemas.vectors import Where
 
 Projects = Collection[str] | None
 """The projects that a read selects, None for all."""
-
-SHOWN_NAME = 80
-"""Characters of an unknown name that the error repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +40,7 @@ def asked_modes(asked: str | list[str], declared: Declared, projects: Projects) 
     visible = [mode.name for mode in declared.visible(projects)]
     for name in names:
         if name != ANY and name not in visible:
-            shown = name[:SHOWN_NAME]
-            raise Rejected("unknown_mode", f"the mode {shown!r} is not declared; declare_mode declares it", "mode")
+            raise unknown_mode(name, "mode")
     return list(dict.fromkeys(one for name in names for one in (visible if name == ANY else [name])))
 
 
