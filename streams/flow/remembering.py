@@ -19,7 +19,7 @@ from schemas.replies import Answer, Warned
 from schemas.turns import Turn
 from streams.flow.awaiting import all_of
 from streams.flow.patience import until_available
-from streams.flow.requests import Asked, Channel, Handled
+from streams.flow.requests import Asked, Channel, Handle, Handled
 from streams.flow.steps import Internal, Requested, event_out
 from streams.flow.surroundings import Surroundings
 
@@ -38,27 +38,39 @@ Changed = Callable[[Change, int], None]
 FORGOTTEN = Warned("forgotten", "this turn was forgotten and stays so; nothing was stored")
 
 
-class RememberTurns(Requested):
-    """Turns into memories, one after another; what is applied can be read at once, and is committed before acks."""
+class Applied(Requested):
+    """Requests that change memories: each is noted as applied, whatever became of it, and committed before acks."""
 
     window = 1024
     pause_s = COMMIT_EVERY_S
 
-    def __init__(self, channel: Channel, remember: Remember, around: Surroundings) -> None:
-        super().__init__(channel, self._handle, around)
-        self._remember = remember
+    def __init__(self, channel: Channel, handle: Handle, around: Surroundings) -> None:
+        super().__init__(channel, handle, around)
         self._around = around
 
     async def begin(self, record: Record) -> Awaitable[int]:
-        """Apply the record, and note that it is applied whatever became of it."""
+        """Apply the record."""
         finishing = await super().begin(record)
         self._around.words.set_applied(record.partition, record.topic, record.offset + 1)
-        self._around.progress.advance(record.partition, record.offset + 1)
         return _then(finishing, record.partition)
 
     async def settle(self, finished: Sequence[int]) -> None:
         """Commit the word index of the partitions that were written."""
         await _commit(self._around, finished)
+
+
+class RememberTurns(Applied):
+    """Turns into memories, one after another; what is applied can be read at once."""
+
+    def __init__(self, channel: Channel, remember: Remember, around: Surroundings) -> None:
+        super().__init__(channel, self._handle, around)
+        self._remember = remember
+
+    async def begin(self, record: Record) -> Awaitable[int]:
+        """Apply the record, and tell those who wait for their own writes."""
+        finishing = await super().begin(record)
+        self._around.progress.advance(record.partition, record.offset + 1)
+        return finishing
 
     async def _handle(self, turn: Turn, record: Record, _asked: Asked) -> Handled:
         async def remember() -> Accepted:
@@ -136,8 +148,11 @@ class Steps:
             raise
 
 
-class RememberChanges(Requested):
-    """What commands change in memories that are there: all of it, then the command's reply."""
+class RememberChanges(Applied):
+    """What commands change in memories that are there: all of it, then the command's reply.
+
+    One that was made already and comes again is only answered.
+    """
 
     window = 16
     pause_s = 0.0
@@ -147,17 +162,6 @@ class RememberChanges(Requested):
         super().__init__(channel, self._handle, around)
         self._remember = remember
         self._changed = changed
-        self._around = around
-
-    async def begin(self, record: Record) -> Awaitable[int]:
-        """Make one change; one that was made already and comes again is only answered."""
-        finishing = await super().begin(record)
-        self._around.words.set_applied(record.partition, record.topic, record.offset + 1)
-        return _then(finishing, record.partition)
-
-    async def settle(self, finished: Sequence[int]) -> None:
-        """Commit the word index of the partitions that were written."""
-        await _commit(self._around, finished)
 
     async def _handle(self, change: Change, record: Record, _asked: Asked) -> Handled:
         done = record.offset < self._around.words.applied(record.partition).get(record.topic, 0)
