@@ -23,7 +23,6 @@ from agents.rules.interaction_classifier import InteractionClassifier
 from agents.rules.ranking import Weights
 from agents.token_port import TokenCounter
 from agents.understand import Template, Understand
-from schemas.language import Profiles
 from schemas.modes import GENERAL_MODE
 from streams.adapters.language.endpoint import Outside
 from streams.adapters.language.litellm_models import LiteLLMModels
@@ -80,14 +79,13 @@ class Models:
     language: LanguageModel
     reader: InteractionReader
     tokens: TokenCounter
-    profiles: Profiles
 
 
-def models_of(settings: Settings, embedders: Embedders, language: LanguageModel) -> Models:
+def models_of(embedders: Embedders, language: LanguageModel) -> Models:
     """The models of a worker, over these embedders and language models."""
     classifier = InteractionClassifier.loads(INTERACTION_MODEL.read_bytes())
     reader = InteractionReader(lambda: embedders.of(GENERAL_MODE), classifier)
-    return Models(embedders, language, reader, TiktokenCounter(), settings.llm_profiles)
+    return Models(embedders, language, reader, TiktokenCounter())
 
 
 Deployment = Callable[[], dict[str, Any]]
@@ -104,7 +102,7 @@ def agents_of(
     template = Template(read_prompt(UNDERSTANDING_PROMPT), UNDERSTANDING_PROMPT)
     health = Health(words, modes, spaces, index, deployment, around.meters.usage)
     return Agents(
-        remember=Remember(memories, words, modes, spaces, asks_model=len(models.profiles) > 0),
+        remember=Remember(memories, words, modes, spaces, asks_model=len(settings.llm_profiles) > 0),
         embed=Embed(spaces, index, clock),
         understand=Understand(models.reader, models.language, template, modes, words, memories.get, clock),
         retrieve=Retrieve(words, memories.get, index, modes, spaces, clock, weights),

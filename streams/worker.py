@@ -75,7 +75,7 @@ class Parts(Service):
         self.meters = Meters()
         self.publisher = KafkaPublisher(settings.bootstrap_servers, self.meters)
         self.language = open_language_models(settings, self.meters)
-        self.models = models_of(settings, self.embedders, self.language)
+        self.models = models_of(self.embedders, self.language)
         self.index = open_index(settings)
         self.words = SqliteWords(settings.data_dir / "words")
         self.memories = MemoryTable(self.app)

@@ -133,7 +133,7 @@ class InMemoryMap:
             clock=self.clock,
             meters=self.meters,
         )
-        models = models_of(self.settings, self.embedders, self.language)
+        models = models_of(self.embedders, self.language)
         return agents_of(self.settings, models, self.index, around, dict), around
 
     def _readers(self, words: SqliteWords, beside: Beside) -> list[Reading]:
