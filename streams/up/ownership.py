@@ -9,6 +9,7 @@ import fcntl
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,6 +26,13 @@ GRACE_S = 10.0
 
 LOOK_EVERY_S = 0.05
 """The pause between two looks at a process that is no child of ours, so that nothing tells us of its end."""
+
+LOOKS = 20
+"""How often an environment that is empty is looked at again: for a moment, while a process becomes its command, the
+kernel shows it empty, and an orphan that was not recognised then would live on."""
+
+LOOK_AGAIN_S = 0.001
+"""The pause between these looks; a process that has ended and was not waited for costs all of them, once."""
 
 PROCESSES = Path("/proc")
 """Where Linux shows every process; elsewhere `ps` is asked."""
@@ -62,7 +70,7 @@ async def end_orphans(layout: Layout, tell: Tell) -> None:
 
 def is_child(pid: int, layout: Layout, name: str) -> bool:
     """Whether this process runs and is that child of this directory, and not another that got its pid later."""
-    return f"{MARK}={mark(layout, name)}".encode() in _environment(pid)
+    return f"{MARK}={mark(layout, name)}".encode() in _settled_environment(pid)
 
 
 def _recorded(pid_file: Path) -> int | None:
@@ -72,13 +80,21 @@ def _recorded(pid_file: Path) -> int | None:
         return None
 
 
-def _environment(pid: int) -> bytes:
+def _settled_environment(pid: int) -> bytes:
     """The environment of a process, in no particular format; empty when it has ended or is not ours to see."""
     with suppress(OSError):
-        if PROCESSES.joinpath("self", "environ").exists():
-            return PROCESSES.joinpath(str(pid), "environ").read_bytes()
-        return subprocess.run(["ps", "-Eww", "-o", "command=", "-p", str(pid)], capture_output=True, check=False).stdout
+        for _ in range(LOOKS):
+            if environment := _environment(pid):
+                return environment
+            time.sleep(LOOK_AGAIN_S)
     return b""
+
+
+def _environment(pid: int) -> bytes:
+    """What is shown at this moment. Raises OSError when there is no such process, or it is another's."""
+    if PROCESSES.joinpath("self", "environ").exists():
+        return PROCESSES.joinpath(str(pid), "environ").read_bytes()
+    return subprocess.run(["ps", "-Eww", "-o", "command=", "-p", str(pid)], capture_output=True, check=False).stdout
 
 
 async def _end(pid: int, layout: Layout, name: str) -> None:

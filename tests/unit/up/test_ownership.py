@@ -82,6 +82,14 @@ async def test_a_child_is_known_by_its_mark_from_its_first_moment_to_its_last(la
     assert not is_child(child.pid, layout, "worker")
 
 
+async def test_an_orphan_whose_environment_is_not_shown_yet_is_looked_at_again(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = iter([b"", b"", f"{MARK}={mark(layout, 'worker')}".encode()])
+    monkeypatch.setattr(ownership, "_environment", lambda _: next(shown))
+    assert is_child(4194999, layout, "worker")
+
+
 async def test_without_a_process_file_system_nothing_unproven_is_ended(
     layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
