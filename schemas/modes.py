@@ -88,7 +88,8 @@ class Declared(BaseModel):
 class Fingerprint(BaseModel):
     """All that decides where a passage's vector lies. Another fingerprint is another vector space.
 
-    A query prefix is not part of it: it moves questions, not memories.
+    A query prefix is not part of it: it moves questions, not memories. `tokens` names the projection of the token
+    vectors, `token_dim` says how many numbers one has: None and 0 where the space keeps none.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -101,11 +102,13 @@ class Fingerprint(BaseModel):
     normalize: bool
     passage_prefix: str
     max_tokens: int
+    tokens: str | None = None
+    token_dim: int = 0
 
     @property
     def digest(self) -> str:
-        """Twelve hexadecimal digits that name the vector space."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:12]
+        """Twelve hexadecimal digits that name the vector space; without token vectors those it had before these."""
+        return hashlib.sha256(self.model_dump_json(exclude_defaults=True).encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,24 +13,31 @@ Vector = NDArray[np.float32]
 Matrix = NDArray[np.float32]
 """Shape (tokens, dim), finite."""
 
+Spans = NDArray[np.int32]
+"""Shape (tokens, 2): where each token starts and ends in its text, in code points, the end not included."""
+
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
     """One text through one embedder, both from the same pass.
 
-    `pooled` has length 1 where the embedder normalises; `tokens` holds one row of length 1 for each token of the
-    text without the special ones, in order, and no row where the model gives no token vectors. `shares` is how likely
-    each interaction mode is, shape (5,), where whoever embeds a passage reads it as well.
+    `pooled` has length 1 where the embedder normalises. `tokens` is what late interaction compares, in the order of
+    the text, shape (tokens, `token_dim` of the fingerprint): of a question a row of length 1 for each token but the
+    special ones, and in `spans` where it stands in the text that was given; of a passage a row for each token of a
+    telling word, on a grid of 8-bit integers and so only nearly of length 1, without `spans`. No row where the model
+    gives no token vectors. `shares` is how likely each interaction mode is, shape (5,), where whoever embeds a
+    passage reads it as well.
     """
 
     pooled: Vector
     tokens: Matrix
     shares: Vector | None = None
+    spans: Spans | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One memory's vector and what queries filter by."""
+    """One memory's vectors and what queries filter by. Without token vectors `tokens` is None or has no row."""
 
     memory_id: str
     vector: Vector
@@ -41,6 +48,7 @@ class Point:
     type: str
     occurred_ms: int
     content_hash: str
+    tokens: Matrix | None = None
 
 
 @dataclass(frozen=True, slots=True)
