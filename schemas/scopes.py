@@ -12,9 +12,6 @@ from pydantic_core import PydanticCustomError
 MAX_VALUE_LENGTH = 256
 """Characters of one scope value (CONTRACT §3)."""
 
-MAX_COMBINATIONS = 1000
-"""Scopes that one selector may stand for (CONTRACT §3)."""
-
 REFUSED = "selector_refused"
 """The error type of a selector that breaks a rule; it is the contract's code as well."""
 
@@ -68,12 +65,6 @@ def _selected(value: object) -> object:
         return (value,)
     if not value:
         raise ValueError("an empty list selects nothing; leave the field out for its default")
-    if len(value) > MAX_COMBINATIONS:
-        raise PydanticCustomError(
-            REFUSED,
-            "a selector may stand for {most} scopes at most, this one for {number}",
-            {"most": MAX_COMBINATIONS, "number": len(value)},
-        )
     return tuple(value)
 
 

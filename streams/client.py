@@ -67,6 +67,8 @@ class MemoryClient(ModeCommands):
         What the service's topic names begin with.
     timeout
         Seconds that a call may take, opening and closing included.
+    principal
+        Who asks, for a service that has an authorization file.
 
     Every method takes `timeout`, in seconds, for that call alone, and raises a `MemoryClientError`:
     `MemoryServiceError` for the service's own errors, `MemoryTimeout`, `MemoryUnreachable`, `MemoryClosed`.

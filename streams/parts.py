@@ -1,6 +1,7 @@
 """The real parts of a worker, made from the settings: models, indexes, publisher. The fakes are in the tests."""
 
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ from typing import Any
 
 from dotenv import dotenv_values
 
+from agents.admit import Admit
 from agents.assemble import Assemble
 from agents.embed import Embed
 from agents.govern import Govern
@@ -19,11 +21,13 @@ from agents.mode_spaces import ModeSpaces
 from agents.ports import Embedders, VectorIndex
 from agents.remember import Remember
 from agents.retrieve import Retrieve
+from agents.rules.caps import Caps
 from agents.rules.interaction_classifier import InteractionClassifier
 from agents.rules.ranking import Weights
 from agents.token_port import TokenCounter
 from agents.understand import Template, Understand
 from schemas.modes import GENERAL_MODE
+from streams.adapters.authorization.policy_file import PolicyFile
 from streams.adapters.language.endpoint import Outside
 from streams.adapters.language.litellm_models import LiteLLMModels
 from streams.adapters.language.prompt_files import read_prompt
@@ -59,6 +63,17 @@ def open_language_models(settings: Settings, meters: Meters) -> LiteLLMModels:
     return LiteLLMModels(
         settings.llm_profiles, ModelMeters(meters.registry), Outside(environment={**kept, **os.environ})
     )
+
+
+def admission(settings: Settings) -> Admit:
+    """Who lets requests in. Ends the process where there is an authorization file that can't be read."""
+    caps = Caps(settings.selector_combinations, settings.most_hits)
+    if settings.authorization is None:
+        return Admit(None, caps)
+    try:
+        return Admit(PolicyFile.read_from(settings.authorization), caps)
+    except (OSError, ValueError) as problem:
+        sys.exit(f"setting MODESTREAM_AUTHORIZATION: {problem}")
 
 
 def open_index(settings: Settings) -> VectorIndex:

@@ -64,6 +64,15 @@ class Settings(BaseSettings):
     ranking_weights: Path | None = None
     """A file of ranking weights; none: those that come with the project."""
 
+    authorization: Path | None = None
+    """A file that says which principals may do what, see the README; none: whoever can write to Kafka may."""
+
+    selector_combinations: int = Field(default=1000, ge=1)
+    """Scopes that one selector may stand for."""
+
+    most_hits: int = Field(default=100, ge=1, le=100)
+    """Hits of one answer at most."""
+
     worker_id: str | None = None
     """Tells workers apart, so that one that is started again gets its partitions back at once; none: from a file."""
 

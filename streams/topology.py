@@ -82,12 +82,12 @@ class Reading:
 def readings(agents: Agents, beside: Beside, around: Surroundings) -> list[Reading]:
     """Every topic's readers."""
     topics = around.topics
-    turns = Channel(topics.turns, {"turn.v1": Turn}, keeps_rejected=True, outlives_deadline=True)
+    turns = Channel(topics.turns, {"turn.v1": Turn}, "write", keeps_rejected=True, outlives_deadline=True)
     asked = {"retrieve.v1": RetrieveRequest, "assemble.v1": AssembleRequest}
-    retrieve = Channel(topics.retrieve, asked, concurrent=True)
-    commands = Channel(topics.commands, {"command.v1": Command})
-    triggers = Channel(topics.consolidate, {})
-    changes = Channel(topics.changes, {"change.v1": Change}, keeps_rejected=True, outlives_deadline=True)
+    retrieve = Channel(topics.retrieve, asked, "read", concurrent=True)
+    commands = Channel(topics.commands, {"command.v1": Command}, "manage")
+    triggers = Channel(topics.consolidate, {}, "manage")
+    changes = Channel(topics.changes, {"change.v1": Change}, None, keeps_rejected=True, outlives_deadline=True)
     remember, understand, embed, govern = agents.remember, agents.understand, agents.embed, agents.govern
     answer = AnswerAsked(AnswerRetrieve(agents.retrieve, around), AnswerAssemble(agents.assemble, around))
     command = AnswerCommand(govern, around)

@@ -31,7 +31,15 @@ from streams.flow.progress import Progress
 from streams.flow.reembedding import Reembedding
 from streams.flow.surroundings import Surroundings
 from streams.kafka_app import kafka_app, kafka_channels
-from streams.parts import INTERACTION_MODEL, SystemClock, agents_of, models_of, open_index, open_language_models
+from streams.parts import (
+    INTERACTION_MODEL,
+    SystemClock,
+    admission,
+    agents_of,
+    models_of,
+    open_index,
+    open_language_models,
+)
 from streams.settings import Settings
 from streams.tables import MemoryTable, ModeTable
 from streams.topics import group_id, named
@@ -91,6 +99,7 @@ class Parts(Service):
             publisher=self.publisher,
             clock=SystemClock(),
             meters=self.meters,
+            admit=admission(settings),
         )
         self.observing = Observing(self.meters, self._alive, self.standing)
         self.liveness = Liveness(self.meters.work_done, lambda: sum(self.standing.lag().values()))

@@ -24,6 +24,10 @@ TURNS = "turns"
 """The topic, without its prefix, whose offsets `read_after` names."""
 
 
+PRINCIPAL = "principal"
+"""The header that says who asks, where the service asks for that."""
+
+
 class Written(NamedTuple):
     """Where Kafka has put a record."""
 
@@ -34,10 +38,11 @@ class Written(NamedTuple):
 class Requests:
     """One open connection to the service. Belongs to one event loop."""
 
-    def __init__(self, bootstrap: str, topic_prefix: str, timeout: float) -> None:
+    def __init__(self, bootstrap: str, topic_prefix: str, timeout: float, principal: str | None = None) -> None:
         self._bootstrap = bootstrap
         self._prefix = topic_prefix
         self._timeout = timeout
+        self._signed = [] if principal is None else [(PRINCIPAL, principal.encode())]
         self._replies = Replies()
         self._connection: Connection | None = None
         self._exit = AsyncExitStack()
@@ -65,7 +70,7 @@ class Requests:
         connection, within = self._open(), self._within(timeout)
         try:
             async with asyncio.timeout(within):
-                return await self._send(connection, topic, value, [])
+                return await self._send(connection, topic, value, self._signed)
         except TimeoutError:
             raise self._unacknowledged(topic, within) from None
 
@@ -74,7 +79,7 @@ class Requests:
         connection, within = self._open(), self._within(timeout)
         with self._replies.expect() as awaited:
             written = None
-            headers = _headers(connection, awaited, within if deadline else None)
+            headers = [*self._signed, *_headers(connection, awaited, within if deadline else None)]
             try:
                 async with asyncio.timeout(within):
                     written = await self._send(connection, topic, value, headers)

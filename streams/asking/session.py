@@ -31,8 +31,9 @@ class Session:
         project_id: str = "default",
         topic_prefix: str = "memory.",
         timeout: float = DEFAULT_TIMEOUT_S,
+        principal: str | None = None,
     ) -> None:
-        self._requests = Requests(bootstrap, topic_prefix, timeout)
+        self._requests = Requests(bootstrap, topic_prefix, timeout, principal)
         self._user_id = user_id
         self._project_id = project_id
 

@@ -12,13 +12,16 @@ from zlib import crc32
 
 import structlog
 
+from agents.admit import Admit
 from agents.ports import Clock
 from agents.rules.dead_letters import dead_letter
 from agents.rules.decoding import decode
+from agents.rules.granting import PRINCIPAL
 from agents.rules.partitioning import partition_of
 from agents.rules.placement import may_move, moved, original
 from agents.rules.reply_address import at_partition, deadline_ms, reply_address
 from schemas.failures import Rejected, Unavailable
+from schemas.policies import Act
 from schemas.records import Outgoing, Record
 from schemas.replies import Answer, ReplyAddress, encode_error
 from streams.flow.awaiting import all_of, nothing
@@ -58,6 +61,8 @@ class Channel:
 
     topic: str
     kinds: Mapping[str, type[Any]]
+    act: Act | None
+    """What its senders do; None where only we write."""
     keeps_rejected: bool = False
     """Whether a rejected record is a dead letter even if its sender got the error: turns are."""
     outlives_deadline: bool = False
@@ -78,6 +83,7 @@ class Requests:
     publisher: Publisher
     clock: Clock
     meters: Meters
+    admit: Admit
 
     async def begin(self, record: Record) -> Awaitable[object]:
         """Take one record as far as order demands."""
@@ -100,6 +106,8 @@ class Requests:
         if elsewhere := self._elsewhere(record, message.scope.boundary.encode()):
             self.meters.moved(record.topic)
             return await self.publisher.send(elsewhere)
+        if self.channel.act is not None:
+            message = self.admit.admitted(message, self.channel.act, _principal(record))
         if self.channel.concurrent:
             return self._answer(message, record, asked)
         return await self._carry_out(message, record, asked)
@@ -167,6 +175,12 @@ class Requests:
         headers = () if address.correlation is None else (address.correlation,)
         out = Outgoing(address.topic, original(record).key, value, headers, address.partition)
         return [await self.publisher.reply(out)]
+
+
+def _principal(record: Record) -> str | None:
+    """Who the record says it is from. Kafka tells a consumer nothing of who wrote a record."""
+    said = record.header(PRINCIPAL)
+    return None if said is None else said.decode(errors="replace")
 
 
 def context(record: Record) -> dict[str, object]:

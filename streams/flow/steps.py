@@ -50,6 +50,7 @@ class Requested:
             publisher=around.publisher,
             clock=around.clock,
             meters=around.meters,
+            admit=around.admit,
         )
 
     async def begin(self, record: Record) -> Awaitable[Any]:

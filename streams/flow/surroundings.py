@@ -6,6 +6,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from agents.admit import Admit
 from agents.ports import Clock, Memories, Modes
 from agents.word_port import WordIndex
 from streams.flow.progress import Progress
@@ -43,6 +44,7 @@ class Surroundings:
     publisher: Publisher
     clock: Clock
     meters: Meters
+    admit: Admit = field(default_factory=Admit)
     unsafe: defaultdict[int, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
     """By partition, held while the word index has writes whose events are not out: it is not committed meanwhile. A
     change that comes again finds by the committed words what was not finished."""

@@ -153,7 +153,6 @@ def test_a_name_of_a_megabyte_stays_out_of_the_error(make: Callable[[str], dict[
         ({"user_id": "u", "project_id": "*"}, None, None),
         ({"user_id": "*"}, "selector_refused", "scope.user_id"),
         ({"user_id": ["u", "v"]}, "selector_refused", "scope.user_id"),
-        ({"user_id": "u", "project_id": ["p"] * 1001}, "selector_refused", "scope.project_id"),
         ({"user_id": "u", "project_id": []}, "invalid_value", "scope.project_id"),
         ({"user_id": "u", "project_id": 7}, "invalid_value", "scope.project_id.0"),
         ({"user_id": "u", "project_id": ["p", "*"]}, "invalid_value", "scope.project_id.1"),

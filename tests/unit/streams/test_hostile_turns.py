@@ -32,7 +32,7 @@ class Keeper(OneWorker):
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
-        turns = Channel(TOPICS.turns, {"turn.v1": Turn}, keeps_rejected=True, outlives_deadline=True)
+        turns = Channel(TOPICS.turns, {"turn.v1": Turn}, "write", keeps_rejected=True, outlives_deadline=True)
         self.turns = RememberTurns(turns, self.remember, self.around)
         self.vectors = EmbedRemembered(self.embed, self.understand, lambda _partition, _memory: None, self.around)
 

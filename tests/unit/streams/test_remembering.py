@@ -61,8 +61,8 @@ class Home(OneWorker):
         self.changed: list[tuple[Change, int]] = []
         self.declare("code", "tiny32")
         self.declare("journal", "tiny48")
-        turns = Channel(TOPICS.turns, {"turn.v1": Turn}, keeps_rejected=True, outlives_deadline=True)
-        changes = Channel(TOPICS.changes, {"change.v1": Change}, keeps_rejected=True, outlives_deadline=True)
+        turns = Channel(TOPICS.turns, {"turn.v1": Turn}, "write", keeps_rejected=True, outlives_deadline=True)
+        changes = Channel(TOPICS.changes, {"change.v1": Change}, None, keeps_rejected=True, outlives_deadline=True)
         self.turns = RememberTurns(turns, self.remember, self.around)
         self.events = RememberEvents(self.remember, self.around)
         told = lambda change, partition: self.changed.append((change, partition))  # noqa: E731

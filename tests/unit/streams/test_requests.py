@@ -7,23 +7,27 @@ from typing import Any
 
 import pytest
 
+from agents.admit import Admit
 from agents.rules.partitioning import partition_of
 from agents.rules.placement import MOST_MOVES, MOVED_FROM
 from schemas.commands import Command
 from schemas.failures import Rejected, Unavailable
+from schemas.policies import Policy
 from schemas.records import Headers, Outgoing, Record
 from schemas.replies import Answer, Warned
 from schemas.turns import Turn
+from streams.adapters.authorization.policy_file import PolicyFile
 from streams.flow.requests import Asked, Channel, Handled, Requests
 from streams.watching.metrics import Meters
 from tests.fake_clock import FakeClock
 from tests.fake_publisher import FakePublisher
 from tests.made_turns import PARTITIONS, record, turn_fields
 
-TURNS = Channel("memory.turns", {"turn.v1": Turn}, keeps_rejected=True, outlives_deadline=True)
-COMMANDS = Channel("memory.commands", {"command.v1": Command})
-CONCURRENT = Channel("memory.commands", {"command.v1": Command}, concurrent=True)
+TURNS = Channel("memory.turns", {"turn.v1": Turn}, "write", keeps_rejected=True, outlives_deadline=True)
+COMMANDS = Channel("memory.commands", {"command.v1": Command}, "manage")
+CONCURRENT = Channel("memory.commands", {"command.v1": Command}, "manage", concurrent=True)
 COMMAND = {"schema": "command.v1", "command": "do", "scope": {"user_id": "u1"}}
+OPEN = Admit()
 EVENT = Outgoing("memory.remembered", b"u1", b"event")
 CHANNELS = {"turns": TURNS, "commands": COMMANDS, "concurrent": CONCURRENT}
 
@@ -31,7 +35,7 @@ CHANNELS = {"turns": TURNS, "commands": COMMANDS, "concurrent": CONCURRENT}
 class Served:
     """One channel, with a handler that does what it is told."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, admit: Admit = OPEN) -> None:
         self.publisher = FakePublisher()
         self.clock = FakeClock()
         self.meters = Meters()
@@ -48,6 +52,7 @@ class Served:
             publisher=self.publisher,
             clock=self.clock,
             meters=self.meters,
+            admit=admit,
         )
 
     async def _handle(self, _message: Any, taken: Record, asked: Asked) -> Handled:
@@ -346,3 +351,32 @@ async def test_a_publisher_that_breaks_is_no_reason_to_acknowledge(served: Serve
     served.publisher.broken = OSError("gone")
     with pytest.raises(OSError, match="gone"):
         await served.take(served.valid())
+
+
+ANA_WRITES = Policy.model_validate({"principals": {"app": [{"user_id": "u1", "may": ["write"]}]}})
+
+
+@pytest.mark.parametrize(("principal", "allowed"), [(b"app", True), (b"other", False), (b"\xff", False), (None, False)])
+async def test_a_turn_that_its_sender_may_not_write_is_a_dead_letter_and_its_sender_is_told(
+    principal: bytes | None, *, allowed: bool
+) -> None:
+    served = Served(TURNS, Admit(PolicyFile(ANA_WRITES)))
+    taken = served.valid(*(() if principal is None else (("principal", principal),)))
+    await served.take(taken)
+    assert len(served.handled) == allowed
+    [reply] = served.publisher.replies
+    assert (b"not_allowed" in (reply.value or b"")) is not allowed
+    assert [letter.value for letter in served.letters] == ([] if allowed else [taken.value])
+
+
+async def test_a_command_needs_more_than_writing() -> None:
+    served = Served(COMMANDS, Admit(PolicyFile(ANA_WRITES)))
+    await served.take(served.valid(("principal", b"app")))
+    assert (served.handled, [error["code"] for error in served.errors]) == ([], ["not_allowed"])
+
+
+async def test_what_only_we_write_is_not_asked_for_its_principal() -> None:
+    internal = Channel("memory.changes", {"command.v1": Command}, None)
+    served = Served(internal, Admit(PolicyFile(Policy(principals={}))))
+    await served.take(served.valid())
+    assert len(served.handled) == 1

@@ -1,0 +1,27 @@
+"""How much one request may ask for. Pure."""
+
+from dataclasses import dataclass
+
+from schemas.assemble import AssembleRequest
+from schemas.failures import Rejected
+from schemas.retrieval import RetrieveRequest
+
+Asking = RetrieveRequest | AssembleRequest
+"""A request with a selector."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """`combinations` are the scopes that one selector may stand for, `top_k` the most hits of one answer."""
+
+    combinations: int = 1000
+    top_k: int = 100
+
+    def check(self, request: Asking) -> None:
+        """Raise Rejected for a request that asks for more."""
+        asked = len(request.scope.project_id or ())
+        if asked > self.combinations:
+            message = f"a selector may stand for {self.combinations} scopes at most, this one for {asked}"
+            raise Rejected("selector_refused", message, "scope.project_id")
+        if isinstance(request, RetrieveRequest) and request.top_k > self.top_k:
+            raise Rejected("invalid_value", f"one answer has {self.top_k} hits at most", "top_k")

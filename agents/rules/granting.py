@@ -1,0 +1,59 @@
+"""What a policy lets a principal do. Pure; what is not granted is refused, and a refusal tells nothing of others."""
+
+from collections.abc import Iterable, Sequence
+
+from schemas.failures import Rejected
+from schemas.policies import Act, Grant, Policy, admits
+from schemas.scopes import Scope, Selector
+
+PRINCIPAL = "principal"
+"""The header that names who asks."""
+
+LONGEST_PRINCIPAL = 80
+"""Characters of a principal in an error: the header may be of any length."""
+
+
+def permit(policy: Policy, principal: str | None, act: Act, scope: Scope) -> None:
+    """Raise Rejected, `not_allowed`, unless a grant covers the scope."""
+    if not any(grant.covers(scope) for grant in _grants(policy, principal, act)):
+        raise _refused(principal, act)
+
+
+def readable(policy: Policy, principal: str | None, selector: Selector) -> Selector:
+    """The selector without the projects that the principal may not read; Rejected where nothing is left."""
+    grants = [grant for grant in _grants(policy, principal, "read") if admits(grant.user_id, selector.user_id)]
+    if not grants:
+        raise _refused(principal, "read")
+    narrowed = _both(selector.project_id, _either(grant.project_id for grant in grants))
+    if narrowed is not None and not narrowed:
+        raise _refused(principal, "read")
+    return selector.model_copy(update={"project_id": narrowed})
+
+
+def _grants(policy: Policy, principal: str | None, act: Act) -> Sequence[Grant]:
+    known = policy.principals.get(principal, ()) if principal is not None else ()
+    return [grant for grant in known if act in grant.may]
+
+
+def _either(grants: Iterable[tuple[str, ...] | None]) -> tuple[str, ...] | None:
+    """The values that any of these admits; None are all."""
+    found: dict[str, None] = {}
+    for values in grants:
+        if values is None:
+            return None
+        found.update(dict.fromkeys(values))
+    return tuple(found)
+
+
+def _both(asked: tuple[str, ...] | None, granted: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """The values that both admit, in the order in which they were asked for."""
+    if asked is None or granted is None:
+        return granted if asked is None else asked
+    return tuple(value for value in asked if value in granted)
+
+
+def _refused(principal: str | None, act: Act) -> Rejected:
+    if principal is None:
+        return Rejected("not_allowed", f"no header {PRINCIPAL!r} says who asks; this deployment lets nobody else in")
+    who = principal[:LONGEST_PRINCIPAL]
+    return Rejected("not_allowed", f"{who!r} may not {act} here; the file of the setting AUTHORIZATION says who may")

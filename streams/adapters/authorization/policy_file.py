@@ -1,0 +1,28 @@
+"""The authorizer over a file: read once, at the start, so that a broken one stops the worker and lets nobody in."""
+
+from pathlib import Path
+from typing import Self
+
+from agents.rules.granting import permit, readable
+from schemas.policies import Act, Policy
+from schemas.scopes import Scope, Selector
+
+
+class PolicyFile:
+    """Implements `agents.authorizer_port.Authorizer`."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    @classmethod
+    def read_from(cls, path: Path) -> Self:
+        """Read a policy as JSON. Raises OSError, or ValueError that says what is wrong with it."""
+        return cls(Policy.model_validate_json(path.read_text(encoding="utf-8")))
+
+    def read(self, principal: str | None, selector: Selector) -> Selector:
+        """The part of a selector that this principal may read."""
+        return readable(self._policy, principal, selector)
+
+    def permit(self, principal: str | None, act: Act, scope: Scope) -> None:
+        """Raises Rejected for what this principal may not do."""
+        permit(self._policy, principal, act, scope)
