@@ -1,0 +1,76 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from schemas.vectors import Matrix
+from streams.adapters.embedding.token_projection import LEARNED, MAGIC, PLAIN_DIM, TokenProjection
+
+
+def states(tokens: int, dim: int) -> Matrix:
+    return np.random.default_rng(7).normal(size=(tokens, dim)).astype(np.float32)
+
+
+def cosines(rows: Matrix) -> Matrix:
+    units: Matrix = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return units @ units.T
+
+
+@pytest.mark.parametrize("projection", [TokenProjection.load(), TokenProjection.plain(384), TokenProjection.plain(96)])
+def test_rows_have_length_one_and_the_projections_dimension(projection: TokenProjection) -> None:
+    dim = 96 if projection.dim == 96 else 384
+    for rows in (projection.of_passage(3 * states(5, dim)), projection.of_question(3 * states(5, dim))):
+        assert rows.shape == (5, projection.dim)
+        assert rows.dtype == np.float32
+        assert np.linalg.norm(rows, axis=1) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("projection", [TokenProjection.load(), TokenProjection.plain(384)])
+def test_no_states_give_no_rows(projection: TokenProjection) -> None:
+    assert projection.of_passage(states(0, 384)).shape == (0, projection.dim)
+
+
+@pytest.mark.parametrize("projection", [TokenProjection.load(), TokenProjection.plain(384)])
+def test_a_state_of_nothing_stays_finite(projection: TokenProjection) -> None:
+    assert np.isfinite(projection.of_passage(0 * states(2, 384))).all()
+
+
+@pytest.mark.parametrize("dim", [384, 768, 1024])
+def test_the_plain_projection_keeps_how_alike_states_are(dim: int) -> None:
+    one, other = states(400, dim), states(400, dim)
+    other[200:] = one[200:] + 0.5 * np.roll(one[200:], 1, axis=0)
+    projection = TokenProjection.plain(dim)
+    kept = np.einsum("ij,ij->i", projection.of_passage(one), projection.of_passage(other))
+    real = np.einsum("ij,ij->i", one, other) / np.linalg.norm(one, axis=1) / np.linalg.norm(other, axis=1)
+    assert projection.dim == PLAIN_DIM
+    assert np.abs(kept - real).mean() < 0.1
+
+
+def test_the_plain_projection_leaves_short_states_as_they_are() -> None:
+    projection, some = TokenProjection.plain(32), states(9, 32)
+    assert projection.dim == 32
+    assert cosines(projection.of_question(some)) == pytest.approx(cosines(some), abs=1e-5)
+
+
+def test_names_tell_projections_apart(tmp_path: Path) -> None:
+    other = tmp_path / "other.bin"
+    content = bytearray(LEARNED.read_bytes())
+    content[-4:] = np.array([0.5], "<f4").tobytes()
+    other.write_bytes(content)
+    names = [TokenProjection.load().name, TokenProjection.load(other).name]
+    names += [TokenProjection.plain(dim).name for dim in (32, 96, 384)]
+    assert len(set(names)) == len(names)
+    assert TokenProjection.load().name == names[0]
+
+
+@pytest.mark.parametrize("content", [b"", b"something else", MAGIC + b'{"kind":"x","arrays":[]}\n', MAGIC + b"x\n"])
+def test_a_file_that_is_no_projection_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "broken.bin"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"projection|Expecting"):
+        TokenProjection.load(path)
+
+
+def test_maps_that_do_not_fit_each_other_are_refused() -> None:
+    with pytest.raises(ValueError, match="shapes"):
+        TokenProjection("odd", states(4, 3), states(4, 2))
