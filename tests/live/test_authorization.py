@@ -1,0 +1,49 @@
+"""A deployment that knows its principals: who is not granted anything gets nothing, over Kafka."""
+
+import json
+
+import pytest
+
+from streams.client import MemoryClient, MemoryServiceError
+from tests.live.processes import Deployment
+
+GRANTS = {
+    "gateway": [{"user_id": "*"}],
+    "reader": [{"user_id": "ana", "project_id": "p1", "may": ["read"]}],
+}
+
+
+def asking(deployment: Deployment, principal: str | None) -> MemoryClient:
+    """A client of the user ana that says who it is."""
+    return MemoryClient(
+        deployment.bootstrap, user_id="ana", topic_prefix=deployment.prefix, timeout=20, principal=principal
+    )
+
+
+async def test_each_principal_sees_and_does_what_it_was_granted_and_no_more(deployment: Deployment) -> None:
+    policy = deployment.directory / "policy.json"
+    policy.write_text(json.dumps({"principals": GRANTS}))
+    deployment.more["AUTHORIZATION"] = str(policy)
+    await deployment.ready()
+    async with asking(deployment, "gateway") as gateway:
+        for project in ("p1", "p2"):
+            await gateway.remember(f"The kettle of {project} is blue.", project_id=project)
+        assert len((await gateway.retrieve("kettle", projects="*")).hits) == 2
+        assert "modes" in await gateway.command("list_modes")
+    async with asking(deployment, "reader") as reader:
+        found = await reader.retrieve("kettle", projects="*")
+        assert [hit.text for hit in found.hits] == ["The kettle of p1 is blue."], "narrowed to what it may read"
+        context = await reader.assemble("kettle", projects="*")
+        assert "p2" not in context.messages[1]["content"]
+        for refused in (
+            reader.remember("No.", project_id="p1"),
+            reader.retrieve("kettle", projects="p2"),
+            reader.command("list_modes", project_id="p1"),
+        ):
+            with pytest.raises(MemoryServiceError) as error:
+                await refused
+            assert error.value.code == "not_allowed"
+    async with asking(deployment, None) as nobody:
+        with pytest.raises(MemoryServiceError) as error:
+            await nobody.retrieve("kettle", projects="*")
+        assert error.value.code == "not_allowed"

@@ -1,0 +1,150 @@
+"""Nobody reads another's memories, and nobody's memories move another's ranking: the whole map over the real indexes.
+
+Stored as A and read as B on every read path; and one user's answers, alone in a store and among many others who say
+the same, compared to the last digit.
+"""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streams.adapters.vectors.edge_index import EdgeIndex
+from tests.stream.in_memory_map import InMemoryMap
+
+Json = dict[str, Any]
+
+TALK = [
+    "We deploy to fly.io since March.",
+    "Who moved the kettle? It was on the shelf.",
+    "Ben moved it. He always does.",
+    "My diary is under the third floor board.",
+    "Must validate all user input, always.",
+    "The flight to Lisbon leaves on 12 May at 9:40.",
+    "No, use LDAP not OAuth.",
+    "The login fails with a stack trace in auth.py.",
+    "I had two kettles once; both of them leaked.",
+    "Carla likes climbing and old maps.",
+]
+
+QUESTIONS = ["where do we deploy?", "who moved the kettle", "When does the flight leave?", "climbing maps Lisbon"]
+
+OTHERS = 200
+
+
+@asynccontextmanager
+async def a_map(directory: Path) -> AsyncIterator[InMemoryMap]:
+    """A map over the embedded vector index."""
+    directory.mkdir()
+    index = EdgeIndex(directory / "vectors")
+    try:
+        async with InMemoryMap(directory, index=index).running() as running:  # type: ignore[arg-type]
+            yield running
+    finally:
+        await index.close()
+
+
+async def tell(the_map: InMemoryMap, user: str, talk: list[str]) -> None:
+    """Have a user say these things in order, in two conversations."""
+    for number, text in enumerate(talk):
+        moment = f"2026-03-{number % 20 + 1:02}T10:00:00Z"
+        conversation = "c1" if number < len(talk) / 2 else "c2"
+        await the_map.remember(
+            text, f"t-{number}", user=user, conversation_id=conversation, occurred_at=moment, speaker="Ana"
+        )
+    await the_map.topics.settled()
+
+
+async def answers(the_map: InMemoryMap, user: str) -> list[Json]:
+    """All that a user is shown, without how long it took."""
+    shown = []
+    for question in QUESTIONS:
+        for how in ({}, {"mode": "*"}, {"include_superseded": True, "top_k": 100}):
+            reply = await the_map.retrieve(question, user=user, explain=True, **how)
+            reply["result"]["diagnostics"].pop("took_ms")
+            shown.append(reply)
+        shown.append(await the_map.assemble(question, user=user, conversation_id="c1", budget_tokens=500))
+    return shown
+
+
+async def test_two_hundred_others_with_the_same_words_move_nothing_to_the_last_digit(tmp_path: Path) -> None:
+    async with a_map(tmp_path / "alone") as alone:
+        await tell(alone, "ana", TALK)
+        expected = await answers(alone, "ana")
+    async with a_map(tmp_path / "among") as among:
+        for number in range(OTHERS):
+            # Overlapping texts, in other orders and numbers, some before and some after hers.
+            if number == OTHERS // 2:
+                await tell(among, "ana", TALK)
+            await tell(among, f"other-{number}", (TALK[number % 10 :] + TALK)[: 4 + number % 5])
+        assert await answers(among, "ana") == expected
+
+
+@pytest.fixture
+async def stored(tmp_path: Path) -> AsyncIterator[tuple[InMemoryMap, list[str]]]:
+    """A map where A has told her things, in every project and mode, and B nothing."""
+    async with a_map(tmp_path / "map") as the_map:
+        await the_map.command("declare_mode", user="a", name="journal", embedder="tiny32")
+        await tell(the_map, "a", TALK)
+        for number, text in enumerate(TALK):
+            scope = {"user_id": "a", "project_id": "p1"}
+            await the_map.remember(text, f"p-{number}", user="a", scope=scope, mode="journal")
+        await the_map.topics.settled()
+        yield the_map, [memory.memory_id for memory in the_map.memories.all()]
+
+
+def is_free_of(reply: Json, ids: list[str]) -> bool:
+    """Whether nothing that A said, and no id of it, is in a reply."""
+    text = json.dumps(reply, ensure_ascii=False)
+    return not any(said in text for said in (*TALK, *ids))
+
+
+async def test_what_a_stored_is_on_no_path_that_b_reads(stored: tuple[InMemoryMap, list[str]]) -> None:
+    the_map, ids = stored
+    replies = []
+    for question in (*QUESTIONS, *TALK):
+        for how in ({}, {"mode": "*"}, {"mode": ["general"]}, {"include_superseded": True}, {"depth": "auto"}):
+            scope = {"user_id": "b", "project_id": "*"}
+            replies.append(await the_map.retrieve(question, user="b", scope=scope, top_k=100, **how))
+        replies.append(await the_map.retrieve(question, user="b", conversation_id="c1"))
+        replies.append(await the_map.assemble(question, user="b", conversation_id="c1"))
+    replies.append(await the_map.assemble("diary", user="b", pins=[]))
+    assert all(reply["status"] == "ok" for reply in replies)
+    assert all(reply["result"].get("hits", []) == [] for reply in replies)
+    assert all(is_free_of(reply, ids) for reply in replies)
+    refused = [await the_map.retrieve("diary", user="b", mode="journal")]
+    assert [reply["error"]["code"] for reply in refused] == ["unknown_mode"], "nor does he learn of her modes"
+    listed = await the_map.command("list_modes", user="b")
+    assert [mode["name"] for mode in listed["result"]["modes"]] == ["general"]
+    health = (await the_map.command("health", user="b"))["result"]
+    assert all(mode["eligible"] == 0 for mode in health["modes"].values())
+
+
+async def test_an_id_opens_nothing_to_another_user(stored: tuple[InMemoryMap, list[str]]) -> None:
+    the_map, ids = stored
+    before = {memory.memory_id: memory for memory in the_map.memories.all()}
+    for memory_id in ids:
+        for project in ("default", "p1"):
+            seen = await the_map.command("get_memory", user="b", project=project, memory_id=memory_id)
+            moved = await the_map.command(
+                "set_memory_mode", user="b", project=project, memory_id=memory_id, mode="general"
+            )
+            assert [seen["error"]["code"], moved["error"]["code"]] == ["not_found", "not_found"]
+    pinned = await the_map.assemble("diary", user="b", pins=ids)
+    assert not any(said in json.dumps(pinned) for said in TALK)
+    assert {memory.memory_id: memory for memory in the_map.memories.all()} == before
+
+
+async def test_a_project_is_as_closed_to_another_of_the_same_user(stored: tuple[InMemoryMap, list[str]]) -> None:
+    the_map, ids = stored
+    scope = {"user_id": "a", "project_id": "p2"}
+    for question in QUESTIONS:
+        for how in ({"mode": "*"}, {"mode": "journal"}, {}):
+            reply = await the_map.retrieve(question, user="a", scope=scope, top_k=100, **how)
+            assert reply["result"]["hits"] == []
+            assert is_free_of(reply, ids)
+        reply = await the_map.assemble(question, user="a", scope=scope, conversation_id="c1", pins=ids[:3])
+        assert not any(said in json.dumps(reply) for said in TALK)
