@@ -1,0 +1,272 @@
+"""The forms by which rules, corrections and errors are told from what merely sounds like them. Pure: data.
+
+Each pattern is looked for in `Sentence.spaced` where one of its trigger words is in the sentence. Every repetition is
+bounded or of one character class, so that each is linear in the sentence.
+"""
+
+import re
+from typing import NamedTuple
+
+
+class Form(NamedTuple):
+    """A pattern, the mark that it means, and the words of which one has to be there. Without `opens`: anywhere."""
+
+    mark: str
+    triggers: frozenset[str]
+    pattern: re.Pattern[str]
+
+
+def _form(mark: str, triggers: str, pattern: str) -> Form:
+    return Form(mark, frozenset(triggers.split()), re.compile(pattern))
+
+
+_FEW = r"(?:[^,:?! ]+ ){0,6}"
+"""Up to six words within a clause."""
+
+_DO = (
+    r"(?:use|touch|change|delete|remove|drop|commit|push|force-push|deploy|merge|modify|edit|overwrite|rename|add|"
+    r"install|"
+    r"call|email|send|share|store|log|tell|mention|show|include|suggest|write|run|ask|check|test|validate|sanitize|"
+    r"sanitise|escape|encrypt|hash|keep|put|reply|answer|back|book|buy|order|serve|give|feed|cook|print|publish|post|"
+    r"expose|hardcode|hard-code|trust|skip|disable|restart|connect|open|round|wear|lock|turn)"
+)
+"""What somebody may be told to do, always or never."""
+
+_EPISTEMIC = (
+    r"(?:have (?!(?:a|an|the|at|no|all|two|three|four|our|its|their|exactly|to) )|say |admit |confess |know |"
+    r"think |feel |seem |look |"
+    r"sound |mean |hate |love |miss |try |see |come |visit |read |watch |meet |hear |taste |wonder |remember |"
+    r"be (?:so |very |really |a |an |the |quite |such |getting |feeling |kidding |joking |something |some |about |"
+    r"like |"
+    r"in |at |on |out |nice|hard|tired|tough|great|lovely|fun|exhaust|excit|proud|happy|sad|mad|rough|strange|weird|"
+    r"wonderful|awful|terrible|thrilled|relieved|delicious|beautiful|difficult|frustrat|true|right|wrong|one |why |"
+    r"what |"
+    r"how |because |him |her |them |me |it |mine |yours ))"
+)
+"""After `must`, what guesses or invites and obliges nobody."""
+
+_ADVERB = r"(?:not|never|always|only|also|all|still)"
+_MUST = rf"(?<! surely) (?:must|mustn't)(?: {_ADVERB})* (?!{_ADVERB} |{_EPISTEMIC})\w"
+
+_NEVER = (
+    rf"(?:^| ,| and| but| please| so| :) (?:never|always|never ever|do not|don't|do not ever|don't ever) (?:ever )?"
+    rf"(?!(?<=n't )(?:tell|ask|mention|share|call|wear|book) ){_DO} "
+)
+
+_HARM = (
+    r"(?:validat|sanit|escap|inject|xss|csrf|password|passwort|passphrase|credential|secret|token|api key|apikey|"
+    r"api-key|"
+    r"private key|encrypt|verschlussel|plaintext|plain text|plain-text|klartext|pii|personal data|personenbezogen|gdpr|"
+    r"dsgvo|rgpd|hipaa|production (?:data|database|db|server)|prod (?:data|database|db)|backup|drop table|secur|unsafe|"
+    r"safety|sicherheit|seguridad|securit|allerg|peanut|penicillin|epipen|anaphyla|medic|insulin|overdose|dosage|"
+    r"poison|toxic|bleach|seizure|pacemaker|emergency|suicid|self-harm|electric shock|live wire|gas valve|flammab|"
+    r"seat belt|harness|contrasena|mot de passe|chiffr|cifrad|user input|untrusted|authenticat|authoriz|authoris)"
+)
+"""What a breach may do harm to: security, personal data, health."""
+
+_FAILING = (
+    r"(?:fail(?:s|ed|ing|ure)?|crash(?:es|ed|ing)?|broken|errors?|exceptions?|timeout|times? out|timed out|segfaults?|"
+    r"panics?|stuck|hangs|deadlocks?)"
+)
+
+_DATE_OR_NUMBER = (
+    r"(?:the |on |at |in |den |am |el |le |a )?(?:\d|monday|tuesday|wednesday|thursday|friday|saturday|sunday|"
+    r"january|february|"
+    r"march|april|may |june|july|august|september|october|november|december|montag|dienstag|mittwoch|donnerstag|"
+    r"freitag)"
+)
+
+_TAKEN_BACK = r"(?:wrong|not right|not correct|incorrect|not true|not what i|not it )"
+
+FORMS: tuple[Form, ...] = (
+    # What must be.
+    _form("CONSTRAINT", "must mustn't", rf"(?<! i)(?<! you){_MUST}"),
+    _form("CONSTRAINT", "must mustn't", rf" i (?:must (?:not|never)|mustn't) (?!{_EPISTEMIC})"),
+    _form(
+        "CONSTRAINT",
+        "must mustn't",
+        rf" you (?:must (?:not|never|always|only|support|use|keep|return|answer|write)|mustn't) (?!{_EPISTEMIC})",
+    ),
+    _form("CONSTRAINT", "never always not don't", rf"{_NEVER}"),
+    _form("CONSTRAINT", "under on no", r" (?:under no circumstances|on no account|no matter what ,) "),
+    _form(
+        "CONSTRAINT",
+        "requirement mandatory non-negotiable limit",
+        r" (?:hard (?:requirement|limit|constraint)|(?:is|are) mandatory|non-negotiable) ",
+    ),
+    _form(
+        "CONSTRAINT",
+        "cannot can't not",
+        (
+            r" (?:cannot|can't|may not|must not|should not|shouldn't) (?:ever )?(?:exceed|go over|go above|cost more|"
+            r"take longer|take more|be more than|be longer than) "
+        ),
+    ),
+    _form(
+        "CONSTRAINT",
+        "than most least",
+        (
+            r"^ (?:keep |stay |spend |use |budget |limit |with )?(?:[^ ]+ ){0,3}(?:no (?:later|more|longer|earlier|"
+            r"less|fewer) than|at (?:the )?(?:most|least)) [^ ]*\d"
+        ),
+    ),
+    _form(
+        "CONSTRAINT",
+        "darf durfen auf unter",
+        (
+            r" (?:darf|durfen) (?:[^ ]+ ){0,4}(?:nicht|nie|niemals|kein\w{0,2}|auf keinen fall) | auf keinen fall |"
+            r" unter keinen umstanden "
+        ),
+    ),
+    _form(
+        "CONSTRAINT",
+        "muss mussen",
+        r" (?:muss|mussen) (?:[^ ]+ ){0,3}(?:unbedingt|zwingend|mindestens|spatestens|hochstens) ",
+    ),
+    _form(
+        "CONSTRAINT",
+        "debe deben prohibido obligatorio bajo nunca",
+        (
+            r" no deben? | deben? (?:ser|soportar|tener|estar|usar) | (?:esta|es) (?:prohibido|obligatorio) |"
+            r" bajo ninguna circunstancia "
+        ),
+    ),
+    _form(
+        "CONSTRAINT",
+        "doit doivent interdit obligatoire aucun",
+        (
+            r" ne (?:doit|doivent) (?:pas|jamais) | (?:doit|doivent) (?:absolument|imperativement|toujours) | (?:est|"
+            r"c'est) (?:interdit|obligatoire) | en aucun cas "
+        ),
+    ),
+    # What does harm when it is not kept.
+    _form("SAFETY", "must mustn't shall", rf"^(?=.*(?:(?<! i)(?<! you){_MUST}| shall ))(?=.* {_HARM})"),
+    _form("SAFETY", "never always not don't", rf"^(?=.*{_NEVER})(?=.* {_HARM})"),
+    _form(
+        "SAFETY",
+        "allergic allergy allergisch allergie alergico alergica allergique anaphylactic",
+        (
+            r" (?:am|is|are|i'm|she's|he's|they're|bin|ist|sind|soy|es|suis|est)(?: \w+){0,3} (?:allergic to|"
+            r"allergisch|alergic[oa]|allergique)| (?:have|has|'s got|have got|hat|habe|tiene|tengo|a|"
+            r"ai) (?:\w+ ){0,3}(?:allergy|allergie|alergia) | anaphylactic "
+        ),
+    ),
+    _form(
+        "SAFETY",
+        "safety safety-critical sicherheit",
+        r" (?:safety(?: |-)critical|safety requirement|for safety reasons|aus sicherheitsgrunden) ",
+    ),
+    # What was said before does not hold.
+    _form(
+        "CORRECTION",
+        "no",
+        (
+            rf"^ no (?:, )?(?:use|make it|keep|put|go with|take|call it|write|change|set|name it|not |i meant|i said|"
+            rf"i mean|i asked|that's {_TAKEN_BACK}|that is {_TAKEN_BACK}|rather|wait ,)"
+        ),
+    ),
+    _form("CORRECTION", "no", rf"^ no , {_FEW}(?:, not |instead |rather than |instead of )"),
+    _form(
+        "CORRECTION",
+        "actually",
+        (
+            rf"^ actually (?:, )?(?:no |scratch|make (?:it|that)|use |not |let's (?:use|not|do|go|make|change)|i meant|"
+            rf"change |{_FEW}(?:, not |instead of |rather than ))"
+        ),
+    ),
+    _form(
+        "CORRECTION",
+        "meant mean misspoke mistake mistaken wrong incorrect scratch strike correction correct right what true",
+        (
+            rf"^ (?:correction|scratch that|strike that|i misspoke|my mistake|i was (?:wrong|mistaken)|"
+            rf"that's {_TAKEN_BACK}|that is {_TAKEN_BACK}|that was wrong|you're (?:wrong|mistaken)|you (?:got|"
+            rf"have) {_FEW}wrong|i (?:got|had) {_FEW}wrong|i meant|what i meant|wrong [,:])"
+        ),
+    ),
+    _form(
+        "CORRECTION",
+        "not",
+        rf"^ (?:it's|it is|it was|that's|that was|the |my |his |her |our ){_FEW}, not {_DATE_OR_NUMBER}",
+    ),
+    _form(
+        "CORRECTION",
+        "forget ignore changed plan plans",
+        r"^ (?:forget|ignore) what i (?:said|told|wrote)| i(?:'ve)? changed my mind | change of plans? ",
+    ),
+    _form(
+        "CORRECTION",
+        "nein meinte stimmt falsch korrektur geirrt vertan doch",
+        (
+            r"^ nein ,? ?(?:nimm|nehmen|nicht|das (?:ist|war) falsch|ich meinte|benutz|verwende|doch nicht|sondern)|"
+            r" ich meinte | (?:das )?stimmt nicht |^ (?:falsch|korrektur) [,:]| (?:habe ich|ich habe|"
+            r"hab) mich (?:geirrt|vertan|verschrieben) | doch lieber "
+        ),
+    ),
+    _form(
+        "CORRECTION",
+        "no equivoque correccion decir incorrecto",
+        (
+            r"^ no ,? ?(?:usa|uses|quise decir|queria decir|digo|mejor|pon)| quise decir | queria decir |"
+            r" me equivoque |^ correccion [,:]| eso (?:no es|es in)correcto "
+        ),
+    ),
+    _form(
+        "CORRECTION",
+        "non voulais trompe correction faux",
+        (
+            r"^ non ,? ?(?:utilise|prends|mets|je voulais dire|pas )| je voulais dire | je me suis trompee? |"
+            r"^ (?:correction|c'est faux) [,:]?"
+        ),
+    ),
+    # What fails now.
+    _form("ERROR", "stack traceback stacktrace", r" (?:stack trace|stacktrace|traceback) "),
+    _form(
+        "ERROR",
+        "error errors exception fehler erreur fallo",
+        (
+            r"^ (?:error|fatal error|exception|fehler|erreur|fallo) :| (?:getting|got|get|gets|seeing|see|throws|threw|"
+            r"raises|raised|hit|hitting|with|shows|says|returns|returned|gives) (?:an? |the |this |that |me |"
+            r"same )*(?:\w+ ){0,2}(?:error|errors|exception|500|502|503) "
+        ),
+    ),
+    _form(
+        "ERROR",
+        "fails failed failing crashes crashed crashing",
+        (
+            r" (?:it|build|tests?|login|deploy|deployment|job|server|service|app|page|script|import|export|query|"
+            r"request|upload|pipeline|migration|ci|\w+ test|\w+ tests|this|still|keeps|keep|is|"
+            r"are) (?:now |again |still |all |just )?(?:fails?|failed|failing|crash(?:es|ed|ing)?) "
+        ),
+    ),
+    _form(
+        "ERROR",
+        (
+            "work works working start starts load loads open boot funktioniert startet funciona arranca marche fon"
+            "ctionne"
+        ),
+        (
+            r" (?:doesn't|does not|don't|isn't|is not|aren't|won't|will not|stopped|not) (?:\w+ )?(?:work|working|"
+            r"start|starting|load|loading|boot|booting|compile|respond)(?: anymore| any more| again| at all)? |"
+            r" (?:funktioniert|startet|ladt) (?:\w+ ){0,2}(?:nicht|nicht mehr) | (?:no|ya no) (?:funciona|arranca|"
+            r"carga) | ne (?:marche|fonctionne|demarre) (?:pas|plus) "
+        ),
+    ),
+    _form(
+        "ERROR",
+        "broken timeout out crash crashes segfault panic stuck kaputt",
+        (
+            r" (?:is|are|it's|got|still) (?:\w+ )?(?:broken|stuck|kaputt|down again) | (?:times|timed|timing) out |"
+            r" segfaults? | kernel panic | panic : "
+        ),
+    ),
+)
+"""All forms."""
+
+NOT_NOW = re.compile(
+    r" (?:if|unless|whenever|would|might|could|should|may|wenn|falls|si|in case|no|without|zero|0|handle|handles|"
+    r"handling|"
+    r"error (?:handling|message|messages|rate|budget|code|codes|bars?)|errors? (?:are|is) (?:logged|handled)|"
+    r"yesterday's|used to|"
+    r"must|don't|never) "
+)
+"""What makes an error no report of one: supposed, denied, or somebody's task."""

@@ -1,0 +1,104 @@
+"""What rules see in the sentences of one memory: a question, a number, a constraint, an error, a decision. Pure.
+
+Enters: the record of a memory. Leaves: its marks, a set of flags that fits an integer of 62 bits. Guaranteed: the same
+record always has the same marks, in time linear in its text. A mark says what a text looks like, in English, German,
+Spanish or French; who may set a rule is decided by who reads the marks. A sentence that asks, or only supposes, sets no
+rule, reports no error and decides nothing.
+"""
+
+from enum import IntFlag, auto
+
+from agents.rules.mark_cues import FIRM, cue_names
+from agents.rules.mark_forms import form_names
+from agents.rules.sentences import Sentence, sentences
+from schemas.memories import Memory
+
+
+class Mark(IntFlag):
+    """One thing that is seen. The places are kept in an index: new ones are added at the end."""
+
+    USER = auto()
+    """Said by the user."""
+    ASSISTANT = auto()
+    SYSTEM = auto()
+    TOOL = auto()
+    QUESTION = auto()
+    NUMBER = auto()
+    DATE = auto()
+    """A day, a month, a year or a weekday."""
+    TIME = auto()
+    """A time of day."""
+    DURATION = auto()
+    """So many minutes, days, years."""
+    MONEY = auto()
+    NAME = auto()
+    """A name that does not merely open a sentence."""
+    LINK = auto()
+    CODE = auto()
+    REASON = auto()
+    """Says why."""
+    COURTESY = auto()
+    """Nothing but a greeting, thanks or an assent."""
+    FIRST_PERSON = auto()
+    """Speaks of the speaker."""
+    SAFETY = auto()
+    """A rule whose breach does harm."""
+    CORRECTION = auto()
+    """Takes back what was said before."""
+    CONSTRAINT = auto()
+    """What must or must not be."""
+    ERROR = auto()
+    """Reports that something fails."""
+    RESOLVED = auto()
+    """Says that something works now."""
+    CHANGE = auto()
+    """Reports that something was changed."""
+    DECISION = auto()
+    GOAL = auto()
+    DONE = auto()
+    PENDING = auto()
+    """What is still to be done."""
+    PRINCIPLE = auto()
+    """A definition or a rule of thumb."""
+    EXAMPLE = auto()
+    PATTERN = auto()
+    """A way of doing that can be used again."""
+    INSIGHT = auto()
+    OPEN_QUESTION = auto()
+    """Says that something is not known or not decided yet."""
+    PREFERENCE = auto()
+    """How the speaker wants things, or wants to be answered."""
+    LIKING = auto()
+    """What the speaker likes or dislikes."""
+    SPECULATION = auto()
+    """An option that nobody has chosen yet."""
+
+
+_BIT = {mark.name: mark.value for mark in Mark}
+_ROLE = {
+    "user": Mark.USER.value,
+    "assistant": Mark.ASSISTANT.value,
+    "system": Mark.SYSTEM.value,
+    "tool": Mark.TOOL.value,
+}
+
+
+def marks_of(memory: Memory) -> Mark:
+    """What is seen in a memory; what was distilled from several turns has no role."""
+    names = form_names(memory.text, memory.entities)
+    for sentence in sentences(memory.text):
+        names |= _seen(sentence)
+    bits = _ROLE.get(memory.role or "", 0)
+    for name in names:
+        bits |= _BIT[name]
+    return Mark(bits)
+
+
+def _seen(sentence: Sentence) -> set[str]:
+    """The marks of one sentence by name."""
+    names = cue_names(sentence)
+    if sentence.asks or "SPECULATION" in names:
+        names -= FIRM
+    if sentence.asks:
+        names.add("QUESTION")
+    return names
