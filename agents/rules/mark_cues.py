@@ -58,10 +58,8 @@ def _cues() -> Iterator[tuple[str, Cue]]:
             stem = words[-1].endswith("*")
             spaced = f" {' '.join(words)}".rstrip("*") + ("" if stem else " ")
             key = words[0] if len(words) == 1 or (stem and len(words) == 2) else " ".join(words[:2])
-            yield (
-                key.rstrip("*")[: STEM if stem and len(words) == 1 else None],
-                Cue(mark, phrase.startswith("^"), spaced),
-            )
+            key = key.rstrip("*")[: STEM if stem and len(words) == 1 else None]
+            yield key, Cue(mark, phrase.startswith("^"), phrase.endswith("$"), spaced)
 
 
 def _grouped(pairs: Iterable[tuple[str, Cue]]) -> dict[str, tuple[Cue, ...]]:
