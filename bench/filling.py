@@ -1,0 +1,145 @@
+"""Fills a stopped worker's table, word index and vector index directly: made-up vectors, texts of a growing vocabulary.
+
+What a worker would have after as many turns, without the hours that a model takes to embed them. Everything is written
+by the product's own adapters, so the worker that starts afterwards finds what it would have written itself.
+"""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents.rules.entities import entities
+from agents.rules.partitioning import partition_of
+from bench.texts import mixed_turns
+from schemas.memories import Embedding, Memory, Place, TextVersion
+from schemas.modes import GENERAL, VectorSpace
+from schemas.vectors import Point
+from streams.adapters.vectors.edge_index import EdgeIndex
+from streams.adapters.words.sqlite_words import SqliteWords
+from streams.kafka_app import kafka_app
+from streams.settings import Settings
+from streams.tables import MemoryTable
+
+BATCH = 1024
+"""Memories written at once."""
+
+START = datetime(2026, 1, 1, 9, tzinfo=UTC)
+"""When everybody's first turn was said."""
+
+TOKENS_A_TURN = 15
+"""Token vectors of a made-up turn: what content tokens of LoCoMo's turns are in the mean."""
+
+DIFFERENT_TEXTS = 20_000
+"""Texts are made once and said by many: other users' memories are never looked at together."""
+
+Told = Callable[[int], None]
+"""Hears how many memories are written."""
+
+
+async def fill(data_dir: Path, users: Sequence[tuple[str, int]], told: Told) -> None:
+    """Write for each user so many memories, all embedded in the space that the worker has made before."""
+    async with _stores(data_dir) as (table, words, index):
+        space = VectorSpace(GENERAL, next(iter((await index.spaces()).values())))
+        rest = _memories(users, space.fingerprint.digest)
+        random, written = np.random.default_rng(1), 0
+        while batch := list(islice(rest, BATCH)):
+            for memory in batch:
+                partition = partition_of(memory.boundary.encode(), Settings().partitions)
+                _stored(table, partition).put(memory.memory_id.encode(), memory.model_dump_json().encode())
+                words.put(partition, memory)
+            for partition in range(Settings().partitions):
+                words.commit(partition)
+            await index.upsert(space, _points(batch, space, random))
+            written += len(batch)
+            told(written)
+
+
+@asynccontextmanager
+async def _stores(data_dir: Path) -> AsyncIterator[tuple[MemoryTable, SqliteWords, EdgeIndex]]:
+    """The stores of the worker, which does not run."""
+    settings = Settings(data_dir=data_dir)
+    table, words = MemoryTable(kafka_app(settings, "filling")), SqliteWords(data_dir / "words")
+    index = EdgeIndex(data_dir / "vectors")
+    for partition in range(settings.partitions):
+        words.open(partition)
+    try:
+        yield table, words, index
+    finally:
+        words.close()
+        await index.close()
+        for partition in range(settings.partitions):
+            _stored(table, partition).close()
+        await asyncio.sleep(0)
+
+
+def _stored(table: MemoryTable, partition: int) -> Any:
+    """A partition's RocksDB as Faust opens it."""
+    store: Any = table.table.data
+    return store._db_for_partition(partition)  # noqa: SLF001
+
+
+def _memories(users: Sequence[tuple[str, int]], space: str) -> Iterator[Memory]:
+    texts = mixed_turns(DIFFERENT_TEXTS, 11)
+    named = [entities(text) for text in texts]
+    for place, (user, count) in enumerate(users):
+        for number in range(count):
+            chosen = (place * 7919 + number) % DIFFERENT_TEXTS
+            yield _memory(user, number, texts[chosen], named[chosen], space)
+
+
+def _memory(user: str, number: int, text: str, named: tuple[str, ...], space: str) -> Memory:
+    moment = START + timedelta(minutes=7 * number)
+    return Memory(
+        memory_id=str(uuid.uuid5(uuid.NAMESPACE_OID, f"{user}/{number}")),
+        turn_id=f"t-{number}",
+        conversation_id=f"c-{number // 30}",
+        scope={"user_id": user, "project_id": "default"},
+        boundary=user,
+        mode=GENERAL,
+        mode_source="fallback",
+        role="assistant" if number % 2 else "user",
+        text=text,
+        occurred_at=moment,
+        source=number,
+        latest=number,
+        latest_at=moment,
+        entities=named,
+        versions=(TextVersion(text_hash="made", first_seen=moment),),
+        content_hash="made",
+        embedding=Embedding(
+            status="ready", place=Place(mode=GENERAL, space=space), content_hash="made", embedded_at=moment
+        ),
+    )
+
+
+def _points(memories: Sequence[Memory], space: VectorSpace, random: np.random.Generator) -> list[Point]:
+    dim = space.fingerprint.token_dim
+    pooled = _units(random, len(memories), space.fingerprint.dim)
+    tokens = np.round(127 * _units(random, len(memories) * TOKENS_A_TURN, dim)) / 127 if dim else None
+    return [
+        Point(
+            memory_id=memory.memory_id,
+            vector=pooled[place],
+            tokens=None if tokens is None else tokens[place * TOKENS_A_TURN : (place + 1) * TOKENS_A_TURN],
+            boundary=memory.boundary,
+            partition=partition_of(memory.boundary.encode(), Settings().partitions),
+            scope=memory.scope,
+            mode=memory.mode,
+            type=memory.type,
+            occurred_ms=memory.occurred_ms,
+            content_hash=memory.content_hash,
+        )
+        for place, memory in enumerate(memories)
+    ]
+
+
+def _units(random: np.random.Generator, rows: int, dim: int) -> Any:
+    found = random.standard_normal((rows, dim), dtype=np.float32)
+    return found / np.linalg.norm(found, axis=1, keepdims=True)
