@@ -47,11 +47,16 @@ class FakeEmbedders:
         configured: Mapping[str, ConfiguredEmbedder] = TINY,
         loaded: Iterable[str] = (GENERAL, *TINY),
         present: Iterable[str] = (),
+        without_tokens: Iterable[str] = (),
     ) -> None:
-        """Take what stands beside the presets, what is loaded from the start, and what is once it is asked for."""
+        """Take what stands beside the presets, what is loaded from the start, and what is once it is asked for.
+
+        Those `without_tokens` give no token vectors.
+        """
         self.on_loaded: Callable[[str], None] = lambda _: None
         self._entries = catalog(NOWHERE, configured, "int8")
-        self._models = {entry.name: model_of(entry) for entry in self._entries.values()}
+        pooled = frozenset(without_tokens)
+        self._models = {entry.name: model_of(entry, entry.name not in pooled) for entry in self._entries.values()}
         self._recent = {name: RecentVectors(model.passage) for name, model in self._models.items()}
         self._loaded = set(loaded)
         self._present = set(present)
@@ -108,7 +113,7 @@ class FakeEmbedders:
         return {"state": "missing", "error": f"embedder {name!r} is missing"}
 
 
-def model_of(entry: Entry) -> FakeModel:
+def model_of(entry: Entry, tokens: bool = True) -> FakeModel:
     """A fake model with an embedder's dimension, prefixes and limit."""
     local = entry.local
     return FakeModel(
@@ -117,4 +122,5 @@ def model_of(entry: Entry) -> FakeModel:
         query_prefix=local.query_prefix,
         passage_prefix=local.passage_prefix,
         max_tokens=local.max_tokens or 256,
+        tokens=tokens,
     )

@@ -9,10 +9,11 @@ import pytest
 
 from agents.ports import Embedder
 from schemas.failures import Unavailable
-from schemas.vectors import Encoded
+from schemas.vectors import Encoded, Matrix
 from streams.adapters.embedding.fastembed_embedder import FastembedEmbedder
 from streams.adapters.embedding.local_model import LocalModel
 from streams.adapters.embedding.process_embedder import ProcessEmbedder
+from streams.adapters.embedding.token_grid import STEPS
 from tests.exported_minilm import exported_minilm
 from tests.fake_embedder import FakeEmbedder
 from tests.tiny_models import write_tiny_model
@@ -63,7 +64,9 @@ def tiny_cls(temporary: pytest.TempPathFactory) -> Callable[[str, str], Closable
 
 def minilm_int8(temporary: pytest.TempPathFactory) -> Callable[[str, str], Closable]:
     folder = exported_minilm("int8", temporary)
-    return lambda query, passage: load(LocalModel("general", folder, 384, "int8", "mean", True, None, query, passage))
+    return lambda query, passage: load(
+        LocalModel("general", folder, 384, "int8", "mean", True, None, query, passage, learned_tokens=True)
+    )
 
 
 def load(local: LocalModel) -> FastembedEmbedder:
@@ -104,17 +107,64 @@ def cosine(one: Encoded, other: Encoded) -> float:
     return float(one.pooled @ other.pooled)
 
 
-async def test_vectors_have_the_dimension_of_the_fingerprint(embedder: Embedder) -> None:
-    for encoded in (await embedder.passage("the red house"), await embedder.query("the red house")):
-        assert encoded.pooled.shape == (embedder.fingerprint.dim,)
-        assert encoded.tokens.shape == (3, embedder.fingerprint.dim)
+async def test_vectors_have_the_dimensions_of_the_fingerprint(embedder: Embedder) -> None:
+    fingerprint = embedder.fingerprint
+    for encoded in (await embedder.passage("red house"), await embedder.query("red house")):
+        assert encoded.pooled.shape == (fingerprint.dim,)
+        assert encoded.tokens.shape == (2, fingerprint.token_dim)
         assert encoded.pooled.dtype == encoded.tokens.dtype == np.float32
+    assert fingerprint.tokens is not None
 
 
 async def test_vectors_have_length_one(embedder: Embedder) -> None:
-    encoded = await embedder.passage("the red house")
-    assert np.linalg.norm(encoded.pooled) == pytest.approx(1, abs=1e-5)
-    assert np.linalg.norm(encoded.tokens, axis=1) == pytest.approx(np.ones(3), abs=1e-5)
+    passage, query = await embedder.passage("the red house"), await embedder.query("the red house")
+    for encoded in (passage, query):
+        assert np.linalg.norm(encoded.pooled) == pytest.approx(1, abs=1e-5)
+    assert np.linalg.norm(query.tokens, axis=1) == pytest.approx(np.ones(3), abs=1e-5)
+    assert np.linalg.norm(passage.tokens, axis=1) == pytest.approx(np.ones(2), abs=0.02)
+
+
+async def test_a_passages_token_vectors_lie_on_a_grid_of_8_bit_integers(embedder: Embedder) -> None:
+    steps = (await embedder.passage("the red house")).tokens * STEPS
+    assert np.array_equal(steps, np.rint(steps))
+    assert 1 < np.abs(steps).max() < STEPS
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("the cat sat on the mat", ["cat", "sat", "mat"]),
+        ("On the red, red house?!", ["red", "red", "house"]),
+        ("on the", ["on", "the"]),
+    ],
+)
+async def test_a_passage_keeps_the_tokens_of_telling_words_or_all_where_none_is(
+    embedder: Embedder, text: str, kept: list[str]
+) -> None:
+    passage, words = await embedder.passage(text), await embedder.query(text)
+    assert words.spans is not None
+    telling = [number for number, (start, end) in enumerate(words.spans) if text[start:end] in kept or text == "on the"]
+    assert len(passage.tokens) == len(kept)
+    assert_alike(passage.tokens, words.tokens[telling])
+
+
+def assert_alike(rows: Matrix, others: Matrix) -> None:
+    """Each row is more like the other one of its place than most are: the two sides may be projected apart."""
+    products = rows @ others.T
+    assert (np.diag(products) >= products.max(axis=1) - 0.25).all()
+    assert np.diag(products).min() > 0.5
+
+
+@pytest.mark.parametrize("prefix", ["", "query: "])
+@pytest.mark.parametrize("before", ["", "\u00c9\u00e9 ", "e\u0301 ", "\u6771 ", "\U0001f389 ", "half \ud83d "])
+async def test_a_questions_tokens_say_where_they_stand_in_the_text_that_was_asked(
+    make: Make, prefix: str, before: str
+) -> None:
+    text = f"{before}the red house"
+    encoded = await make(query_prefix=prefix).query(text)
+    assert encoded.spans is not None
+    assert encoded.spans.shape == (len(encoded.tokens), 2)
+    assert [text[start:end] for start, end in encoded.spans[-3:]] == ["the", "red", "house"]
 
 
 async def test_token_vectors_follow_the_order_of_the_text(embedder: Embedder) -> None:
@@ -128,7 +178,9 @@ async def test_the_same_text_has_the_same_vectors(embedder: Embedder) -> None:
 
 
 async def test_without_prefixes_a_query_lies_where_the_passage_lies(embedder: Embedder) -> None:
-    assert close(await embedder.query("the red house"), await embedder.passage("the red house"))
+    query, passage = await embedder.query("the red house"), await embedder.passage("the red house")
+    assert np.allclose(query.pooled, passage.pooled, atol=1e-6)
+    assert list((passage.tokens @ query.tokens.T).argmax(axis=1)) == [1, 2]
 
 
 async def test_texts_that_share_words_are_nearer_than_texts_that_do_not(embedder: Embedder) -> None:
@@ -139,15 +191,23 @@ async def test_texts_that_share_words_are_nearer_than_texts_that_do_not(embedder
 
 @pytest.mark.parametrize("text", ODD_TEXTS.values(), ids=ODD_TEXTS.keys())
 async def test_odd_texts_have_finite_vectors_of_length_one(embedder: Embedder, text: str) -> None:
-    encoded = await embedder.passage(text)
-    assert np.linalg.norm(encoded.pooled) == pytest.approx(1, abs=1e-5)
-    assert np.isfinite(encoded.tokens).all()
-    assert len(encoded.tokens) <= embedder.fingerprint.max_tokens
+    passage, query = await embedder.passage(text), await embedder.query(text)
+    for encoded in (passage, query):
+        assert np.linalg.norm(encoded.pooled) == pytest.approx(1, abs=1e-5)
+        assert np.isfinite(encoded.tokens).all()
+        assert len(encoded.tokens) <= embedder.fingerprint.max_tokens
+    assert len(passage.tokens) <= len(query.tokens)
+    assert query.spans is not None
+    assert query.spans.shape == (len(query.tokens), 2)
+    assert (query.spans >= 0).all()
+    assert (query.spans <= len(text)).all()
+    assert (np.diff(query.spans) > 0).all()
 
 
 @pytest.mark.parametrize("text", ["", " \n\t "], ids=["empty", "blank"])
 async def test_a_text_without_words_has_no_token_vectors(embedder: Embedder, text: str) -> None:
-    assert (await embedder.query(text)).tokens.shape == (0, embedder.fingerprint.dim)
+    for encoded in (await embedder.passage(text), await embedder.query(text)):
+        assert encoded.tokens.shape == (0, embedder.fingerprint.token_dim)
 
 
 async def test_calls_at_the_same_time_give_what_calls_one_by_one_give(embedder: Embedder) -> None:
@@ -220,4 +280,4 @@ async def test_the_fake_is_unavailable_during_an_outage_and_works_after_it() -> 
         with pytest.raises(Unavailable):
             await call("the red house")
     embedder.outage = False
-    assert len((await embedder.passage("the red house")).tokens) == 3
+    assert len((await embedder.passage("the red house")).tokens) == 2

@@ -212,6 +212,13 @@ async def test_modes_with_the_same_passage_prefix_share_one_pass(stage: Stage) -
     assert vectors[0].pooled.dtype == np.float32
 
 
+async def test_the_pass_that_is_shared_has_the_token_vectors(stage: Stage) -> None:
+    embedder = await stage.ready(mode("tiny"))
+    first, again = [await embedder.passage("the red house") for _ in range(2)]
+    assert first.tokens.shape == again.tokens.shape == (2, embedder.fingerprint.token_dim)
+    assert np.array_equal(first.tokens, again.tokens)
+
+
 async def test_a_caller_that_stops_waiting_leaves_the_others_their_pass(stage: Stage) -> None:
     embedder = await stage.ready(mode("tiny"))
     first, second = (asyncio.create_task(embedder.passage("the red house")) for _ in range(2))

@@ -11,7 +11,7 @@ from streams.adapters.embedding.recent_vectors import RecentVectors
 
 
 class Passes:
-    """Embeds a text as its length, when it is let; notes every pass."""
+    """Embeds a text as its length, and each letter as a token, when it is let; notes every pass."""
 
     def __init__(self) -> None:
         self.made: list[tuple[str, str]] = []
@@ -25,7 +25,7 @@ class Passes:
         if self.failure:
             raise self.failure
         numbers = np.full(8, len(prefix + text), np.float32)
-        return Encoded(numbers[:2], numbers[2:].reshape(3, 2))
+        return Encoded(numbers[:2], np.full((len(text), 2), np.float32(0.5)))
 
 
 @pytest.fixture
@@ -48,9 +48,22 @@ async def test_another_text_or_prefix_is_another_pass_also_where_they_read_alike
     assert passes.made == [("bc", "a"), ("c", "ab"), ("abc", ""), ("abd", "")]
 
 
+async def test_the_token_vectors_are_there_again_with_the_pooled_one(passes: Passes) -> None:
+    recent = RecentVectors(passes)
+    for _ in range(2):
+        encoded = await recent.passage("abc", "")
+        assert np.array_equal(encoded.tokens, np.full((3, 2), 0.5, np.float32))
+    assert len(passes.made) == 1
+
+
+async def test_what_is_changed_by_one_who_was_given_token_vectors_is_not_seen_by_the_next(passes: Passes) -> None:
+    recent = RecentVectors(passes)
+    (await recent.passage("abc", "")).tokens[:] = 7
+    assert np.array_equal((await recent.passage("abc", "")).tokens, np.full((3, 2), 0.5, np.float32))
+
+
 async def test_only_a_copy_of_the_pooled_vector_is_kept_and_nobody_can_change_it(passes: Passes) -> None:
     encoded = await RecentVectors(passes).passage("abc", "")
-    assert encoded.tokens.shape == (0, 2)
     assert encoded.pooled.base is None
     assert encoded.pooled.dtype == np.float32
     with pytest.raises(ValueError, match="read-only"):
@@ -109,6 +122,22 @@ async def test_the_texts_used_last_are_kept(passes: Passes) -> None:
     for text in ("a", "b", "a", "c", "a", "b"):
         await recent.passage(text, "")
     assert [text for text, _ in passes.made] == ["a", "b", "c", "b"]
+
+
+async def test_long_texts_leave_earlier_so_that_what_is_kept_has_an_end_in_bytes(passes: Passes) -> None:
+    each = 8 + 2 * 10
+    recent = RecentVectors(passes, size=100, size_bytes=3 * each)
+    texts = [letter * 10 for letter in "abcd"]
+    for text in (*texts, *texts[1:], texts[0]):
+        await recent.passage(text, "")
+    assert [text for text, _ in passes.made] == [*texts, texts[0]]
+
+
+async def test_a_text_that_is_larger_than_all_that_may_be_kept_is_embedded_and_not_kept(passes: Passes) -> None:
+    recent = RecentVectors(passes, size_bytes=50)
+    for text in ("a", "b" * 100, "a", "a"):
+        assert len((await recent.passage(text, "")).tokens) == len(text)
+    assert [text for text, _ in passes.made] == ["a", "b" * 100, "a"]
 
 
 async def test_a_text_with_half_a_pair_of_surrogates_is_a_text_like_any_other(passes: Passes) -> None:

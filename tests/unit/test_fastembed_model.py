@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 from streams.adapters.embedding.fastembed_embedder import FastembedEmbedder
 from streams.adapters.embedding.fastembed_model import FastembedModel
 from streams.adapters.embedding.local_model import LocalModel
+from streams.adapters.embedding.token_projection import PLAIN_DIM, TokenProjection
 from tests.tiny_models import write_tiny_model
 
 WORDS = ("the", "red", "house", "is", "old")
@@ -47,6 +48,8 @@ def test_the_fingerprint_says_how_vectors_are_made(tiny: LocalModel) -> None:
         "normalize": True,
         "passage_prefix": "p: ",
         "max_tokens": 9,
+        "tokens": "identity-24",
+        "token_dim": 24,
     }
 
 
@@ -90,8 +93,8 @@ def test_without_normalising_the_vector_keeps_its_length(tiny: LocalModel) -> No
 
 def test_a_text_is_cut_at_the_limit_and_never_later_than_the_folder_says(tiny: LocalModel) -> None:
     long_text = "the red house is old " * 100
-    assert len(FastembedModel.load(replace(tiny, max_tokens=10)).passage(long_text).tokens) == 8
-    assert len(FastembedModel.load(replace(tiny, max_tokens=9999)).passage(long_text).tokens) == 126
+    assert len(FastembedModel.load(replace(tiny, max_tokens=10)).query(long_text).tokens) == 8
+    assert len(FastembedModel.load(replace(tiny, max_tokens=9999)).query(long_text).tokens) == 126
 
 
 def test_loading_the_same_model_twice_is_no_error(tiny: LocalModel) -> None:
@@ -101,9 +104,30 @@ def test_loading_the_same_model_twice_is_no_error(tiny: LocalModel) -> None:
 def test_a_model_that_gives_one_vector_for_a_text_has_no_token_vectors(tmp_path: Path) -> None:
     folder = write_tiny_model(tmp_path / "tiny", 24, words=WORDS)
     write_pooled_model(folder / "model.onnx")
-    encoded = FastembedModel.load(LocalModel("pooled", folder, 1, "fp32", normalize=False)).passage("the red house")
-    assert encoded.pooled == pytest.approx([5])
-    assert encoded.tokens.shape == (0, 1)
+    model = FastembedModel.load(LocalModel("pooled", folder, 1, "fp32", normalize=False))
+    passage, query = model.passage("the red house"), model.query("the red house")
+    for encoded in (passage, query):
+        assert encoded.pooled == pytest.approx([5])
+        assert encoded.tokens.shape == (0, 0)
+    assert query.spans is not None
+    assert query.spans.shape == (0, 2)
+    assert (model.fingerprint.tokens, model.fingerprint.token_dim) == (None, 0)
+
+
+def test_a_model_without_a_learned_projection_has_the_plain_one(tmp_path: Path) -> None:
+    folder = write_tiny_model(tmp_path / "wide", 200, words=WORDS)
+    model = FastembedModel.load(LocalModel("wide", folder, 200, "fp32"))
+    plain = TokenProjection.plain(200)
+    assert (model.fingerprint.tokens, model.fingerprint.token_dim) == (plain.name, PLAIN_DIM)
+    assert model.passage("the red house").tokens.shape == (2, PLAIN_DIM)
+
+
+def test_a_model_that_a_projection_was_learned_for_has_that_one(tmp_path: Path) -> None:
+    folder = write_tiny_model(tmp_path / "like", 384, words=WORDS)
+    model = FastembedModel.load(LocalModel("like", folder, 384, "fp32", learned_tokens=True))
+    learned = TokenProjection.load()
+    assert (model.fingerprint.tokens, model.fingerprint.token_dim) == (learned.name, learned.dim)
+    assert model.query("the red house").tokens.shape == (3, learned.dim)
 
 
 def write_pooled_model(file: Path) -> None:

@@ -18,6 +18,7 @@ from schemas.vectors import Encoded
 from streams.adapters.embedding.frames import asked, packed, question, unpacked
 from streams.adapters.embedding.local_model import LocalModel
 from streams.adapters.embedding.process_embedder import ProcessEmbedder
+from streams.adapters.embedding.token_grid import from_grid
 from tests.tiny_models import write_tiny_model
 
 
@@ -166,12 +167,18 @@ def test_questions_survive_the_pipe(prefix: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("tokens", [0, 1, 7])
-def test_vectors_survive_the_pipe(tokens: int) -> None:
+def test_a_questions_vectors_survive_the_pipe_with_their_places(tokens: int) -> None:
     numbers = np.random.default_rng(1)
-    encoded = Encoded(numbers.random(5, np.float32), numbers.random((tokens, 5), np.float32))
+    spans = numbers.integers(0, 99, (tokens, 2), np.int32)
+    encoded = Encoded(numbers.random(5, np.float32), numbers.random((tokens, 3), np.float32), spans=spans)
     found = unpacked(packed(encoded))
     assert np.array_equal(found.pooled, encoded.pooled)
     assert np.array_equal(found.tokens, encoded.tokens)
+    assert found.tokens.shape == (tokens, 3)
+    assert found.spans is not None
+    assert np.array_equal(found.spans, spans)
+    assert found.pooled.flags.aligned
+    assert found.tokens.flags.aligned
     assert found.shares is None
 
 
@@ -179,9 +186,13 @@ def test_vectors_survive_the_pipe(tokens: int) -> None:
 def test_what_a_passage_is_for_survives_the_pipe_with_its_vectors(tokens: int) -> None:
     numbers = np.random.default_rng(1)
     shares = np.full(5, 0.2, np.float32)
-    encoded = Encoded(numbers.random(8, np.float32), numbers.random((tokens, 8), np.float32), shares)
+    on_grid = from_grid(numbers.integers(-127, 128, (tokens, 128)).astype(np.int8))
+    encoded = Encoded(numbers.random(8, np.float32), on_grid, shares)
+    assert len(packed(encoded)) < 100 + tokens * 128
     found = unpacked(packed(encoded))
     assert found.shares is not None
     assert np.array_equal(found.shares, np.full(5, 0.2, np.float32))
+    assert found.tokens.shape == (tokens, 128)
+    assert found.spans is None
     assert np.array_equal(found.pooled, encoded.pooled)
     assert np.array_equal(found.tokens, encoded.tokens)

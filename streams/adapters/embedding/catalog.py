@@ -67,7 +67,9 @@ def general_entry(models: Path, precision: Precision) -> Entry:
     """MiniLM, exported in a precision."""
     name = GENERAL_PRESET.model_name
     folder = models / f"{name}-{precision}"
-    local = LocalModel(name, folder, GENERAL_PRESET.dim, precision, max_tokens=GENERAL_PRESET.max_tokens)
+    local = LocalModel(
+        name, folder, GENERAL_PRESET.dim, precision, max_tokens=GENERAL_PRESET.max_tokens, learned_tokens=True
+    )
     return Entry(GENERAL_PRESET.name, local, export=precision)
 
 

@@ -11,6 +11,7 @@ import select
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -55,7 +56,7 @@ def main() -> None:
         answers.write(frame(0, ERROR, said.encode(errors="replace")[:REASON_BYTES]))
         os._exit(1)
     reads = InteractionClassifier.loads(Path(options["reader"]).read_bytes()) if options["reader"] else None
-    Service(model, answers, options["threads"], reads, tokens=options["tokens"]).serve(sys.stdin.buffer)
+    Service(model, answers, options["threads"], reads).serve(sys.stdin.buffer)
     os._exit(0)
 
 
@@ -84,13 +85,10 @@ class Service:
         answers: BinaryIO,
         threads: int,
         reads: InteractionClassifier | None = None,
-        *,
-        tokens: bool,
     ) -> None:
         self._model = model
         self._reads = reads
         self._answers = answers
-        self._tokens = tokens
         self._writing = threading.Lock()
         self._passages = ThreadPoolExecutor(threads)
 
@@ -101,22 +99,26 @@ class Service:
             number, kind, length = header(head)
             prefix, text = question(questions.read(length))
             if kind == PASSAGE:
-                self._passages.submit(self._answer, number, prefix, text, self._reads)
+                self._passages.submit(self._answer, number, prefix, text, self._passage)
             else:
-                self._answer(number, prefix, text)
+                self._answer(number, prefix, text, self._query)
 
-    def _answer(self, number: int, prefix: str, text: str, reads: InteractionClassifier | None = None) -> None:
+    def _answer(self, number: int, prefix: str, text: str, made: Callable[[str, str], bytes]) -> None:
         try:
-            encoded = self._model.encode(prefix, text)
-            if reads is not None:
-                # Here, as the worker's event loop has less time to spare than the threads that wait for a core.
-                encoded = replace(encoded, shares=reads.probabilities(text, encoded.pooled).astype(np.float32))
-            if not self._tokens:
-                encoded = replace(encoded, tokens=encoded.tokens[:0])
-            answer = frame(number, VECTORS, packed(encoded))
+            answer = frame(number, VECTORS, made(prefix, text))
         except Exception as problem:
             answer = frame(number, ERROR, f"{type(problem).__name__}: {problem}".encode(errors="replace"))
         self._write(answer)
+
+    def _passage(self, prefix: str, text: str) -> bytes:
+        encoded = self._model.passage(text, prefix)
+        if self._reads is not None:
+            # Here, as the worker's event loop has less time to spare than the threads that wait for a core.
+            encoded = replace(encoded, shares=self._reads.probabilities(text, encoded.pooled).astype(np.float32))
+        return packed(encoded)
+
+    def _query(self, prefix: str, text: str) -> bytes:
+        return packed(self._model.query(text, prefix))
 
     def _write(self, data: bytes) -> None:
         with self._writing:

@@ -6,6 +6,7 @@ Enters: texts with their prefixes. Leaves: their vectors. Guaranteed: whoever wa
 
 import asyncio
 import itertools
+import os
 import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,9 @@ from streams.adapters.embedding.frames import ERROR, HEADER, asked, frame, heade
 PROJECT = Path(__file__).parents[3]
 """Where the project lies: it is not installed, so the child is started there."""
 
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+"""As many passages run at once as there are cores: a product of matrices must not take all of them for itself."""
+
 END_SECONDS = 5.0
 """How long a child may take to end once its input has."""
 
@@ -29,7 +33,12 @@ class Child:
     def __init__(self, command: Sequence[str]) -> None:
         """Start it."""
         self._process = subprocess.Popen(  # noqa: S603
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, cwd=PROJECT
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            cwd=PROJECT,
+            env=os.environ | ONE_THREAD,
         )
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Encoded]] = {}

@@ -135,7 +135,6 @@ class EmbedderRegistry:
                 export=entry.export,
                 hub=entry.hub,
                 reader=self._reader if entry is self._entries[GENERAL] else None,
-                tokens=False,
             )
             self._models[entry.name] = ModelLoading(entry.name, start, self._pauses)
         return self._models[entry.name]

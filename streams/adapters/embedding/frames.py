@@ -10,12 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.vectors import Encoded
+from streams.adapters.embedding.token_grid import from_grid, to_grid
 
 HEADER = struct.Struct("<IBI")
 """Id, kind, and how many bytes follow."""
 
-COUNT = struct.Struct("<II")
-"""How many token vectors follow the pooled one, and how many shares stand before it."""
+SIZES = struct.Struct("<IIIII")
+"""How many shares and how many numbers of the pooled vector follow, the token vectors' rows and columns, and 1 for
+those of a question. Whole words, so that the numbers behind them are where a processor wants them."""
 
 LENGTH = struct.Struct("<I")
 """How many bytes of a question are its prefix; the text follows."""
@@ -57,17 +59,27 @@ def question(data: bytes) -> tuple[str, str]:
 
 
 def packed(encoded: Encoded) -> bytes:
-    """Vectors as bytes: first the shares, then the pooled one, then the tokens'."""
-    tokens = np.ascontiguousarray(encoded.tokens, np.float32)
-    shares = np.zeros(0, np.float32) if encoded.shares is None else np.ascontiguousarray(encoded.shares, np.float32)
-    pooled = np.ascontiguousarray(encoded.pooled, np.float32)
-    return COUNT.pack(len(tokens), len(shares)) + shares.tobytes() + pooled.tobytes() + tokens.tobytes()
+    """Vectors as bytes: the shares, the pooled vector, the token vectors.
+
+    A passage's token vectors are integers of the grid; a question's are as they are, and their places follow.
+    """
+    rows, dim = encoded.tokens.shape
+    shares = np.zeros(0, np.float32) if encoded.shares is None else encoded.shares
+    sizes = SIZES.pack(len(shares), len(encoded.pooled), rows, dim, encoded.spans is not None)
+    numbers = sizes + shares.tobytes() + encoded.pooled.tobytes()
+    if encoded.spans is None:
+        return numbers + to_grid(encoded.tokens).tobytes()
+    return numbers + encoded.tokens.tobytes() + encoded.spans.tobytes()
 
 
 def unpacked(data: bytes) -> Encoded:
-    """Vectors from their bytes; they are read-only views of these."""
-    tokens, count = COUNT.unpack_from(data)
-    numbers = np.frombuffer(data, np.float32, offset=COUNT.size)
-    shares, numbers = numbers[:count], numbers[count:]
-    dim = len(numbers) // (tokens + 1)
-    return Encoded(numbers[:dim], numbers[dim:].reshape(tokens, dim), shares if count else None)
+    """Vectors from their bytes; all but a passage's token vectors are read-only views of these."""
+    count, dim, rows, token_dim, is_question = SIZES.unpack_from(data)
+    shares = np.frombuffer(data, np.float32, count, SIZES.size) if count else None
+    pooled = np.frombuffer(data, np.float32, dim, SIZES.size + 4 * count)
+    start, shape = SIZES.size + 4 * (count + dim), (rows, token_dim)
+    if not is_question:
+        return Encoded(pooled, from_grid(np.frombuffer(data, np.int8, offset=start).reshape(shape)), shares)
+    tokens = np.frombuffer(data, np.float32, rows * token_dim, start).reshape(shape)
+    spans = np.frombuffer(data, np.int32, offset=start + tokens.nbytes).reshape(rows, 2)
+    return Encoded(pooled, tokens, shares, spans)

@@ -13,6 +13,7 @@ class LocalModel:
 
     `max_tokens` can only lower the limit that the folder's tokenizer has. The model's first output is either token
     states, which `pooling` makes one vector of, or already one vector for a text; then there are no token vectors.
+    `learned_tokens` says that the projection of token states that comes with the project was learned for this model.
     """
 
     name: str
@@ -25,3 +26,4 @@ class LocalModel:
     query_prefix: str = ""
     passage_prefix: str = ""
     model_file: str = "model.onnx"
+    learned_tokens: bool = False

@@ -48,7 +48,7 @@ class ModeEmbedder:
         return self._fingerprint
 
     async def passage(self, text: str) -> Encoded:
-        """Embed a text that is kept; there are no token vectors, and the pooled one is read-only."""
+        """Embed a text that is kept; the pooled vector is read-only."""
         return await self._recent.passage(text, self._passage_prefix)
 
     async def query(self, text: str) -> Encoded:

@@ -50,17 +50,16 @@ class ProcessEmbedder:
         export: Precision | None = None,
         hub: str | None = None,
         reader: Path | None = None,
-        tokens: bool = True,
     ) -> Self:
         """Start with a model; 0 threads stands for as many as this process may use cores.
 
         `export` makes the model first, from MiniLM's published weights; `hub` names the repository that it is
         downloaded from where its folder is not filled; `reader` is the file of a classifier that reads every passage
-        as well; without `tokens` no token vectors are sent.
+        as well.
         """
         threads = threads_at_once or len(os.sched_getaffinity(0))
         model = asdict(local) | {"directory": str(local.directory.absolute())}
-        options = {"model": model, "threads": threads, "export": export, "hub": hub, "tokens": tokens}
+        options = {"model": model, "threads": threads, "export": export, "hub": hub}
         options["reader"] = None if reader is None else str(reader.absolute())
         return cls((*CHILD, json.dumps(options)), local.query_prefix, local.passage_prefix)
 

@@ -1,0 +1,33 @@
+"""The fingerprint tells vector spaces apart."""
+
+from typing import Any
+
+import pytest
+
+from schemas.modes import Fingerprint
+
+PLAIN = Fingerprint(
+    embedder="e",
+    file_sha256="f",
+    precision="int8",
+    dim=3,
+    pooling="mean",
+    normalize=True,
+    passage_prefix="",
+    max_tokens=256,
+)
+
+
+@pytest.mark.parametrize("change", [{"tokens": "linear-128-a", "token_dim": 128}, {"embedder": "o"}, {"dim": 4}])
+def test_another_fingerprint_is_another_space(change: dict[str, Any]) -> None:
+    assert PLAIN.model_copy(update=change).digest != PLAIN.digest
+
+
+def test_another_projection_of_the_tokens_is_another_space() -> None:
+    one, other = (PLAIN.model_copy(update={"tokens": name, "token_dim": 128}) for name in ("linear-a", "linear-b"))
+    assert one.digest != other.digest
+
+
+def test_a_space_without_token_vectors_keeps_the_name_that_it_had_before_there_were_any() -> None:
+    assert PLAIN.digest == "44d235081cad"
+    assert Fingerprint.model_validate_json(PLAIN.model_dump_json()).digest == PLAIN.digest
