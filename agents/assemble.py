@@ -1,24 +1,34 @@
 """A request for a context in, a prompt of three messages that fits its token budget out, and an account of it.
 
-Pinned memories come first, then the last turns of the conversation, the newest first, as far as their budget goes.
-The whole prompt, counted as it is sent, never has more tokens than were asked for.
+First comes what must not be dropped, by priority; then what was pinned; then each section as far as its budget goes:
+rules, state, decisions, distilled memories, the last turns, and what was found for the query. Room that is left over
+goes to what was found and to older turns. What the interaction mode has no use for is left out. The whole prompt,
+counted as it is sent, never has more tokens than were asked for.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import NamedTuple
 
-from agents.ports import Modes
-from agents.rules.budgets import scaled
-from agents.rules.filling import Filling, Sized
-from agents.rules.lanes import asked_modes
-from agents.rules.rendering import END_OF_LINE, line, messages
+import numpy as np
+
+from agents.packing import Packing, Prompt
+from agents.rules.budgets import rooms, scaled
+from agents.rules.columns import Numbers
+from agents.rules.filling import Filling
+from agents.rules.keeping import KEEPING
+from agents.rules.marks import marks_of
+from agents.rules.offers import Offers, offers_of
+from agents.rules.roster import Roster
+from agents.rules.sight import Sight
+from agents.rules.sticky import breach_of
 from agents.rules.window import last_turns, turns_in
 from agents.token_port import TokenCounter
 from agents.word_port import WordIndex
-from schemas.assemble import AssembleRequest, AssembleResult, Message
-from schemas.failures import Rejected
-from schemas.interaction import Interaction
+from schemas.assemble import AssembleRequest, AssembleResult
+from schemas.failures import ModelMissing, Unavailable
+from schemas.interaction import Interaction, InteractionMode
 from schemas.memories import Memory
-from schemas.scopes import ANY, PROJECT
+from schemas.retrieval import RetrieveRequest, RetrieveResult
 from schemas.vectors import Where
 
 Warnings = list[tuple[str, str]]
@@ -26,6 +36,9 @@ Warnings = list[tuple[str, str]]
 
 Judge = Callable[[AssembleRequest, int, Sequence[Memory]], Awaitable[Interaction]]
 """Tells what a request is for, from its query, its partition and the conversation's last turns, newest last."""
+
+Search = Callable[[RetrieveRequest, int], Awaitable[tuple[RetrieveResult, Warnings]]]
+"""Finds what answers a query, best first, in a partition."""
 
 TURNS_JUDGED = 12
 """Last turns that the judge sees: the user's last three are among them, unless tools have said much in between."""
@@ -35,6 +48,22 @@ PINS_NAMED = 10
 
 LONGEST_PIN = 80
 """Characters of a pin in a warning; an id has 36."""
+
+FEWEST_HITS, MOST_HITS = 20, 100
+"""Hits that are asked for: as many as the budget may hold, within what one request may ask (CONTRACT §5)."""
+
+UNSURE = Interaction(mode="GENERAL", confidence=0.0)
+"""What a request is for where nobody can tell: the conservative answer of seed 002."""
+
+
+class Moment(NamedTuple):
+    """What a context is made of, read at one moment. `pins` and `turns` have the newest first; `age_of` orders ids."""
+
+    offers: Offers
+    pins: list[str]
+    unknown: list[str]
+    turns: list[str]
+    age_of: Callable[[str], int]
 
 
 class Assemble:
@@ -46,14 +75,14 @@ class Assemble:
         record: Callable[[int, str], Memory | None],
         tokens: TokenCounter,
         interaction: Judge,
-        modes: Modes,
+        search: Search,
     ) -> None:
         """Take the ports; `record` reads by partition and memory id."""
         self._words = words
         self._record = record
         self._tokens = tokens
         self._interaction = interaction
-        self._modes = modes
+        self._search = search
 
     async def answer(self, request: AssembleRequest, partition: int) -> tuple[AssembleResult, Warnings]:
         """Assemble a context.
@@ -61,93 +90,117 @@ class Assemble:
         Raises Rejected, `unknown_mode`, or `invalid_value` where the system prompt leaves no room; Unavailable while
         there is no tokenizer.
         """
-        self._refuse_unknown_modes(request, partition)
-        where = Where(boundary=request.scope.boundary, scope=request.scope.fields())
-        roster = self._words.roster(partition, where.boundary)
-        turns = last_turns(roster, where, request.conversation_id, request.budget_tokens)
-        pins = self._pinned(request, partition, where)
-        interaction = await self._judged(request, partition, turns)
-        budget = scaled(interaction.mode, request.budget_tokens)
-        filling = Filling(await self._room(request))
-        filling.offer("retrieved_evidence", await self._sized(pins), filling.left)
-        await self._fill_window(filling, partition, _without(turns, request.pins), budget["recent_window"])
-        prompt, total = await self._fitting(request, filling)
-        result = AssembleResult(
-            messages=prompt,
-            sections=filling.sections(),
-            interaction_mode=interaction.mode,
-            interaction_confidence=interaction.confidence,
-            budget=budget,
-            tokens={"total": total, **filling.tokens()},
-            dropped=filling.dropped,
-        )
-        return result, _unknown_pins(request, pins)
+        packing = await Packing.begin(request, lambda memory_id: self._record(partition, memory_id), self._tokens)
+        found, warnings = await self._search(_search_of(request), partition)
+        interaction, unsure = await self._judged(request, partition)
+        # Others may have written meanwhile: from here on all is read anew, and what is offered is of one moment.
+        moment = self._moment(request, partition, interaction.mode, [hit.memory_id for hit in found.hits])
+        await _fill(packing, interaction.mode, moment)
+        result = _result(packing.filling, await packing.prompt(), interaction, moment, request.budget_tokens)
+        return result, [*warnings, *unsure, *_unknown_pins(moment.unknown)]
 
-    def _refuse_unknown_modes(self, request: AssembleRequest, partition: int) -> None:
-        declared = self._modes.get(partition, request.scope.boundary)
-        asked_modes(ANY if request.mode is None else request.mode, declared, request.scope.fields()[PROJECT])
-
-    def _pinned(self, request: AssembleRequest, partition: int, where: Where) -> list[Memory]:
-        """The pinned memories that this request may see, newest first."""
-        if not request.pins:
-            return []
-        roster = self._words.roster(partition, where.boundary)
-        admitted = roster.admitted(where)
-        numbers = {pin: roster.number_of.get(pin) for pin in request.pins}
-        seen = [pin for pin, number in numbers.items() if number is not None and admitted[number]]
-        found = self._records(partition, seen)
-        return sorted(found, key=lambda memory: (memory.occurred_ms, memory.source), reverse=True)
-
-    async def _judged(self, request: AssembleRequest, partition: int, turns: Sequence[str]) -> Interaction:
+    async def _judged(self, request: AssembleRequest, partition: int) -> tuple[Interaction, Warnings]:
         if request.interaction_mode is not None:
-            return Interaction(mode=request.interaction_mode, confidence=1.0)
-        return await self._interaction(request, partition, self._records(partition, turns[-TURNS_JUDGED:]))
+            return Interaction(mode=request.interaction_mode, confidence=1.0), []
+        roster = self._words.roster(partition, request.scope.boundary)
+        turns = roster.latest(_where(request), request.conversation_id, TURNS_JUDGED) if request.conversation_id else []
+        try:
+            return await self._interaction(request, partition, self._records(partition, turns)), []
+        except (Unavailable, ModelMissing) as problem:
+            return UNSURE, [("degraded", f"what the request is for can't be told, it is taken as GENERAL: {problem}")]
 
-    async def _room(self, request: AssembleRequest) -> int:
-        """The tokens that are left for memories."""
-        empty = sum(await self._counts(messages(request.system_prompt, ())))
-        if empty > request.budget_tokens:
-            message = f"{empty} tokens without any memory, where {request.budget_tokens} are allowed in all"
-            raise Rejected("invalid_value", message, "system_prompt")
-        return request.budget_tokens - empty
+    def _moment(self, request: AssembleRequest, partition: int, mode: InteractionMode, hits: Sequence[str]) -> Moment:
+        roster, where = self._words.roster(partition, request.scope.boundary), _where(request)
+        sight = Sight.of(roster, self._marks(roster, partition), where, request.conversation_id)
+        said_as = {
+            memory.memory_id: memory.reading.interaction.mode
+            for memory in self._records(partition, hits)
+            if memory.reading.interaction is not None
+        }
+        turns = last_turns(roster, where, request.conversation_id, request.budget_tokens)
+        seen = {pin: _admitted(roster, sight, pin) for pin in request.pins}
+        return Moment(
+            offers=offers_of(mode, sight, roster, hits, said_as),
+            pins=sorted((pin for pin, admitted in seen.items() if admitted), key=sight.age_of(roster), reverse=True),
+            unknown=[pin for pin, admitted in seen.items() if not admitted],
+            turns=turns[::-1],
+            age_of=sight.age_of(roster),
+        )
 
-    async def _fill_window(self, filling: Filling, partition: int, turns: Sequence[str], budget: int) -> None:
-        room = min(budget, filling.left)
-        older = len(turns) - min(turns_in(room), len(turns))
-        filling.drop(turns[:older])
-        filling.offer("recent_window", await self._sized(self._records(partition, turns[older:])[::-1]), room)
-
-    async def _fitting(self, request: AssembleRequest, filling: Filling) -> tuple[list[Message], int]:
-        """The prompt and its tokens, with what is too much given up: parts of a text may count less than the text."""
-        while True:
-            prompt = messages(request.system_prompt, filling.lines())
-            total = sum(await self._counts(prompt))
-            if total <= request.budget_tokens or not filling.give_up_one():
-                return prompt, total
+    def _marks(self, roster: Roster, partition: int) -> Numbers:
+        """The marks of each memory by number."""
+        kept: Numbers | None = getattr(roster.columns, "marks", None)
+        if kept is not None:
+            return kept
+        marks = np.zeros(len(roster.columns.live), np.int64)
+        for memory_id, number in roster.number_of.items():
+            memory = self._record(partition, memory_id)
+            marks[number] = 0 if memory is None else marks_of(memory).value
+        return marks
 
     def _records(self, partition: int, memory_ids: Iterable[str]) -> list[Memory]:
         """The records that are there, in the order of their ids."""
         found = (self._record(partition, memory_id) for memory_id in memory_ids)
         return [memory for memory in found if memory is not None]
 
-    async def _sized(self, memories: Sequence[Memory]) -> list[Sized]:
-        lines = [line(memory) for memory in memories]
-        counts = await self._tokens.count([text + END_OF_LINE for text in lines])
-        return [Sized(*found) for found in zip(memories, lines, counts, strict=True)]
 
-    async def _counts(self, prompt: Sequence[Message]) -> list[int]:
-        return await self._tokens.count([message.content for message in prompt])
+async def _fill(packing: Packing, mode: InteractionMode, moment: Moment) -> None:
+    """Offer everything in the order of its importance."""
+    filling, offers = packing.filling, moment.offers
+    total = filling.left
+    await packing.keep_sticky(offers.sticky)
+    await packing.offer("retrieved_evidence", moment.pins, filling.left)
+    room = rooms(scaled(mode, total), filling.tokens(), filling.left)
+    await packing.offer("rules", offers.rules, room["rules"])
+    await packing.offer("task_state", offers.task_state, room["task_state"])
+    await packing.offer("relevant_decisions", offers.decisions, room["relevant_decisions"])
+    await packing.offer("capsules", offers.capsules, room["capsules"])
+    await packing.offer("recent_window", moment.turns, room["recent_window"], unbroken=True)
+    await packing.offer("retrieved_evidence", offers.evidence, room["retrieved_evidence"])
+    for section in KEEPING[mode].spare:
+        window = section == "recent_window"
+        await packing.offer(section, moment.turns if window else offers.evidence, filling.left, unbroken=window)
+    filling.drop(offers.aside)
 
 
-def _without(memory_ids: Iterable[str], others: Iterable[str]) -> list[str]:
-    left_out = set(others)
-    return [memory_id for memory_id in memory_ids if memory_id not in left_out]
+def _result(
+    filling: Filling, prompt: Prompt, interaction: Interaction, moment: Moment, budget_tokens: int
+) -> AssembleResult:
+    return AssembleResult(
+        messages=prompt.messages,
+        sections=filling.sections(),
+        interaction_mode=interaction.mode,
+        interaction_confidence=interaction.confidence,
+        budget=scaled(interaction.mode, budget_tokens),
+        tokens={"total": prompt.tokens, **filling.tokens()},
+        dropped=sorted(filling.dropped, key=moment.age_of),
+        sticky=[memory_id for _, memory_id in moment.offers.sticky if filling.has(memory_id)],
+        breaches=[breach_of(*one) for one in moment.offers.sticky if filling.lacks(one[1])],
+    )
 
 
-def _unknown_pins(request: AssembleRequest, found: Sequence[Memory]) -> Warnings:
+def _where(request: AssembleRequest) -> Where:
+    return Where(boundary=request.scope.boundary, scope=request.scope.fields())
+
+
+def _search_of(request: AssembleRequest) -> RetrieveRequest:
+    return RetrieveRequest(
+        scope=request.scope,
+        query=request.query,
+        mode=request.mode,
+        conversation_id=request.conversation_id,
+        top_k=min(MOST_HITS, max(FEWEST_HITS, turns_in(request.budget_tokens))),
+    )
+
+
+def _admitted(roster: Roster, sight: Sight, memory_id: str) -> bool:
+    number = roster.number_of.get(memory_id)
+    return number is not None and bool(sight.admitted[number])
+
+
+def _unknown_pins(unknown: Sequence[str]) -> Warnings:
     """One warning that names the first pins that were ignored."""
-    unknown = _without(dict.fromkeys(request.pins), (memory.memory_id for memory in found))
     if not unknown:
         return []
     named = ", ".join(pin[:LONGEST_PIN] for pin in unknown[:PINS_NAMED])
-    return [("unknown_pin", f"not in this scope: {named}" + (", …" if len(unknown) > PINS_NAMED else ""))]
+    return [("unknown_pin", f"not in this scope: {named}" + (", \u2026" if len(unknown) > PINS_NAMED else ""))]

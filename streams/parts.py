@@ -116,11 +116,12 @@ def agents_of(
     spaces = ModeSpaces(modes, models.embedders)
     template = Template(read_prompt(UNDERSTANDING_PROMPT), UNDERSTANDING_PROMPT)
     health = Health(words, modes, spaces, index, deployment, around.meters.usage)
+    retrieve = Retrieve(words, memories.get, index, modes, spaces, clock, weights)
     return Agents(
         remember=Remember(memories, words, modes, spaces, asks_model=len(settings.llm_profiles) > 0),
         embed=Embed(spaces, index, clock),
         understand=Understand(models.reader, models.language, template, modes, words, memories.get, clock),
-        retrieve=Retrieve(words, memories.get, index, modes, spaces, clock, weights),
-        assemble=Assemble(words, memories.get, models.tokens, models.reader.judge, modes),
+        retrieve=retrieve,
+        assemble=Assemble(words, memories.get, models.tokens, models.reader.judge, retrieve.answer),
         govern=Govern(memories, modes, models.embedders, health),
     )

@@ -20,3 +20,13 @@ def scaled(mode: InteractionMode, budget_tokens: int) -> dict[Section, int]:
     shares = SHARES[mode]
     whole = sum(shares)
     return {section: budget_tokens * share // whole for section, share in zip(SECTIONS, shares, strict=True)}
+
+
+def rooms(budget: Mapping[Section, int], used: Mapping[Section, int], left: int) -> dict[Section, int]:
+    """What each section may still take, in tokens, together no more than `left`.
+
+    What must be kept may have taken more than its section's budget; all sections then have less in proportion.
+    """
+    wanted = {section: max(0, budget[section] - used[section]) for section in SECTIONS}
+    whole = sum(wanted.values())
+    return {section: wanted[section] * left // whole if whole > left else wanted[section] for section in SECTIONS}

@@ -13,7 +13,19 @@ from agents.rules.mark_phrases import FILLERS, PHRASES
 from agents.rules.sentences import Sentence
 
 FIRM = frozenset(
-    {"SAFETY", "CONSTRAINT", "CORRECTION", "ERROR", "RESOLVED", "DECISION", "DONE", "CHANGE", "GOAL", "PREFERENCE"}
+    {
+        "SAFETY",
+        "CONSTRAINT",
+        "CORRECTION",
+        "ERROR",
+        "RESOLVED",
+        "DECISION",
+        "DONE",
+        "CHANGE",
+        "GOAL",
+        "PREFERENCE",
+        "INSTRUCTION",
+    }
 )
 """Marks that a question or a supposition never has."""
 

@@ -119,12 +119,21 @@ PHRASES: Mapping[str, str] = {
         can't stand|never drink|never eat|never use}, {i|we} like {my|our|it|short|things|to have|to be|to keep|
         when}, ^please {always|never|keep|use|answer|reply|write|be|don't|do not|stop|call|give|make}, {from|
         as of} now on, in {future|the future} ,, {i|we} want you to, {i|we} {always|usually} {use|drink|take|eat|
-        write|work|want|order|prefer}, keep {it|answers|your answers} {short|brief|concise|simple}, {call|
-        address} me, {no|without} {emojis|bullet points|exclamation marks}, {ich|wir} {bevorzuge|bevorzugen|
-        mag keine|mag kein|mag lieber|hasse}, {mir|uns} {ware lieber|ist lieber|gefallt}, {am liebsten|lieblings*},
-        ab {jetzt|sofort}, bitte {immer|nie|nicht|nur|kurz|keine}, prefiero, preferimos, {mi|nuestro} {favorito|
-        favorita|preferido|preferida}, {no me|odio} {gusta|gustan}, de ahora en adelante, {je|nous} {prefere|
-        preferons|deteste}, {mon|ma} {prefere|preferee|favori}, {je n'aime|n'aime} pas, dorenavant, desormais
+        write|work|want|order|prefer}, keep {it|answers|your answers} {short|brief|concise|simple}, {no|
+        without} {emojis|bullet points|exclamation marks}, {ich|wir} {bevorzuge|bevorzugen|mag keine|mag kein|
+        mag lieber|hasse}, {mir|uns} {ware lieber|ist lieber|gefallt}, {am liebsten|lieblings*}, ab {jetzt|sofort},
+        bitte {immer|nie|nicht|nur|kurz|keine}, prefiero, preferimos, {mi|nuestro} {favorito|favorita|preferido|
+        preferida}, {no me|odio} {gusta|gustan}, de ahora en adelante, {je|nous} {prefere|preferons|deteste}, {mon|
+        ma} {prefere|preferee|favori}, {je n'aime|n'aime} pas, dorenavant, desormais
+    """,
+    "INSTRUCTION": """
+        ^please {always|never|keep|use|answer|reply|write|don't|do not|stop|call me}, {from|as of} now on,
+        i want you to, in {future|the future} ,, ^keep {it|answers|your answers|replies|your replies} {short|brief|
+        concise|simple}, ^{answer|reply|respond|write} {in|with|to me|only}, {no|without} {emojis|bullet points|
+        exclamation marks}, ^{always|never} {answer|reply|respond|write|use|tell me|ask me|call me|start|end|
+        explain|give|show|include}, ab {jetzt|sofort}, bitte {immer|nie|niemals|kurz|keine}, {antworte|
+        antworten sie|schreib|nenn mich}, de ahora en adelante, por favor {siempre|nunca|responde}, {responde|
+        contesta} {en|siempre}, dorenavant, desormais, {reponds|repondez} {en|toujours}, {tutoie-moi|vouvoie-moi}
     """,
     "LIKING": """
         {i|we|she|he|they} {love|loves|like|likes|enjoy|enjoys|adore|adores|loved|liked|enjoyed}, {i'm|he's|she's|

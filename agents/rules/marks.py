@@ -10,7 +10,7 @@ from enum import IntFlag, auto
 
 from agents.rules.mark_cues import FIRM, cue_names
 from agents.rules.mark_forms import form_names
-from agents.rules.sentences import Sentence, sentences
+from agents.rules.sentences import Sentence, parts, sentence, sentences
 from schemas.memories import Memory
 
 
@@ -72,7 +72,12 @@ class Mark(IntFlag):
     """What the speaker likes or dislikes."""
     SPECULATION = auto()
     """An option that nobody has chosen yet."""
+    INSTRUCTION = auto()
+    """What is to hold from now on: mostly how the speaker wants to be answered."""
 
+
+NO_MARK = Mark(0)
+"""Nothing is seen, or nothing is asked for."""
 
 _BIT = {mark.name: mark.value for mark in Mark}
 _ROLE = {
@@ -86,19 +91,27 @@ _ROLE = {
 def marks_of(memory: Memory) -> Mark:
     """What is seen in a memory; what was distilled from several turns has no role."""
     names = form_names(memory.text, memory.entities)
-    for sentence in sentences(memory.text):
-        names |= _seen(sentence)
+    for found in sentences(memory.text):
+        names |= _seen(found)
     bits = _ROLE.get(memory.role or "", 0)
     for name in names:
         bits |= _BIT[name]
     return Mark(bits)
 
 
-def _seen(sentence: Sentence) -> set[str]:
+def marked_parts(text: str, mark: Mark) -> list[str]:
+    """The sentences of a text, as they were written, that have any of these marks by their words."""
+    wanted = {one.name for one in mark}
+    return [part for part in parts(text) if not wanted.isdisjoint(_seen(sentence(part)))]
+
+
+def _seen(found: Sentence) -> set[str]:
     """The marks of one sentence by name."""
-    names = cue_names(sentence)
-    if sentence.asks or "SPECULATION" in names:
+    if not found.words:
+        return set()
+    names = cue_names(found)
+    if found.asks or "SPECULATION" in names:
         names -= FIRM
-    if sentence.asks:
+    if found.asks:
         names.add("QUESTION")
     return names

@@ -30,16 +30,22 @@ _ESCAPES = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029", "<|": "
 """What JSON lets pass and others take for a line break, or for a mark between messages."""
 
 
-def line(memory: Memory) -> str:
-    """A memory with its provenance: one line of JSON. What was distilled from several turns has no role."""
-    return _json(
-        {
-            "role": memory.role,
-            "content": memory.text,
-            "occurred_at": iso(memory.occurred_at),
-            "memory_id": memory.memory_id,
-        }
-    )
+def line(memory: Memory, excerpt: str | None = None) -> str:
+    """A memory with its provenance: one line of JSON. What was distilled from several turns has no role.
+
+    `speaker` is there where somebody is named, and `excerpt` where the content is only a part of the text.
+    """
+    shown: dict[str, object] = {
+        "role": memory.role,
+        "content": memory.text if excerpt is None else excerpt,
+        "occurred_at": iso(memory.occurred_at),
+        "memory_id": memory.memory_id,
+    }
+    if memory.speaker is not None:
+        shown["speaker"] = memory.speaker
+    if excerpt is not None:
+        shown["excerpt"] = True
+    return _json(shown)
 
 
 def messages(system_prompt: str | None, lines: Iterable[str]) -> list[Message]:

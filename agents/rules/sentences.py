@@ -31,7 +31,17 @@ class Sentence(NamedTuple):
         return self.words[-1] == "?"
 
 
+def parts(text: str) -> list[str]:
+    """The sentences of a text as they were written, in order."""
+    return [part for part in _END.split(text[:LONGEST_READ]) if part]
+
+
+def sentence(part: str) -> Sentence:
+    """One part of a text in the form that cues are looked for in."""
+    words = _WORD.findall(fold(part))
+    return Sentence(words, f" {' '.join(words)} ")
+
+
 def sentences(text: str) -> list[Sentence]:
     """The sentences of a text in order, without those that have no word."""
-    found = (_WORD.findall(part) for part in _END.split(fold(text[:LONGEST_READ])) if part)
-    return [Sentence(words, f" {' '.join(words)} ") for words in found if words]
+    return [found for found in map(sentence, parts(text)) if found.words]

@@ -1,6 +1,4 @@
-"""The recent window: which of a conversation's last turns are looked at, and which find room. Pure."""
-
-from collections.abc import Sequence
+"""The recent window: which of a conversation's last turns are looked at. Pure."""
 
 from agents.rules.roster import Roster
 from schemas.vectors import Where
@@ -26,21 +24,3 @@ def last_turns(roster: Roster, where: Where, conversation: str | None, budget_to
 def turns_in(room: int) -> int:
     """How many turns so many tokens may hold."""
     return min(room // FEWEST_TOKENS, MOST_TURNS)
-
-
-def newest_that_fit(sizes: Sequence[int], room: int) -> list[int]:
-    """Which memories are kept, as places in `sizes`, their tokens with the newest memory first.
-
-    The first one without room ends it, so that no older one is kept where a newer one is not; but one that is larger
-    than the whole room is passed over, as it would leave nothing.
-    """
-    kept: list[int] = []
-    left = room
-    for place, size in enumerate(sizes):
-        if size > room:
-            continue
-        if size > left:
-            break
-        kept.append(place)
-        left -= size
-    return kept

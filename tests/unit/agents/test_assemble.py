@@ -11,13 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.assemble import TURNS_JUDGED, Assemble, Warnings
+from agents.rules.answers import hit_of
 from agents.rules.rendering import ABOUT
 from agents.token_port import TokenCounter
 from schemas.assemble import SECTIONS, AssembleRequest, AssembleResult
-from schemas.failures import Rejected, Unavailable
+from schemas.failures import ModelMissing, Rejected, Unavailable
 from schemas.interaction import INTERACTION_MODES, Interaction
 from schemas.memories import Memory
-from schemas.modes import Declared, Mode
+from schemas.retrieval import RetrieveRequest, RetrieveResult
 from streams.adapters.tokens.tiktoken_counter import TiktokenCounter
 from streams.adapters.words.sqlite_words import SqliteWords
 from tests.fake_tokens import FakeTokens
@@ -25,16 +26,17 @@ from tests.made_memories import made
 
 
 @dataclass
-class DeclaredModes:
-    """Implements `agents.ports.Modes`: what each boundary has declared."""
+class Found:
+    """A search that finds these memories, the best first, whatever it is asked."""
 
-    declared: dict[str, Declared] = field(default_factory=dict)
+    memories: list[Memory] = field(default_factory=list)
+    warnings: Warnings = field(default_factory=list)
+    asked: list[RetrieveRequest] = field(default_factory=list)
 
-    def get(self, partition: int, boundary: str) -> Declared:
-        return self.declared.get(boundary, Declared())
-
-    def put(self, partition: int, boundary: str, declared: Declared) -> None:
-        self.declared[boundary] = declared
+    async def __call__(self, request: RetrieveRequest, partition: int) -> tuple[RetrieveResult, Warnings]:
+        self.asked.append(request)
+        hits = [hit_of(memory, 1.0, None) for memory in self.memories][: request.top_k]
+        return RetrieveResult(hits=hits, modes=["general"], strategy="hybrid"), self.warnings
 
 
 @dataclass
@@ -43,17 +45,20 @@ class Library:
 
     words: SqliteWords
     tokens: TokenCounter = field(default_factory=FakeTokens)
-    modes: DeclaredModes = field(default_factory=DeclaredModes)
+    search: Found = field(default_factory=Found)
+    judge_outage: bool = False
     records: dict[str, Memory] = field(default_factory=dict)
     judged: list[tuple[str, list[str]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.assemble = Assemble(self.words, self._record, self.tokens, self._judge, self.modes)
+        self.assemble = Assemble(self.words, self._record, self.tokens, self._judge, self.search)
 
     def _record(self, partition: int, memory_id: str) -> Memory | None:
         return self.records.get(memory_id) if partition == 0 else None
 
     async def _judge(self, request: AssembleRequest, partition: int, turns: Sequence[Memory]) -> Interaction:
+        if self.judge_outage:
+            raise ModelMissing("the general embedder still loads")
         self.judged.append((request.query, [turn.text for turn in turns]))
         return Interaction(mode="EXPLORATION", confidence=0.8)
 
@@ -92,10 +97,6 @@ def memories(result: AssembleResult) -> list[dict[str, str]]:
 
 def contents(result: AssembleResult) -> list[str]:
     return [memory["content"] for memory in memories(result)]
-
-
-def a_mode(name: str, project: str | None) -> Mode:
-    return Mode(name=name, embedder="general", embedding_dim=384, project=project)
 
 
 def chatter(count: int, words: int = 30, **fields: Any) -> list[Memory]:
@@ -156,14 +157,14 @@ async def test_a_larger_budget_holds_more(library: Library) -> None:
     assert len(memories(few)) < len(memories(many)) == 50
 
 
-async def test_the_window_keeps_to_its_share_and_says_what_it_took(library: Library) -> None:
-    library.hear(*chatter(50))
+async def test_the_window_takes_no_room_that_what_was_found_has_a_right_to(library: Library) -> None:
+    library.search.memories = chatter(100, conversation_id="c2")
+    library.hear(*chatter(50), *library.search.memories)
     for mode in INTERACTION_MODES:
         result = await library.assembled(budget_tokens=3000, interaction_mode=mode)
-        window = result.tokens["recent_window"]
-        assert result.budget["recent_window"] - 60 < window <= result.budget["recent_window"], mode
+        assert result.tokens["retrieved_evidence"] > result.budget["retrieved_evidence"] - 300, mode
         assert result.tokens["total"] == await recount(library, result)
-        assert sum(result.tokens[section] for section in SECTIONS) == window < result.tokens["total"]
+        assert sum(result.tokens[section] for section in SECTIONS) < result.tokens["total"] <= 3000
 
 
 async def test_one_turn_that_is_larger_than_the_window_does_not_empty_it(library: Library) -> None:
@@ -253,17 +254,6 @@ async def test_a_system_prompt_may_fill_the_whole_budget(library: Library) -> No
     result = await library.assembled(budget_tokens=1000, system_prompt="word " * (1000 - frame))
     assert (result.tokens["total"], memories(result)) == (1000, [])
     assert len(result.dropped) == 3
-
-
-async def test_a_mode_that_is_not_declared_is_unknown(library: Library) -> None:
-    library.modes.put(0, "ana", Declared(modes=(a_mode("code", "p1"),)))
-    for unknown in ("never-declared", "code", ["general", "never-declared"]):
-        with pytest.raises(Rejected) as refused:
-            await library.ask(mode=unknown)
-        assert (refused.value.code, refused.value.field) == ("unknown_mode", "mode")
-    for known in (None, "general", "*"):
-        await library.ask(mode=known)
-    await library.ask(project="p1", mode="code")
 
 
 async def test_a_turn_that_is_forgotten_meanwhile_is_left_out(library: Library) -> None:

@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from agents.rules.budgets import SHARES, scaled
+from agents.rules.budgets import SHARES, rooms, scaled
 from agents.rules.sticky import INVARIANTS, StickyKind
 from schemas.assemble import SECTIONS
 from schemas.interaction import INTERACTION_MODES, InteractionMode
@@ -54,3 +54,20 @@ def test_every_sticky_kind_has_its_own_priority_highest_first() -> None:
     ]
     assert {invariant.kind for invariant in INVARIANTS} == set(get_args(StickyKind))
     assert all(invariant.description for invariant in INVARIANTS)
+
+
+def test_where_nothing_is_used_yet_each_section_has_its_budget() -> None:
+    budget = scaled("TASK", 5300)
+    assert rooms(budget, dict.fromkeys(SECTIONS, 0), 5300) == budget
+
+
+def test_what_one_section_took_too_much_is_missing_in_all_others_in_proportion() -> None:
+    budget, used = scaled("TASK", 5300), {**dict.fromkeys(SECTIONS, 0), "rules": 3150}
+    room = rooms(budget, used, 5300 - 3150)
+    assert (room["rules"], room["retrieved_evidence"]) == (0, 1400)
+    assert sum(room.values()) == 2150
+    assert all(room[section] == budget[section] // 2 for section in SECTIONS if section != "rules")
+
+
+def test_a_context_that_is_full_has_no_room_anywhere() -> None:
+    assert set(rooms(scaled("LEARNING", 4000), {**dict.fromkeys(SECTIONS, 0), "rules": 4000}, 0).values()) == {0}
