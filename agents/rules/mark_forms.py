@@ -43,6 +43,8 @@ _UNITS = _words(
     semaine semaines mois an ans annee annees
     """
 )
+_PASSED = re.compile(r"\b\d+ (?:tests? )?passed\b|\b0 (?:failed|failures|errors)\b")
+_FAILED = re.compile(r"\b[1-9]\d* (?:tests? )?(?:failed|failures|errors)\b")
 _TRACED = ("rror", "xception", "Traceback", "panic", "Segmentation", "exit", "SQLSTATE", "ERR!", "\nE ", "    at ")
 """Of which one is in every trace."""
 _DURATION = re.compile(
@@ -82,6 +84,7 @@ def form_names(text: str, entities: Iterable[str]) -> set[str]:
         "LINK": _LINK.search(text),
         "CODE": _CODE.search(text),
         "COURTESY": len(text) <= LONGEST_COURTESY and GENERAL_WHOLE.fullmatch(folded.strip()),
+        "RESOLVED": digits and _PASSED.search(folded) and not _FAILED.search(folded),
         "ERROR": any(piece in text for piece in _TRACED) and TRACE.search(text),
     }
     return {name for name, found in seen.items() if found}

@@ -70,7 +70,7 @@ _FAILING = (
 )
 
 _DATE_OR_NUMBER = (
-    r"(?:the |on |at |in |den |am |el |le |a )?(?:\d|monday|tuesday|wednesday|thursday|friday|saturday|sunday|"
+    r"(?:the |on |at |in |den |am |el |le |a ){0,2}(?:\d|monday|tuesday|wednesday|thursday|friday|saturday|sunday|"
     r"january|february|"
     r"march|april|may |june|july|august|september|october|november|december|montag|dienstag|mittwoch|donnerstag|"
     r"freitag)"
@@ -186,7 +186,7 @@ FORMS: tuple[Form, ...] = (
     _form(
         "CORRECTION",
         "not",
-        rf"^ (?:it's|it is|it was|that's|that was|the |my |his |her |our ){_FEW}, not {_DATE_OR_NUMBER}",
+        rf"^ (?:it's|it is|it was|that's|that was|the|my|his|her|our) {_FEW}, not {_DATE_OR_NUMBER}",
     ),
     _form(
         "CORRECTION",
@@ -263,8 +263,9 @@ FORMS: tuple[Form, ...] = (
 """All forms."""
 
 NOT_NOW = re.compile(
-    r" (?:if|unless|whenever|would|might|could|should|may|wenn|falls|si|in case|no|without|zero|0|handle|handles|"
-    r"handling|"
+    r" (?:if|unless|whenever|would|might|could|should|may|wenn|falls|in case|"
+    r"(?:no|without|zero|0) (?:more |such |any )?(?:errors?|exceptions?|failures?|crashes|problems?|fehler)|"
+    r"handle|handles|handling|"
     r"error (?:handling|message|messages|rate|budget|code|codes|bars?)|errors? (?:are|is) (?:logged|handled)|"
     r"yesterday's|used to|"
     r"must|don't|never) "

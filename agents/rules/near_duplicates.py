@@ -22,6 +22,8 @@ COVERED = 0.8
 more than 0.6, and with eight words or more 0.43; a copy of ten words with a word before or after it has 0.88."""
 
 _WORD = re.compile(r"\w+(?:['\u2019.\-:/]\w+)*")
+_NAME = re.compile(r"(?<=[^\s.!?:\u2026\"\u201c(] )[^\W\d_a-z]\w*(?:['\u2019.\-:/]\w+)*")
+_DIGIT = re.compile(r"\d")
 _NEGATIONS = (
     *("no", "not", "never", "none", "nobody", "nothing", "neither", "nor", "without"),
     *("nicht", "kein", "keine", "keinen", "nie", "niemals", "ohne"),
@@ -45,25 +47,20 @@ class Covered:
 
     def covers(self, text: str) -> bool:
         """Whether one of the kept texts says all that this one says."""
-        written = _WORD.findall(text)
-        words = [fold(word) for word in written]
+        words = _WORD.findall(fold(text))
         if len(words) < FEWEST_WORDS:
             return False
         shingles = _shingles(words)
         shared = Counter(kept for shingle in shingles for kept in self._having.get(shingle, ()))
-        needed = COVERED * len(shingles)
-        return any(count >= needed and not self._tells(kept, written, words) for kept, count in shared.items())
-
-    def _tells(self, kept: int, written: list[str], words: list[str]) -> bool:
-        """Whether a word is missing there that decides what is meant."""
-        there = self._words[kept]
-        return any(word not in there and _decides(as_written) for as_written, word in zip(written, words, strict=True))
+        near = [kept for kept, count in shared.items() if count >= COVERED * len(shingles)]
+        return bool(near) and any(_deciding(text, words) <= self._words[kept] for kept in near)
 
 
 def _shingles(words: list[str]) -> set[tuple[str, ...]]:
     return set(zip(*(words[start:] for start in range(SHINGLE)), strict=False))
 
 
-def _decides(word: str) -> bool:
-    """A number, an identifier, a name or a negation."""
-    return word[0].isupper() or any(map(str.isdigit, word)) or fold(word) in _NEGATIONS or word.endswith("n't")
+def _deciding(text: str, words: list[str]) -> set[str]:
+    """The words that decide what is meant, folded: numbers, identifiers, negations, and names within a sentence."""
+    names = {fold(name) for name in _NAME.findall(text)}
+    return names | {word for word in words if word in _NEGATIONS or word.endswith("n't") or _DIGIT.search(word)}
