@@ -17,7 +17,7 @@ from schemas.events import Embedded, Forgotten, Remembered
 from schemas.failures import ModelMissing, Rejected, Unavailable
 from schemas.memories import Memory, Place
 from schemas.modes import Fingerprint, VectorSpace, collection_name
-from schemas.vectors import Point, Vector
+from schemas.vectors import Encoded, Matrix, Point, Vector
 
 LONGEST_ERROR = 300
 """Characters of an error that are kept on the record."""
@@ -25,7 +25,7 @@ LONGEST_ERROR = 300
 
 @dataclass(frozen=True, slots=True)
 class Vectored:
-    """A memory with its vector and the space it lies in, or with why it has none, and the places to be emptied.
+    """A memory with its vectors and the space they lie in, or with why it has none, and the places to be emptied.
 
     Without a memory: one that is forgotten.
     """
@@ -36,6 +36,7 @@ class Vectored:
     partition: int = 0
     space: VectorSpace | None = None
     vector: Vector | None = None
+    tokens: Matrix | None = None
     error: str | None = None
 
     @property
@@ -67,7 +68,8 @@ class Embed:
             # A mode that is gone: the change that takes its memories elsewhere is on its way.
             return replace(due, error=_explained(missing))
         try:
-            return replace(due, space=space, vector=await self._vector(memory, embedder, space))
+            encoded = await self._encoded(memory, embedder, space)
+            return replace(due, space=space, vector=encoded.pooled, tokens=encoded.tokens)
         except Unavailable:
             raise
         except Exception as problem:
@@ -113,18 +115,18 @@ class Embed:
             if elsewhere and (found := await self._index.hashes(space, elsewhere)):
                 await self._index.delete(space, list(found))
 
-    async def _vector(self, memory: Memory, embedder: Embedder, space: VectorSpace) -> Vector:
-        """The vector that the memory had in another mode, where it is the same; else a new one."""
+    async def _encoded(self, memory: Memory, embedder: Embedder, space: VectorSpace) -> Encoded:
+        """The vectors that the memory had in another mode, where they are the same; else new ones."""
         before = memory.embedding
         moved = before.place is not None and before.place.space == space.fingerprint.digest
         if moved and before.place and before.place.mode != space.mode and before.content_hash == memory.content_hash:
             was = VectorSpace(before.place.mode, space.fingerprint)
             if (kept := await self._kept(was, memory)) is not None:
                 return kept
-        return (await embedder.passage(embedding_text(memory))).pooled
+        return await embedder.passage(embedding_text(memory))
 
-    async def _kept(self, space: VectorSpace, memory: Memory) -> Vector | None:
-        """The vector of the memory's text as the index has it; None where another text's is there, or comes."""
+    async def _kept(self, space: VectorSpace, memory: Memory) -> Encoded | None:
+        """The vectors of the memory's text as the index has it; None where another text's is there, or comes."""
         ids = [memory.memory_id]
         before = await self._index.hashes(space, ids)
         vectors = await self._index.vectors(space, ids)
@@ -178,4 +180,5 @@ def _point(memory: Memory, one: Vectored) -> Point:
         type=memory.type,
         occurred_ms=memory.occurred_ms,
         content_hash=memory.content_hash,
+        tokens=one.tokens,
     )

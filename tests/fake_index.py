@@ -1,4 +1,4 @@
-"""A vector index in memory: exact search in numpy, and a switch that takes it away.
+"""A vector index in memory: exact search in numpy, vectors and token vectors, and a switch that takes it away.
 
 It implements `agents.ports.VectorIndex` and passes the same contract tests as the adapters.
 """
@@ -10,12 +10,14 @@ import numpy as np
 
 from schemas.failures import Unavailable
 from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import Point, Scored, Vector, Where
+from schemas.vectors import Encoded, Matrix, Point, Scored, Vector, Where
 from streams.adapters.vectors.vector_contract import (
     checked,
     checked_fingerprint,
     checked_ids,
+    checked_rows,
     checked_vector,
+    cosines,
     ranked,
 )
 
@@ -59,21 +61,35 @@ class FakeIndex:
 
     async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
         """The nearest points that `where` admits, best first, equal ones by id."""
-        return self._scored(space, vector, where, self._points(space))[: max(0, limit)]
+        checked_vector(space, vector)
+        return self._cosines(space, vector, where, self._points(space))[: max(0, limit)]
 
     async def score(self, space: VectorSpace, vector: Vector, where: Where, memory_ids: Sequence[str]) -> list[Scored]:
         """The cosines of these memories, as far as they have a vector and `where` admits them."""
-        return self._scored(space, vector, where, checked_ids(memory_ids))
+        checked_vector(space, vector)
+        return self._cosines(space, vector, where, checked_ids(memory_ids))
+
+    async def late(
+        self, space: VectorSpace, question: Matrix, where: Where, limit: int, memory_ids: Sequence[str] | None = None
+    ) -> list[Scored]:
+        """Late interaction over all that `where` admits, or over these memories as far as it admits them."""
+        known = self._points(space) if memory_ids is None else checked_ids(memory_ids)
+        if not checked_rows(space, question):
+            return []
+        matched = [(one, one.tokens) for one in self._admitted(space, where, known) if one.tokens is not None]
+        found = [(one.memory_id, max_sim(question, tokens)) for one, tokens in matched if len(tokens)]
+        return ranked(found)[: max(0, limit)]
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
         """The content hash of each of these memories' points, for those that have one."""
         points = self._points(space)
         return {one: points[one].content_hash for one in checked_ids(memory_ids) if one in points}
 
-    async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Vector]:
-        """The vectors of these memories' points, for those that have one, of length 1 as a cosine index keeps them."""
+    async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
+        """The vectors of these memories' points, the pooled ones of length 1 as a cosine index keeps them."""
         points = self._points(space)
-        return {one: unit(points[one].vector) for one in checked_ids(memory_ids) if one in points}
+        known = [points[one] for one in checked_ids(memory_ids) if one in points]
+        return {one.memory_id: Encoded(unit(one.vector), rows_of(space, one)) for one in known}
 
     async def count(self, space: VectorSpace, partition: int) -> int:
         """How many points a partition has in this space."""
@@ -99,11 +115,13 @@ class FakeIndex:
         checked_fingerprint(space, kept.fingerprint)
         return kept.points
 
-    def _scored(self, space: VectorSpace, vector: Vector, where: Where, memory_ids: Iterable[str]) -> list[Scored]:
+    def _admitted(self, space: VectorSpace, where: Where, memory_ids: Iterable[str]) -> list[Point]:
         points = self._points(space)
-        checked_vector(space, vector)
-        admitted = [points[one] for one in memory_ids if one in points and admits(where, points[one])]
-        return ranked((point.memory_id, cosine(vector, point.vector)) for point in admitted)
+        return [points[one] for one in memory_ids if one in points and admits(where, points[one])]
+
+    def _cosines(self, space: VectorSpace, vector: Vector, where: Where, memory_ids: Iterable[str]) -> list[Scored]:
+        admitted = self._admitted(space, where, memory_ids)
+        return cosines((point.memory_id, cosine(vector, point.vector)) for point in admitted)
 
 
 def admits(where: Where, point: Point) -> bool:
@@ -128,3 +146,14 @@ def unit(vector: Vector) -> Vector:
     """The same direction with length 1; a vector without direction stays as it is."""
     length = np.linalg.norm(vector)
     return np.array(vector / length if length else vector, np.float32)
+
+
+def max_sim(question: Matrix, tokens: Matrix) -> float:
+    """The sum over the question's rows of the greatest dot product with a token."""
+    return float((question @ tokens.T).max(axis=1).sum())
+
+
+def rows_of(space: VectorSpace, point: Point) -> Matrix:
+    """The token vectors of a point, no row where it has none."""
+    none = np.empty((0, space.fingerprint.token_dim), np.float32)
+    return none if point.tokens is None or not len(point.tokens) else point.tokens

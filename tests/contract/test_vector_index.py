@@ -5,106 +5,26 @@ The server's adapter runs on its client's local mode, and on a real server where
 
 import asyncio
 import math
-import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import pytest
-from qdrant_client import AsyncQdrantClient
 
 from agents.ports import VectorIndex
-from schemas.failures import Unavailable
-from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import Point, Scored, Vector, Where
-from streams.adapters.vectors.edge_index import EdgeIndex
-from streams.adapters.vectors.qdrant_index import QdrantIndex
-from tests.fake_index import FakeIndex
+from schemas.modes import VectorSpace
+from schemas.vectors import Where
+from tests.vector_indexes import EVERYTHING, KINDS, QUIET, SPACE, X, ids, memory, opened, point, space_of, vector
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Payload indexes have no effect"),
-    pytest.mark.filterwarnings("ignore:Local mode performs exact"),
-]
-
-SERVER = os.environ.get("MODESTREAM_TEST_QDRANT_URL")
-ON_SERVER = pytest.param("server", marks=pytest.mark.skipif(SERVER is None, reason="no MODESTREAM_TEST_QDRANT_URL"))
+pytestmark = QUIET
 
 
-@pytest.fixture(params=["fake", "edge", "local", ON_SERVER])
+@pytest.fixture(params=KINDS)
 async def index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorIndex]:
-    if request.param == "server":
-        server = on_server()
-        await require_server(server)
-        yield server
-        await remove_collections(server)
-        await server.close()
-        return
-    embedded: dict[str, Callable[[], VectorIndex]] = {
-        "fake": FakeIndex, "edge": lambda: EdgeIndex(tmp_path), "local": local
-    }  # fmt: skip
-    made = embedded[request.param]()
-    yield made
-    await made.close()
-
-
-def local() -> QdrantIndex:
-    return QdrantIndex(AsyncQdrantClient(":memory:"), prefix="test-")
-
-
-def on_server() -> QdrantIndex:
-    return QdrantIndex.connect(SERVER or "", prefix=f"test-{uuid4().hex[:8]}-", timeout_s=10)
-
-
-async def require_server(made: QdrantIndex) -> None:
-    try:
-        await made.spaces()
-    except Unavailable:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"no Qdrant server answers at {SERVER}")
-
-
-async def remove_collections(made: QdrantIndex) -> None:
-    for name in await made.spaces():
-        await made._client.delete_collection(made._collections._prefix + name)
-
-
-def space_of(dim: int = 4, mode: str = "general", embedder: str = "tiny") -> VectorSpace:
-    fingerprint = Fingerprint(
-        embedder=embedder, file_sha256="0" * 64, precision="fp32", dim=dim, pooling="mean", normalize=True,
-        passage_prefix="", max_tokens=256,
-    )  # fmt: skip
-    return VectorSpace(mode, fingerprint)
-
-
-SPACE = space_of()
-EVERYTHING = Where("u1")
-
-
-def memory(number: int) -> str:
-    return f"00000000-0000-4000-8000-{number:012d}"
-
-
-def vector(*numbers: float) -> Vector:
-    return np.array(numbers, dtype=np.float32)
-
-
-X = vector(1, 0, 0, 0)
-
-
-def point(number: int, **changes: Any) -> Point:
-    plain = Point(
-        memory_id=memory(number), vector=X, boundary="u1", partition=0, scope={"user_id": "u1", "project_id": "p1"},
-        mode="general", type="episodic", occurred_ms=1_800_000_000_000, content_hash=f"hash-{number}",
-    )  # fmt: skip
-    return replace(plain, **changes)
-
-
-def ids(found: Sequence[Scored]) -> list[str]:
-    return [one.memory_id for one in found]
+    async with opened(request.param, tmp_path) as made:
+        yield made
 
 
 async def test_a_space_that_was_never_written_is_empty_and_stays_unmade(index: VectorIndex) -> None:
@@ -255,25 +175,26 @@ async def test_vectors_of_length_one_come_back_as_they_were_written(index: Vecto
     kept = await index.vectors(space, [memory(3), memory(17), memory(99), memory(3)])
     assert set(kept) == {memory(3), memory(17)}
     for number in (3, 17):
-        assert kept[memory(number)].dtype == np.float32
-        assert np.allclose(kept[memory(number)], drawn[number], atol=1e-6)
+        assert kept[memory(number)].pooled.dtype == np.float32
+        assert np.allclose(kept[memory(number)].pooled, drawn[number], atol=1e-6)
 
 
 async def test_vectors_of_another_length_come_back_with_their_direction_and_length_one(index: VectorIndex) -> None:
     await index.upsert(SPACE, [point(1, vector=vector(0, 3, 0, -4)), point(2, vector=vector(0, 0, 0, 0))])
     kept = await index.vectors(SPACE, [memory(1), memory(2)])
-    assert kept[memory(1)] == pytest.approx([0, 0.6, 0, -0.8], abs=1e-6)
-    assert kept[memory(2)] == pytest.approx([0, 0, 0, 0])
+    assert kept[memory(1)].pooled == pytest.approx([0, 0.6, 0, -0.8], abs=1e-6)
+    assert kept[memory(2)].pooled == pytest.approx([0, 0, 0, 0])
 
 
 async def test_vectors_that_came_back_can_be_written_to_another_space(index: VectorIndex) -> None:
     renamed = space_of(mode="renamed")
     await index.upsert(SPACE, [point(1, vector=vector(1, 2, 3, 4))])
     kept = await index.vectors(SPACE, [memory(1)])
-    await index.upsert(renamed, [point(1, vector=kept[memory(1)], mode="renamed")])
+    pooled = kept[memory(1)].pooled
+    await index.upsert(renamed, [point(1, vector=pooled, mode="renamed")])
     [found] = await index.search(renamed, vector(1, 2, 3, 4), EVERYTHING, 1)
     assert found.cosine == pytest.approx(1, abs=1e-6)
-    assert np.allclose((await index.vectors(renamed, [memory(1)]))[memory(1)], kept[memory(1)], atol=1e-6)
+    assert np.allclose((await index.vectors(renamed, [memory(1)]))[memory(1)].pooled, pooled, atol=1e-6)
 
 
 async def test_more_than_one_batch_is_written_read_and_deleted(index: VectorIndex) -> None:

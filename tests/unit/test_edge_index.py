@@ -5,17 +5,18 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from qdrant_edge import EdgeShard, IntegerIndexParams, KeywordIndexParams, PayloadSchemaType
+from qdrant_edge import EdgeShard, IntegerIndexParams, KeywordIndexParams, PayloadSchemaType, UpdateOperation
 
 from schemas.failures import Unavailable
 from schemas.modes import Fingerprint, VectorSpace
 from schemas.vectors import Point, Where
 from streams.adapters.vectors.edge_index import EdgeIndex
-from streams.adapters.vectors.edge_shard import FINGERPRINT, shard_config
+from streams.adapters.vectors.edge_shard import FINGERPRINT, shard_config, sync_files
 
 SPACE = VectorSpace(
     "general",
@@ -30,6 +31,7 @@ SPACE = VectorSpace(
         max_tokens=256,
     ),
 )
+TOKEN_SPACE = VectorSpace("general", SPACE.fingerprint.model_copy(update={"tokens": "linear-4", "token_dim": 4}))
 ONES = np.ones(8, dtype=np.float32)
 
 
@@ -42,6 +44,10 @@ def points(numbers: range) -> list[Point]:
         Point(memory(number), ONES, "u1", 0, {"user_id": "u1"}, "general", "episodic", number, f"hash-{number}")
         for number in numbers
     ]
+
+
+def long_points(numbers: range) -> list[Point]:
+    return [replace(point, tokens=np.ones((256, 4), np.float32)) for point in points(numbers)]
 
 
 async def kept_in(root: Path, numbers: range) -> set[str]:
@@ -62,6 +68,18 @@ async def test_a_closed_index_opened_again_has_everything(tmp_path: Path) -> Non
     found = await again.search(SPACE, ONES, Where("u1", {"user_id": ("u1",)}, since_ms=2), 10)
     assert [one.memory_id for one in found] == [memory(number) for number in (2, 4, 5, 6, 7, 8, 9)]
     assert await again.count(SPACE, 0) == 9
+    await again.close()
+
+
+async def test_token_vectors_are_there_again_when_it_is_opened(tmp_path: Path) -> None:
+    first, question = EdgeIndex(tmp_path), np.eye(2, 4, dtype=np.float32)
+    await first.upsert(TOKEN_SPACE, [*long_points(range(2)), *points(range(2, 4))])
+    before = await first.late(TOKEN_SPACE, question, Where("u1"), 10)
+    await first.close()
+    again = EdgeIndex(tmp_path)
+    assert await again.late(TOKEN_SPACE, question, Where("u1"), 10) == before
+    assert [one.memory_id for one in before] == [memory(0), memory(1)]
+    assert await again.spaces() == {TOKEN_SPACE.collection: TOKEN_SPACE.fingerprint}
     await again.close()
 
 
@@ -191,6 +209,24 @@ async def test_an_error_of_the_engine_is_unavailable_with_its_cause(tmp_path: Pa
     index._lock.close()
 
 
+def test_a_part_of_the_log_that_is_renamed_meanwhile_reaches_the_disk_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = {name: tmp_path / name for name in ("open-1", "open-2")}
+    for path in parts.values():
+        path.write_text("written")
+    due, synced = {path.stat().st_ino for path in parts.values()}, list[int]()
+
+    def fsync(handle: int) -> None:
+        synced.append(os.fstat(handle).st_ino)
+        for path in [path for path in parts.values() if path.exists() and path.stat().st_ino not in synced]:
+            path.rename(tmp_path / "closed")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    sync_files(tmp_path)
+    assert set(synced) == due | {tmp_path.stat().st_ino}
+
+
 async def test_a_damaged_collection_is_unavailable_and_is_not_replaced(tmp_path: Path) -> None:
     index = EdgeIndex(tmp_path)
     await index.upsert(SPACE, points(range(1)))
@@ -237,11 +273,26 @@ async def test_every_filtered_field_is_indexed_and_the_files_say_what_they_hold(
     assert Fingerprint.model_validate_json(kept) == SPACE.fingerprint
 
 
-async def test_a_large_write_lets_others_run_between_its_batches(tmp_path: Path) -> None:
-    index, turns = EdgeIndex(tmp_path), 0
-    writing = asyncio.create_task(index.upsert(SPACE, points(range(1024))))
-    while not writing.done():
-        turns += 1
+@pytest.mark.parametrize("written", [points(range(1024)), long_points(range(32))], ids=["many", "long"])
+async def test_a_large_write_lets_others_run_between_its_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: list[Point]
+) -> None:
+    index, calls = EdgeIndex(tmp_path), [0]
+    await index.upsert(TOKEN_SPACE, points(range(1)))
+    shard, log_is_synced = index._shards[TOKEN_SPACE.collection], asyncio.Event()
+    update = shard.update
+
+    def counted(operation: UpdateOperation) -> None:
+        calls[-1] += 1
+        update(operation)
+
+    monkeypatch.setattr(shard, "update", counted)
+    monkeypatch.setattr(shard, "sync_log", log_is_synced.wait)
+    writing = asyncio.create_task(index.upsert(TOKEN_SPACE, written))
+    while sum(calls) < 4:
+        calls.append(0)
         await asyncio.sleep(0)
+    log_is_synced.set()
+    await writing
     await index.close()
-    assert turns >= 4
+    assert max(calls) == 1

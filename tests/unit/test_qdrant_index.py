@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,9 +28,11 @@ SPACE = VectorSpace(
         max_tokens=256,
     ),
 )
+TOKEN_SPACE = VectorSpace("general", SPACE.fingerprint.model_copy(update={"tokens": "linear-2", "token_dim": 2}))
 NAME = f"test-{SPACE.collection}"
 ID = "00000000-0000-4000-8000-000000000001"
 ONES = np.ones(2, dtype=np.float32)
+ROWS = np.ones((3, 2), dtype=np.float32)
 POINT = Point(ID, ONES, "u1", 3, {"user_id": "u1"}, "general", "episodic", 5, "hash")
 EVERYTHING = Where("u1")
 
@@ -53,6 +56,7 @@ def every_call(index: QdrantIndex) -> list[Awaitable[object]]:
         index.delete(SPACE, [ID]),
         index.search(SPACE, ONES, EVERYTHING, 5),
         index.score(SPACE, ONES, EVERYTHING, [ID]),
+        index.late(TOKEN_SPACE, ROWS, EVERYTHING, 5),
         index.hashes(SPACE, [ID]),
         index.vectors(SPACE, [ID]),
         index.count(SPACE, 0),
@@ -145,13 +149,11 @@ async def test_everything_that_is_filtered_by_is_indexed_before_data_arrives(
     assert "/points" not in " ".join(stub.lines[:-1])
 
 
-async def test_a_collection_has_tenant_graphs_its_fingerprint_and_an_alias(
-    index: QdrantIndex, stub: QdrantStub
-) -> None:
+async def test_a_collection_has_no_graphs_its_fingerprint_and_an_alias(index: QdrantIndex, stub: QdrantStub) -> None:
     await index.upsert(SPACE, [POINT])
     [created] = [asked.body for asked in stub.asked if asked.line == f"PUT /collections/{NAME}"]
     assert created["vectors"] == {"size": 2, "distance": "Cosine"}
-    assert created["hnsw_config"] == {"m": 0, "payload_m": 16}
+    assert created["hnsw_config"] == {"m": 0, "payload_m": 0}
     assert created["metadata"] == {"fingerprint": SPACE.fingerprint.model_dump()}
     assert stub.aliases == {"test-general.alias": NAME}
 
@@ -167,6 +169,37 @@ async def test_a_second_write_asks_for_nothing_but_the_write(index: QdrantIndex,
     ]
     assert stub.asked[1].body["with_payload"] is False
     assert stub.asked[1].body["with_vector"] is False
+
+
+async def test_token_vectors_lie_beside_the_pooled_one_in_half_precision(index: QdrantIndex, stub: QdrantStub) -> None:
+    await index.upsert(TOKEN_SPACE, [replace(POINT, tokens=ROWS)])
+    [created] = [asked.body for asked in stub.asked if asked.line == f"PUT /collections/test-{TOKEN_SPACE.collection}"]
+    assert created["vectors"] == {
+        "pooled": {"size": 2, "distance": "Cosine"},
+        "tokens": {
+            "size": 2, "distance": "Dot", "multivector_config": {"comparator": "max_sim"}, "datatype": "float16"
+        },
+    }  # fmt: skip
+    [written] = stub.asked[-1].body["points"]
+    assert written["vector"] == {"pooled": [1, 1], "tokens": [[1, 1]] * 3}
+
+
+async def test_every_search_is_exact_and_names_its_vector(index: QdrantIndex, stub: QdrantStub) -> None:
+    for space, name in ((SPACE, None), (TOKEN_SPACE, "pooled")):
+        stub.collection = None
+        await index.upsert(space, [POINT])
+        stub.asked.clear()
+        await index.search(space, ONES, EVERYTHING, 5)
+        await index.score(space, ONES, EVERYTHING, [ID])
+        assert [asked.body.get("using") for asked in stub.asked] == [name, name]
+        assert all(asked.body["params"]["exact"] for asked in stub.asked)
+    await index.late(TOKEN_SPACE, ROWS, EVERYTHING, 5)
+    await index.late(TOKEN_SPACE, ROWS, EVERYTHING, 5, [ID])
+    over_all, over_one = stub.asked[-2].body, stub.asked[-1].body
+    assert over_all["params"]["exact"]
+    assert (over_all["using"], over_all["query"], over_all["limit"]) == ("tokens", {"nearest": ROWS.tolist()}, 6)
+    assert {"has_id": [ID]} in over_one["filter"]["must"]
+    assert {"has_id": [ID]} not in over_all["filter"]["must"]
 
 
 async def test_another_process_indexes_again_and_leaves_the_alias(index: QdrantIndex, stub: QdrantStub) -> None:

@@ -7,53 +7,41 @@ optimising: it would hold the interpreter for seconds, and filtered searches are
 
 import asyncio
 import fcntl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-from qdrant_edge import (
-    CountRequest,
-    EdgeShard,
-    FieldCondition,
-    Filter,
-    HasIdCondition,
-    MatchAny,
-    MatchValue,
-    Query,
-    QueryRequest,
-    RangeFloat,
-    UpdateOperation,
-)
-from qdrant_edge import Point as EdgePoint
+from qdrant_edge import CountRequest, FieldCondition, Filter, MatchValue, Query, UpdateOperation
 
 from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import Point, Scored, Vector, Where
+from schemas.vectors import Encoded, Matrix, Point, Scored, Vector, Where
+from streams.adapters.vectors.edge_requests import edge_filter, edge_point, hashes_of, scores_of, vectors_of
 from streams.adapters.vectors.edge_shard import FINGERPRINT, CollectionShard, translated, write_durably
-from streams.adapters.vectors.qdrant_payload import (
-    HASH,
-    PARTITION,
-    TIME,
-    admits_none,
-    admitted,
-    alias,
-    indexed_fields,
-    payload,
-)
+from streams.adapters.vectors.qdrant_payload import PARTITION, admits_none, alias, indexed_fields
+from streams.adapters.vectors.qdrant_vectors import TOKENS, pooled_name
 from streams.adapters.vectors.vector_contract import (
+    FETCHED,
     batches,
     checked,
     checked_fingerprint,
     checked_ids,
+    checked_rows,
     checked_vector,
+    cosines,
     nearest,
+    portions,
     ranked,
+    rows_of,
 )
 
 LOCK = ".owner.lock"
 """The file in the root directory whose lock its owner holds. The kernel frees it with the process."""
 
 UNFLUSHED = 4096
-"""Writes of one collection between two flushes of its segments: keeps the log short, replay under 0.1 s."""
+"""Writes of one collection between two flushes of its segments, which hold the interpreter for 30 ms, or 300 on a busy
+disk. It keeps the log short: with the tokens of short texts 65 MB, read again in a second after a kill."""
+
+SHORT_TEXT = 16
+"""Token vectors of a typical turn. A longer text counts as so many writes more as it has times these."""
 
 
 class EdgeIndex:
@@ -79,10 +67,11 @@ class EdgeIndex:
             return
         shard = self._existing(space) or self._created(space)
         shard.index(indexed_fields(fresh))
-        for batch in batches(fresh):
-            shard.update(UpdateOperation.upsert_points([edge_point(point) for point in batch]))
+        for batch in portions(fresh):
+            made = [edge_point(space.fingerprint, point) for point in batch]
+            shard.update(UpdateOperation.upsert_points(made))
             await asyncio.sleep(0)
-        await self._written(space, len(fresh))
+        await self._written(space, max(len(fresh), sum(map(rows_of, fresh)) // SHORT_TEXT))
 
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
         """Remove points; unknown ids are ignored."""
@@ -96,16 +85,32 @@ class EdgeIndex:
 
     async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
         """The nearest points that `where` admits: exact, best first, equal ones by id."""
+        query = Query.Nearest(checked_vector(space, vector), using=pooled_name(space.fingerprint))
 
         async def fetch(count: int) -> list[Scored]:
-            return self._query(space, vector, where, count)
+            return cosines(self._found(space, query, where, count))
 
         return await nearest(fetch, limit)
 
     async def score(self, space: VectorSpace, vector: Vector, where: Where, memory_ids: Sequence[str]) -> list[Scored]:
         """The cosines of these memories, as far as they have a vector and `where` admits them."""
         known = checked_ids(memory_ids)
-        return self._query(space, vector, where, len(known), HasIdCondition(set(known))) if known else []
+        query = Query.Nearest(checked_vector(space, vector), using=pooled_name(space.fingerprint))
+        return cosines(self._found(space, query, where, len(known), known)) if known else []
+
+    async def late(
+        self, space: VectorSpace, question: Matrix, where: Where, limit: int, memory_ids: Sequence[str] | None = None
+    ) -> list[Scored]:
+        """Late interaction, exact: over all that `where` admits, or over these memories as far as it admits them."""
+        rows, known = checked_rows(space, question), None if memory_ids is None else checked_ids(memory_ids)
+        if not rows or known == []:
+            return []
+        query = Query.Nearest(rows, using=TOKENS)
+
+        async def fetch(count: int) -> list[Scored]:
+            return ranked(self._found(space, query, where, count, known))
+
+        return await nearest(fetch, limit)
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
         """The content hash of each of these memories' points, for those that have one."""
@@ -118,14 +123,14 @@ class EdgeIndex:
             await asyncio.sleep(0)
         return kept
 
-    async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Vector]:
-        """The vectors of these memories' points, for those that have one, of length 1 as a cosine index keeps them."""
+    async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
+        """The vectors of these memories' points, the pooled ones of length 1 as a cosine index keeps them."""
         known = checked_ids(memory_ids)
-        kept: dict[str, Vector] = {}
+        kept: dict[str, Encoded] = {}
         if (shard := self._existing(space)) is None:
             return kept
-        for batch in batches(known):
-            kept |= shard.ask(vectors_of(batch))
+        for batch in batches(known, FETCHED):
+            kept |= shard.ask(vectors_of(space.fingerprint, batch))
             await asyncio.sleep(0)
         return kept
 
@@ -149,16 +154,12 @@ class EdgeIndex:
         finally:
             self._lock.close()
 
-    def _query(
-        self, space: VectorSpace, vector: Vector, where: Where, limit: int, ids: HasIdCondition | None = None
-    ) -> list[Scored]:
-        query = Query.Nearest(checked_vector(space, vector))
+    def _found(
+        self, space: VectorSpace, query: Query, where: Where, limit: int, memory_ids: Sequence[str] | None = None
+    ) -> list[tuple[object, float]]:
         if admits_none(where) or (shard := self._existing(space)) is None:
             return []
-        request = QueryRequest(
-            limit, query=query, filter=edge_filter(where, ids), with_payload=False, with_vector=False
-        )
-        return ranked((point.id, point.score) for point in shard.ask(lambda engine: engine.query(request)))
+        return shard.ask(scores_of(query, edge_filter(where, memory_ids), limit))
 
     def _existing(self, space: VectorSpace) -> CollectionShard | None:
         if self._lock.closed:
@@ -188,36 +189,3 @@ class EdgeIndex:
             shard.flush()
             waiting = 0
         self._unflushed[space.collection] = waiting
-
-
-def edge_point(point: Point) -> EdgePoint:
-    """Give a point in the engine's class."""
-    return EdgePoint(point.memory_id, point.vector.tolist(), payload(point))
-
-
-def edge_filter(where: Where, ids: HasIdCondition | None) -> Filter:
-    """Give a filter in the engine's classes; its ranges are of floats, exact for milliseconds far beyond any date."""
-    times = RangeFloat(gte=where.since_ms, lt=where.until_ms)
-    must = [FieldCondition(field, match=MatchAny(words)) for field, words in admitted(where).items()]
-    timed = [FieldCondition(TIME, range=times)] if where.since_ms is not None or where.until_ms is not None else []
-    return Filter(must=[*must, *timed, *([ids] if ids else [])])
-
-
-def hashes_of(memory_ids: Sequence[str]) -> Callable[[EdgeShard], dict[str, str]]:
-    """Give the question for the content hashes of these points."""
-
-    def question(engine: EdgeShard) -> dict[str, str]:
-        records = engine.retrieve(list(memory_ids), [HASH], with_vector=False)
-        return {str(record.id): record.payload[HASH] for record in records if record.payload}
-
-    return question
-
-
-def vectors_of(memory_ids: Sequence[str]) -> Callable[[EdgeShard], dict[str, Vector]]:
-    """Give the question for the vectors of these points."""
-
-    def question(engine: EdgeShard) -> dict[str, Vector]:
-        records = engine.retrieve(list(memory_ids), with_payload=False, with_vector=True)
-        return {str(record.id): np.array(record.vector, np.float32) for record in records}
-
-    return question

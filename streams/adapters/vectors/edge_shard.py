@@ -8,6 +8,7 @@ import asyncio
 import os
 import shutil
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -18,12 +19,16 @@ from qdrant_edge import (
     EdgeVectorParams,
     IntegerIndexParams,
     KeywordIndexParams,
+    MultiVectorComparator,
+    MultiVectorConfig,
     UpdateOperation,
+    VectorStorageDatatype,
 )
 
 from schemas.failures import Unavailable
 from schemas.modes import Fingerprint
 from streams.adapters.vectors.qdrant_payload import PARTITION, TENANT, TIME, indexed_fields
+from streams.adapters.vectors.qdrant_vectors import POOLED, TOKENS
 
 T = TypeVar("T")
 
@@ -117,8 +122,22 @@ def make_shard(path: Path, fingerprint: Fingerprint) -> None:
 
 
 def shard_config(fingerprint: Fingerprint) -> EdgeConfig:
-    """Cosine over the fingerprint's dimension; one search thread a shard, not eight: modes are many, cores few."""
-    return EdgeConfig(vectors=EdgeVectorParams(size=fingerprint.dim, distance=Distance.Cosine), max_search_threads=1)
+    """Describe the vectors of a shard; one search thread each, not eight: modes are many, cores few."""
+    return EdgeConfig(vectors=vector_params(fingerprint), max_search_threads=1)
+
+
+def vector_params(fingerprint: Fingerprint) -> EdgeVectorParams | dict[str, EdgeVectorParams]:
+    """Give the pooled vector's shape, and beside it that of the token vectors where the space keeps them."""
+    pooled = EdgeVectorParams(size=fingerprint.dim, distance=Distance.Cosine)
+    if not fingerprint.token_dim:
+        return pooled
+    tokens = EdgeVectorParams(
+        size=fingerprint.token_dim,
+        distance=Distance.Dot,
+        multivector_config=MultiVectorConfig(MultiVectorComparator.MaxSim),
+        datatype=VectorStorageDatatype.Float16,
+    )
+    return {POOLED: pooled, TOKENS: tokens}
 
 
 def index_of(field: str) -> UpdateOperation:
@@ -151,10 +170,16 @@ def write_durably(path: Path, text: str) -> None:
 
 
 def sync_files(directory: Path) -> None:
-    """Bring a directory and the files in it to the disk, what is written through memory maps included."""
-    for path in directory.iterdir():
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
+    """Bring a directory and the files in it to the disk, what is written through memory maps included.
+
+    The engine renames the parts of its log at any moment: as long as the names change, all are gone through again.
+    """
+    synced: set[Path] = set()
+    while (present := set(directory.iterdir())) != synced:
+        for path in present:
+            with suppress(FileNotFoundError), path.open("rb") as file:
+                os.fsync(file.fileno())
+        synced = present
     sync_directory(directory)
 
 

@@ -15,12 +15,15 @@ from qdrant_client.http.exceptions import UnexpectedResponse
 from qdrant_client.models import (
     CreateAlias,
     CreateAliasOperation,
+    Datatype,
     Distance,
     HnswConfigDiff,
     IntegerIndexParams,
     IntegerIndexType,
     KeywordIndexParams,
     KeywordIndexType,
+    MultiVectorComparator,
+    MultiVectorConfig,
     UpdateResult,
     VectorParams,
 )
@@ -30,6 +33,7 @@ from schemas.modes import Fingerprint, VectorSpace
 from schemas.vectors import Point
 from streams.adapters.vectors.qdrant_calls import answered, applied, is_missing
 from streams.adapters.vectors.qdrant_payload import PARTITION, TENANT, TIME, alias, indexed_fields
+from streams.adapters.vectors.qdrant_vectors import POOLED, TOKENS
 from streams.adapters.vectors.vector_contract import checked_fingerprint
 
 T = TypeVar("T")
@@ -37,8 +41,8 @@ T = TypeVar("T")
 FINGERPRINT = "fingerprint"
 """The key in a collection's metadata."""
 
-TENANT_GRAPHS = HnswConfigDiff(m=0, payload_m=16)
-"""A graph for each boundary and none over all: every search names a boundary. 16 links are Qdrant's default."""
+NO_GRAPHS = HnswConfigDiff(m=0, payload_m=0)
+"""Every search is exact and within one boundary, whose points are found by their index: a graph would only be built."""
 
 
 @dataclass
@@ -107,9 +111,9 @@ class ServerCollections:
 
     async def _create(self, space: VectorSpace) -> str:
         name = self._prefix + space.collection
-        shape = VectorParams(size=space.fingerprint.dim, distance=Distance.COSINE)
+        shape = vector_params(space.fingerprint)
         metadata = {FINGERPRINT: space.fingerprint.model_dump()}
-        create = self._client.create_collection(name, shape, hnsw_config=TENANT_GRAPHS, metadata=metadata)
+        create = self._client.create_collection(name, shape, hnsw_config=NO_GRAPHS, metadata=metadata)
         try:
             await self.ask(name, create)
         except UnexpectedResponse:
@@ -145,6 +149,20 @@ class ServerCollections:
     def _forget_missing(self, name: str, error: Unavailable) -> None:
         if is_missing(error):
             self._known.pop(name, None)
+
+
+def vector_params(fingerprint: Fingerprint) -> VectorParams | dict[str, VectorParams]:
+    """Give the pooled vector's shape, and beside it that of the token vectors where the space keeps them."""
+    pooled = VectorParams(size=fingerprint.dim, distance=Distance.COSINE)
+    if not fingerprint.token_dim:
+        return pooled
+    tokens = VectorParams(
+        size=fingerprint.token_dim,
+        distance=Distance.DOT,
+        multivector_config=MultiVectorConfig(comparator=MultiVectorComparator.MAX_SIM),
+        datatype=Datatype.FLOAT16,
+    )
+    return {POOLED: pooled, TOKENS: tokens}
 
 
 def index_of(path: str) -> KeywordIndexParams | IntegerIndexParams:

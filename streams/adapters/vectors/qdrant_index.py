@@ -8,7 +8,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-import numpy as np
 from qdrant_client import AsyncQdrantClient
 from qdrant_client.models import (
     Condition,
@@ -23,10 +22,25 @@ from qdrant_client.models import (
 )
 
 from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import Point, Scored, Vector, Where
+from schemas.vectors import Encoded, Matrix, Point, Scored, Vector, Where
 from streams.adapters.vectors.qdrant_collections import ServerCollections
 from streams.adapters.vectors.qdrant_payload import HASH, PARTITION, TIME, admits_none, admitted, payload
-from streams.adapters.vectors.vector_contract import batches, checked, checked_ids, checked_vector, nearest, ranked
+from streams.adapters.vectors.qdrant_vectors import TOKENS, encoded, named_vectors, pooled_name
+from streams.adapters.vectors.vector_contract import (
+    FETCHED,
+    batches,
+    checked,
+    checked_ids,
+    checked_rows,
+    checked_vector,
+    cosines,
+    nearest,
+    portions,
+    ranked,
+)
+
+EXACT = SearchParams(exact=True)
+"""No graph decides what is found: an older collection may have one, and it is made of all users' points."""
 
 
 class QdrantIndex:
@@ -50,8 +64,8 @@ class QdrantIndex:
         if not fresh:
             return
         name = await self._collections.writable(space, fresh)
-        for batch in batches(fresh):
-            structs = [PointStruct(id=one.memory_id, vector=one.vector.tolist(), payload=payload(one)) for one in batch]
+        for batch in portions(fresh):
+            structs = [server_point(space.fingerprint, point) for point in batch]
             await self._collections.write(name, self._client.upsert(name, structs, wait=True))
 
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
@@ -63,20 +77,32 @@ class QdrantIndex:
             await self._collections.write(name, self._client.delete(name, list(batch), wait=True))
 
     async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
-        """The nearest points that `where` admits, best first, equal ones by id.
-
-        Cosines are exact; in a boundary large enough for a graph (some ten thousand points) a near one may be missed.
-        """
+        """The nearest points that `where` admits: exact, best first, equal ones by id."""
+        numbers, using = checked_vector(space, vector), pooled_name(space.fingerprint)
 
         async def fetch(count: int) -> list[Scored]:
-            return await self._query(space, vector, where, count)
+            return cosines(await self._found(space, numbers, using, where, count))
 
         return await nearest(fetch, limit)
 
     async def score(self, space: VectorSpace, vector: Vector, where: Where, memory_ids: Sequence[str]) -> list[Scored]:
         """The cosines of these memories, as far as they have a vector and `where` admits them."""
         known = checked_ids(memory_ids)
-        return await self._query(space, vector, where, len(known), known) if known else []
+        numbers, using = checked_vector(space, vector), pooled_name(space.fingerprint)
+        return cosines(await self._found(space, numbers, using, where, len(known), known)) if known else []
+
+    async def late(
+        self, space: VectorSpace, question: Matrix, where: Where, limit: int, memory_ids: Sequence[str] | None = None
+    ) -> list[Scored]:
+        """Late interaction, exact: over all that `where` admits, or over these memories as far as it admits them."""
+        rows, known = checked_rows(space, question), None if memory_ids is None else checked_ids(memory_ids)
+        if not rows or known == []:
+            return []
+
+        async def fetch(count: int) -> list[Scored]:
+            return ranked(await self._found(space, rows, TOKENS, where, count, known))
+
+        return await nearest(fetch, limit)
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
         """The content hash of each of these memories' points, for those that have one."""
@@ -90,16 +116,16 @@ class QdrantIndex:
             kept |= {str(record.id): record.payload[HASH] for record in records if record.payload}
         return kept
 
-    async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Vector]:
-        """The vectors of these memories' points, for those that have one, of length 1 as a cosine index keeps them."""
+    async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
+        """The vectors of these memories' points, the pooled ones of length 1 as a cosine index keeps them."""
         known = checked_ids(memory_ids)
-        kept: dict[str, Vector] = {}
+        kept: dict[str, Encoded] = {}
         if (name := await self._collections.readable(space)) is None:
             return kept
-        for batch in batches(known):
+        for batch in batches(known, FETCHED):
             found = self._client.retrieve(name, list(batch), with_payload=False, with_vectors=True)
             records = await self._collections.ask(name, found)
-            kept |= {str(record.id): np.array(record.vector, np.float32) for record in records}
+            kept |= {str(record.id): encoded(space.fingerprint, record.vector) for record in records}
         return kept
 
     async def count(self, space: VectorSpace, partition: int) -> int:
@@ -117,22 +143,33 @@ class QdrantIndex:
         """Close the client's connections."""
         await self._client.close()
 
-    async def _query(
-        self, space: VectorSpace, vector: Vector, where: Where, limit: int, ids: Sequence[str] | None = None
-    ) -> list[Scored]:
-        numbers = checked_vector(space, vector)
+    async def _found(
+        self,
+        space: VectorSpace,
+        query: list[float] | list[list[float]],
+        using: str | None,
+        where: Where,
+        limit: int,
+        memory_ids: Sequence[str] | None = None,
+    ) -> list[tuple[object, float]]:
         if admits_none(where) or (name := await self._collections.readable(space)) is None:
             return []
-        query = self._client.query_points(
+        asked = self._client.query_points(
             name,
-            query=numbers,
-            query_filter=server_filter(where, ids),
-            search_params=SearchParams(exact=True) if ids else None,
+            query=query,
+            using=using,
+            query_filter=server_filter(where, memory_ids),
+            search_params=EXACT,
             limit=limit,
             with_payload=False,
             with_vectors=False,
         )
-        return ranked((point.id, point.score) for point in (await self._collections.ask(name, query)).points)
+        return [(point.id, point.score) for point in (await self._collections.ask(name, asked)).points]
+
+
+def server_point(fingerprint: Fingerprint, point: Point) -> PointStruct:
+    """Give a point in the client's class."""
+    return PointStruct(id=point.memory_id, vector=named_vectors(fingerprint, point), payload=payload(point))
 
 
 def server_filter(where: Where, ids: Sequence[str] | None) -> Filter:
