@@ -52,8 +52,14 @@ class WordIndex(Protocol):
         """All memories of a boundary, as they are now. To be read before the next await: later writes change it."""
         ...
 
-    def postings(self, partition: int, boundary: str, terms: Sequence[str]) -> list[Postings]:
-        """For each term the memories of this boundary that have it, in the order of `terms`."""
+    def postings(self, partition: int, boundary: str, terms: Sequence[str], *, alike: bool = True) -> list[Postings]:
+        """For each term the memories of this boundary that have it, in the order of `terms`.
+
+        Terms are words as `agents.rules.words.terms` cuts them. A word counts as another of the boundary that has the
+        same stem in a language that is spoken there, and, with `alike`, as one that shares most of its letters; all
+        such words are one term, with their postings merged (`agents.rules.vocabulary`). What other boundaries hold
+        changes nothing.
+        """
         ...
 
     def entity_postings(self, partition: int, boundary: str, entities: Sequence[str]) -> list[Postings]:

@@ -10,12 +10,17 @@ Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+NOBODY = -1
+"""In place of a number: there is no such memory, conversation, speaker or vector space."""
+
 
 @dataclass(frozen=True, slots=True)
 class Columns:
     """`lengths` counts terms, `importance` lies in 0..1, `occurred_ms` counts from the epoch; a hole is not `live`.
 
-    `kinds`, `talks`, `speakers` and `spaces` are places in lists that somebody else keeps.
+    `kinds`, `talks`, `speakers` and `spaces` are places in lists that somebody else keeps: `talks` tells conversations
+    apart. `languages` are places in `agents.rules.languages.LANGUAGES`, `marks` flags of `agents.rules.marks.Mark`,
+    which tell the role, too.
     """
 
     live: Mask
@@ -28,6 +33,8 @@ class Columns:
     source: Numbers
     lengths: Numbers
     importance: Floats
+    languages: Numbers
+    marks: Numbers
 
     @classmethod
     def holes(cls, size: int) -> Self:
@@ -43,6 +50,8 @@ class Columns:
             source=np.zeros(size, np.int64),
             lengths=np.zeros(size, np.int64),
             importance=np.zeros(size, np.float64),
+            languages=np.zeros(size, np.int64),
+            marks=np.zeros(size, np.int64),
         )
 
     def longer(self, size: int) -> Self:

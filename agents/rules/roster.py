@@ -8,18 +8,25 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from agents.rules.columns import Columns, Floats, Mask, Numbers
+from agents.rules.columns import NOBODY, Columns, Floats, Mask, Numbers
+from agents.rules.languages import ENGLISH_PLACE, LANGUAGES, UNKNOWN
 from agents.rules.traits import Kind, ScopeItems, Trait
+from agents.rules.turn_order import TurnOrder
 from schemas.vectors import Where
 
-NOBODY = -1
-"""In place of a number: there is no such memory, conversation, speaker or vector space."""
+__all__ = ["NOBODY", "Roster", "Row"]
+
+SPOKEN_FROM = 0.1
+"""The share of a boundary's memories from which a language counts as spoken there: below are quotes and mistakes."""
 
 _Key = TypeVar("_Key", bound=Hashable)
 
 
 class Row(NamedTuple):
-    """One memory in the columns. `space` is the digest of the vector space that holds its vector, None for none."""
+    """One memory in the columns. `space` is the digest of the vector space that holds its vector, None for none.
+
+    `language` is a place in `agents.rules.languages.LANGUAGES`, `marks` are flags of `agents.rules.marks.Mark`.
+    """
 
     number: int
     memory_id: str
@@ -30,6 +37,8 @@ class Row(NamedTuple):
     importance: float
     superseded: bool
     space: str | None
+    language: int = UNKNOWN
+    marks: int = 0
 
 
 class Roster:
@@ -44,7 +53,7 @@ class Roster:
         self._talks: dict[tuple[ScopeItems, str], int] = {}
         self._spaces: dict[str, int] = {}
         self._traits: dict[int, tuple[int, int, int]] = {}
-        self._beside: tuple[Numbers, Numbers] | None = None
+        self._order: TurnOrder | None = None
         self.write(rows, traits or {})
 
     @property
@@ -59,10 +68,18 @@ class Roster:
     def write(self, rows: Sequence[Row], traits: Mapping[int, Trait]) -> None:
         """Add or replace memories; `traits` holds those of the rows' traits that are not known yet."""
         self._traits.update((key, self._placed(trait)) for key, trait in traits.items())
-        self._beside = None
         if not rows:
             return
-        numbers, memory_ids, keys, occurred, source, lengths, importance, superseded, spaces = zip(*rows, strict=True)
+        stood = [self._standing(row.number) for row in rows]
+        self._write_columns(rows)
+        self.number_of.update((row.memory_id, row.number) for row in rows)
+        self.id_of.update((row.number, row.memory_id) for row in rows)
+        self._follow([row.number for row in rows], stood)
+
+    def _write_columns(self, rows: Sequence[Row]) -> None:
+        numbers, _, keys, occurred, source, lengths, importance, superseded, spaces, languages, marks = zip(
+            *rows, strict=True
+        )
         if max(numbers) >= len(self.columns.live):
             self.columns = self.columns.longer(max(numbers) * 9 // 8 + 1)
         columns, at = self.columns, np.array(numbers)
@@ -74,8 +91,25 @@ class Roster:
         columns.source[at] = source
         columns.lengths[at] = lengths
         columns.importance[at] = importance
-        self.number_of.update(zip(memory_ids, numbers, strict=True))
-        self.id_of.update(zip(numbers, memory_ids, strict=True))
+        columns.languages[at] = languages
+        columns.marks[at] = marks
+
+    def _standing(self, number: int) -> tuple[int, ...] | None:
+        """What decides where a memory stands in its conversation; None where there is no memory."""
+        columns = self.columns
+        if self._order is None or number >= len(columns.live) or not columns.live[number]:
+            return None
+        return tuple(
+            int(column[number]) for column in (columns.talks, columns.occurred_ms, columns.source, columns.superseded)
+        )
+
+    def _follow(self, numbers: Sequence[int], stood: Sequence[tuple[int, ...] | None]) -> None:
+        """Keep the order of turns as it is, add those at the end, or find it anew when it is asked for."""
+        for number, before in zip(numbers, stood, strict=True):
+            if self._order is None or before == self._standing(number):
+                continue
+            if before is not None or not self._order.append(number, self.columns):
+                self._order = None
 
     def _placed(self, trait: Trait) -> tuple[int, int, int]:
         talk = NOBODY if trait.talk is None else _place(self._talks, (trait.kind.scope, trait.talk))
@@ -124,21 +158,21 @@ class Roster:
 
     def beside(self) -> tuple[Numbers, Numbers]:
         """For each memory the number of the turn before it, and of the one after it, in its conversation."""
-        if self._beside is None:
-            self._beside = self._find_beside()
-        return self._beside
+        order = self.order()
+        return order.before, order.after
 
-    def _find_beside(self) -> tuple[Numbers, Numbers]:
-        columns = self.columns
-        before = np.full(len(columns.live), NOBODY)
-        after = before.copy()
-        turns = np.flatnonzero(columns.live & ~columns.superseded & (columns.talks != NOBODY))
-        order = turns[np.lexsort((columns.source[turns], columns.occurred_ms[turns], columns.talks[turns]))]
-        first, second = order[:-1], order[1:]
-        together = columns.talks[first] == columns.talks[second]
-        after[first[together]] = second[together]
-        before[second[together]] = first[together]
-        return before, after
+    def order(self) -> TurnOrder:
+        """Who stands beside whom in every conversation, and where in it."""
+        if self._order is None:
+            self._order = TurnOrder.of(self.columns)
+        return self._order
+
+    def languages(self) -> list[int]:
+        """The places of the languages that are spoken here, the most common first; English where none is known."""
+        counts = np.bincount(self.columns.languages[self.columns.live], minlength=len(LANGUAGES))
+        counts[UNKNOWN] = 0
+        common = np.flatnonzero(counts > SPOKEN_FROM * counts.sum())
+        return sorted(common.tolist(), key=lambda place: -counts[place]) or [ENGLISH_PLACE]
 
 
 def _place(places: dict[_Key, int], key: _Key) -> int:

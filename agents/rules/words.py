@@ -1,17 +1,17 @@
-"""Texts into the terms that the word index keeps: pure, and the same for memories and questions.
+"""Texts into the words that the word index keeps: pure, and the same for memories and questions.
 
-A word is folded (case, accents, width) and cut to its English stem; an identifier such as `ZX-81-K17`,
+A word is folded (case, accents, width) and keeps its ending: `agents.rules.vocabulary` tells which words count as one,
+so that a text of which the language can't be told is found all the same. An identifier such as `ZX-81-K17`,
 `snake_case` or `fly.io` is kept whole and in parts; scripts without spaces give characters and pairs of characters;
-an emoji is a term. Stop words are terms of a text, but of a question only when it has no others.
+an emoji is a word. Stop words are terms of a text, but of a question only when it has no others.
 """
 
 import re
 import unicodedata
-from functools import cache
 from itertools import pairwise
 
-from py_rust_stemmers import SnowballStemmer
-
+from agents.rules.languages import language_of
+from agents.rules.stemming import stems
 from agents.rules.stop_words import stop_words_of
 
 LONGEST_TERM = 64
@@ -32,6 +32,9 @@ _EMOJI += "\U0001f400-\U0001faff"
 
 _WORDS = re.compile(rf"[{_UNSPACED}]+|[{_EMOJI}]|(?:(?![{_UNSPACED}])\w)+(?:['\-./:@+](?:(?![{_UNSPACED}])\w)+)*")
 _ASCII_WORDS = re.compile(r"\w+(?:['\-./:@+]\w+)*", re.ASCII)
+_SHORT_I, _SPREAD_SHORT_I = "\u0439", "\u0438\u0306"
+"""A Cyrillic letter of its own, no accented one: Russian endings are known by it."""
+
 _UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]+")
 _PLAIN = str.maketrans("\u2018\u2019\u201c\u201d\u2013\u2014\u2026\u00a0", "''      ")
 _JOINTS = re.compile(r"[_'\-./:@+]+")
@@ -40,20 +43,39 @@ _CONTRACTION = re.compile(r"[^\W_]+'(?:s|t|d|m|re|ve|ll)")
 
 
 def terms(text: str) -> list[str]:
-    """The terms of a text that is kept, in order, with repetitions."""
-    return _stemmed(_surface(text))
+    """The words of a text that is kept, in order, with repetitions."""
+    folded = fold(_CAMEL.sub("_", text))
+    found = (_ASCII_WORDS if folded.isascii() else _WORDS).findall(folded)
+    words: list[str] = []
+    for word in found:
+        if word.isalnum() and (word.isascii() or not _UNSPACED_RUN.match(word)):
+            words.append(word[:LONGEST_TERM])
+        else:
+            words.extend(_pieces(word))
+    return words
 
 
 def telling_terms(text: str) -> list[str]:
-    """The different terms of a question, in order, without the stop words of its language; may be none."""
-    words = _surface(text)
+    """The different words of a question, in order, without the stop words of its language; may be none.
+
+    Of several with the same stem, only the first.
+    """
+    words = terms(text)
     stops = stop_words_of(words)
-    return list(dict.fromkeys(_stemmed([word for word in words if word not in stops])))
+    return _once([word for word in words if word not in stops], language_of(words))
 
 
 def question_terms(text: str) -> list[str]:
     """The telling terms of a question, or all of its different terms where none is telling."""
-    return telling_terms(text) or list(dict.fromkeys(terms(text)))
+    words = terms(text)
+    return telling_terms(text) or _once(words, language_of(words))
+
+
+def _once(words: list[str], language: int) -> list[str]:
+    firsts: dict[str, str] = {}
+    for word, stem in zip(words, stems(words, language), strict=True):
+        firsts.setdefault(stem, word)
+    return list(firsts.values())
 
 
 def is_stop_word(word: str) -> bool:
@@ -69,21 +91,9 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     spread = unicodedata.normalize("NFKD", text)[: MOST_SPREAD * len(text) + LONGEST_TERM].casefold()
+    spread = spread.replace(_SPREAD_SHORT_I, _SHORT_I)
     plain = "".join(character for character in spread if not unicodedata.combining(character))
     return unicodedata.normalize("NFC", plain)
-
-
-def _surface(text: str) -> list[str]:
-    """Folded words, not yet stemmed."""
-    folded = fold(_CAMEL.sub("_", text))
-    found = (_ASCII_WORDS if folded.isascii() else _WORDS).findall(folded)
-    words: list[str] = []
-    for word in found:
-        if word.isalnum() and (word.isascii() or not _UNSPACED_RUN.match(word)):
-            words.append(word[:LONGEST_TERM])
-        else:
-            words.extend(_pieces(word))
-    return words
 
 
 def _pieces(word: str) -> list[str]:
@@ -101,13 +111,3 @@ def _pieces(word: str) -> list[str]:
 def _is_identifier(word: str) -> bool:
     """Whether the whole means more than its parts: `zx-81`, `fly.io`, `a_b`, but not `well-known` or `l'eau`."""
     return any(character.isdigit() or character in "_./:@+" for character in word)
-
-
-def _stemmed(words: list[str]) -> list[str]:
-    stems: list[str] = _english().stem_words(words)
-    return stems
-
-
-@cache
-def _english() -> SnowballStemmer:
-    return SnowballStemmer("english")

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agents.rules.languages import LANGUAGES
+from agents.rules.marks import marks_of
 from agents.rules.words import question_terms
 from agents.word_port import WordIndex
 from schemas.failures import Unavailable
@@ -47,6 +49,104 @@ def test_a_memory_is_found_by_the_text_of_its_resources(words: WordIndex) -> Non
     memory = made("Look!", resources=(Resource(uri="file:a", text="a heron at the pond"),))
     words.put(0, memory)
     assert found(words, "heron") == {memory.memory_id}
+
+
+@pytest.mark.parametrize(
+    ("written", "asked"),
+    [
+        ("She was running in the park", "How often does she run?"),
+        ("Wir haben die Mieterhöhung nach den Ferien verschickt", "Wann war die Erhöhung?"),
+        ("Die Boxen sind alle belegt, und das ist gut so", "Wie teuer ist eine Box?"),
+        ("Enviaron las facturas a la gestoría y no me dijeron nada", "¿Quién envió la factura?"),
+        ("Les chevaux sont dans les écuries de la voisine", "Où est l'écurie ?"),
+        ("Comprei as passagens para o casamento da minha irmã", "Quando comprei a passagem?"),
+        ("Ho prenotato le camere per i miei genitori", "Quale camera ho prenotato?"),
+        ("We hebben de fietsen naar de kelder gebracht", "Waar is de fiets?"),
+        ("Vi har lagat bilarna och det blev inte billigt", "Var är bilen?"),
+        ("Jeg har solgt bøgerne til min nabo i går", "Hvem har købt min bog eller bøger?"),
+        ("Jeg har malt veggene i stua sammen med broren min", "Hvilken vegg er malt?"),
+        # ruff: noqa: RUF001 - letters of other alphabets
+        ("Мы перенесли встречи с врачами на май", "Когда встреча с врачом?"),
+        ("Kitapları kütüphaneye geri verdim ama biri kayıp", "Hangi kitap kayıp?"),
+        ("Reitstunden!", "Was kostet die Reitstunde?"),
+    ],
+)
+def test_a_word_is_found_by_its_other_forms_in_every_language(words: WordIndex, written: str, asked: str) -> None:
+    memory = made(written)
+    words.put(0, memory)
+    words.put(0, made("zzz", 1))
+    assert found(words, asked) == {memory.memory_id}
+
+
+def test_a_text_of_which_the_language_cannot_be_told_is_found_by_the_word_that_it_says(words: WordIndex) -> None:
+    for number in range(20):
+        words.put(0, made("Das ist nicht das, was wir haben wollten", number))
+    short = made("Fahrten", 20)
+    words.put(0, short)
+    assert found(words, "What were the Fahrten about?") == {short.memory_id}
+    assert found(words, "Fahrt") == {short.memory_id}
+
+
+def test_words_that_count_as_one_are_one_term(words: WordIndex) -> None:
+    words.put(0, made("violin, violins and more violins", 0))
+    words.put(0, made("the violin", 1))
+    [violin] = words.postings(0, "ana", ["violins"])
+    assert violin.numbers.tolist() == [0, 1]
+    assert violin.counts.tolist() == [3, 1]
+
+
+def test_words_that_are_only_alike_count_on_demand(words: WordIndex) -> None:
+    words.put(0, made("Die Mieterhöhung ist da", 0))
+    [alike] = words.postings(0, "ana", ["erhohung"])
+    [stems] = words.postings(0, "ana", ["erhohung"], alike=False)
+    assert (len(alike.numbers), len(stems.numbers)) == (1, 0)
+
+
+def test_words_that_are_written_after_a_question_count_in_the_next(words: WordIndex) -> None:
+    words.put(0, made("violin", 0))
+    assert found(words, "violins") != set()
+    late = made("She brought her harps and a Mieterhöhung", 1)
+    words.put(0, late)
+    assert found(words, "harp") == found(words, "Erhöhung") == {late.memory_id}
+    words.put(0, late.model_copy(update={"text": "nothing"}))
+    assert found(words, "harp") == set()
+
+
+def test_numbers_and_identifiers_count_as_nothing_else(words: WordIndex) -> None:
+    words.put(0, made("On 2026-03-01 we took release-2026-03-01 and 1234567", 0))
+    assert found(words, "2026-03-02") <= found(words, "2026")
+    assert [len(one.numbers) for one in words.postings(0, "ana", ["2026-03-02", "1234568"])] == [0, 0]
+
+
+def test_another_user_s_language_is_not_spoken_here(words: WordIndex) -> None:
+    mine = made("The hund was in the garden and it was late", 0)
+    words.put(0, mine)
+    alone = words.postings(0, "ana", ["hunden", "gardens"])
+    for number in range(30):
+        words.put(0, made("Das ist nicht das, was der Hund haben wollte", number, user="ben"))
+    beside = words.postings(0, "ana", ["hunden", "gardens"])
+    assert [one.numbers.tolist() for one in beside] == [one.numbers.tolist() for one in alone] == [[], [0]]
+    assert words.roster(0, "ana").languages() == [LANGUAGES.index("english")]
+    assert words.roster(0, "ben").languages() == [LANGUAGES.index("german")]
+
+
+def test_marks_are_kept_and_follow_the_text(words: WordIndex) -> None:
+    memory = made("Where is the key?", role="assistant")
+    for text in ("Where is the key?", "It hangs behind the door, on 3 March."):
+        memory = memory.model_copy(update={"text": text})
+        words.put(0, memory)
+        assert words.roster(0, "ana").columns.marks[0] == int(marks_of(memory))
+    spoken = memory.model_copy(update={"role": "user"})
+    words.put(0, spoken)
+    assert words.roster(0, "ana").columns.marks[0] == int(marks_of(spoken)) != int(marks_of(memory))
+
+
+def test_many_terms_are_answered_in_their_order(words: WordIndex) -> None:
+    for number in range(200):
+        words.put(0, made(f"word{number} and letters", number))
+    asked = [f"word{number}" for number in reversed(range(256))]
+    numbers = [one.numbers.tolist() for one in words.postings(0, "ana", asked)]
+    assert numbers == [[]] * 56 + [[number] for number in reversed(range(200))]
 
 
 def test_postings_tell_how_often_and_lengths_how_long(words: WordIndex) -> None:
@@ -363,6 +463,9 @@ def _described(words: WordIndex) -> dict[str, tuple[object, ...]]:
         memory_id: (
             speakers[int(roster.columns.speakers[number])],
             int(roster.columns.lengths[number]),
+            int(roster.columns.languages[number]),
+            int(roster.columns.marks[number]),
+            int(roster.order().positions[number]),
             roster.id_of.get(int(before[number])),
             roster.id_of.get(int(after[number])),
         )

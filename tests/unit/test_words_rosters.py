@@ -2,6 +2,7 @@
 
 from agents.rules.roster import Roster, Row
 from agents.rules.traits import Trait
+from agents.rules.vocabulary import Vocabulary
 from streams.adapters.words.rosters import Rosters
 from tests.made_memories import made
 
@@ -49,3 +50,25 @@ def test_one_that_grows_counts_as_what_it_has_become() -> None:
         rosters.written(1, Row(number, f"m{number}", 1, 0, 0, 1, 0.5, superseded=False, space=None), trait)
     rosters.keep(2, roster_of(1))
     assert kept(rosters, 1, 2) == [False, True]
+
+
+def test_a_vocabulary_is_kept_as_long_as_its_roster_and_its_words() -> None:
+    read: list[int] = []
+
+    def vocabulary(boundary: int) -> Vocabulary:
+        read.append(boundary)
+        return Vocabulary(["violin"])
+
+    rosters = Rosters(most_memories=20)
+    rosters.keep(1, roster_of(10))
+    first = rosters.vocabulary(1, vocabulary)
+    rosters.heard(1, ["harbour"])
+    rosters.heard(2, ["tram"])
+    assert rosters.vocabulary(1, vocabulary) is first
+    assert (len(first), read) == (2, [1])
+    rosters.unheard(1)
+    rosters.vocabulary(1, vocabulary)
+    rosters.keep(2, roster_of(20))
+    rosters.vocabulary(1, vocabulary)
+    rosters.vocabulary(1, vocabulary)
+    assert read == [1, 1, 1, 1], "what no roster is kept of is read each time"

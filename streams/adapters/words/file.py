@@ -10,8 +10,9 @@ from pathlib import Path
 
 from schemas.failures import Unavailable
 
-FORM = 2
-"""The version of these tables. Raise it with every change of them or of how texts are cut into terms."""
+FORM = 3
+"""The version of these tables. Raise it with every change of them of how texts are cut into
+terms, or of what their marks mean."""
 
 NUMBER_BITS = 32
 """A memory's row is its boundary's id above its number, so that one boundary's rows lie side by side."""
@@ -28,7 +29,8 @@ CREATE TABLE traits (
 CREATE TABLE memories (
   row INTEGER PRIMARY KEY, memory_id TEXT NOT NULL UNIQUE, trait INTEGER NOT NULL, occurred_ms INTEGER NOT NULL,
   source INTEGER NOT NULL, length INTEGER NOT NULL, importance REAL NOT NULL, superseded INTEGER NOT NULL, space TEXT,
-  status TEXT NOT NULL, unread INTEGER NOT NULL, digest BLOB NOT NULL, terms TEXT NOT NULL);
+  status TEXT NOT NULL, unread INTEGER NOT NULL, language INTEGER NOT NULL, marks INTEGER NOT NULL,
+  digest BLOB NOT NULL, terms TEXT NOT NULL);
 CREATE INDEX unready ON memories (status, row) WHERE status <> 'ready';
 CREATE INDEX unread ON memories (row) WHERE unread = 1;
 CREATE TABLE postings (

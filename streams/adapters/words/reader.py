@@ -1,23 +1,39 @@
 """Rosters, postings and counts out of one partition's word index."""
 
+import json
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 
 from agents.rules.bm25 import Postings
+from agents.rules.columns import Numbers
 from agents.rules.roster import Roster, Row
 from agents.rules.traits import Trait
+from agents.rules.vocabulary import Vocabulary
 from schemas.memories import EmbeddingStatus, Place
 from streams.adapters.words.file import NUMBER_BITS, translated
 from streams.adapters.words.rosters import Rosters
-from streams.adapters.words.spelling import COUNT_BITS, COUNT_MASK
+from streams.adapters.words.spelling import AFTER_ENTITIES, COUNT_BITS, COUNT_MASK
 
 _PAGE = 1000
 """Ids fetched at once while all memories of a status are gone through."""
 
+ENTRY_BITS = NUMBER_BITS + COUNT_BITS
+"""Bits of a posting; above them stands the place of its word in the question."""
+
+ENTRY_MASK = (1 << ENTRY_BITS) - 1
+"""The bits that are the posting."""
+
+NOWHERE = Postings(np.zeros(0, np.int64), np.zeros(0, np.int64))
+"""The postings of a word that no memory has."""
+
+_POSTINGS = (
+    "SELECT asked.key << ? | postings.entry FROM json_each(?) AS asked"
+    " CROSS JOIN postings ON postings.boundary = ? AND postings.term = asked.value"
+)
 _READY_PAGE = "SELECT row, memory_id FROM memories WHERE status = ? AND row > ? ORDER BY row LIMIT ?"
 _UNREAD_PAGE = "SELECT row, memory_id FROM memories WHERE unread = 1 AND row > ? ORDER BY row LIMIT ?"
 _UNREADY_PAGE = _READY_PAGE.replace("ORDER BY", "AND status <> 'ready' ORDER BY")
@@ -52,22 +68,45 @@ class WordsReader:
         stored = self._execute("SELECT id, value FROM traits WHERE boundary = ?", (boundary,))
         traits = {key: Trait.loads(value) for key, value in stored}
         rows = self._execute(
-            "SELECT row - ?, memory_id, trait, occurred_ms, source, length, importance, superseded, space"
-            " FROM memories WHERE row >= ? AND row < ?",
+            "SELECT row - ?, memory_id, trait, occurred_ms, source, length, importance, superseded, space,"
+            " language, marks FROM memories WHERE row >= ? AND row < ?",
             (boundary << NUMBER_BITS, boundary << NUMBER_BITS, (boundary + 1) << NUMBER_BITS),
         )
         return Roster(list(map(Row._make, rows)), traits)
 
-    def postings(self, boundary: str, terms: Sequence[str]) -> list[Postings]:
-        """For each term the memories that have it."""
+    def postings(self, boundary: str, terms: Sequence[str], *, alike: bool) -> list[Postings]:
+        """For each term the memories that have it, or a word that counts as it."""
+        roster = self.roster(boundary)
         with translated():
             key = self._boundary(boundary)
-            return [self._postings_of(key, term) for term in terms]
+            if key is None or not terms:
+                return [NOWHERE] * len(terms)
+            vocabulary = self._rosters.vocabulary(key, self._read_vocabulary)
+            return self._postings_of(key, vocabulary.same(terms, roster.languages(), alike=alike))
 
-    def _postings_of(self, boundary: int | None, term: str) -> Postings:
-        rows = self._execute("SELECT entry FROM postings WHERE boundary = ? AND term = ?", (boundary, term)).fetchall()
-        entries = np.fromiter(chain.from_iterable(rows), np.int64, len(rows))
-        return Postings(entries >> COUNT_BITS, entries & COUNT_MASK)
+    def exact_postings(self, boundary: str, terms: Sequence[str]) -> list[Postings]:
+        """For each term the memories that have it as it is written."""
+        with translated():
+            key = self._boundary(boundary)
+            return [NOWHERE] * len(terms) if key is None else self._postings_of(key, [[term] for term in terms])
+
+    def _read_vocabulary(self, boundary: int) -> Vocabulary:
+        rows = self._execute(
+            "SELECT DISTINCT term FROM postings WHERE boundary = ? AND term > ?", (boundary, AFTER_ENTITIES)
+        )
+        return Vocabulary(chain.from_iterable(rows))
+
+    def _postings_of(self, boundary: int, words: Sequence[Sequence[str]]) -> list[Postings]:
+        """The postings of each list of words, as if they were one word; all in one statement."""
+        places = [place for place, some in enumerate(words) for _ in some]
+        flat = json.dumps(list(chain.from_iterable(words)), ensure_ascii=False)
+        rows = self._execute(_POSTINGS, (ENTRY_BITS, flat, boundary)).fetchall()
+        found = np.fromiter(chain.from_iterable(rows), np.int64, len(rows))
+        owners = np.array([*places, 0])[found >> ENTRY_BITS]
+        order = np.argsort(owners, kind="stable")
+        starts = np.searchsorted(owners[order], np.arange(len(words) + 1))
+        entries = (found & ENTRY_MASK)[order]
+        return [_merged(entries[first:after]) for first, after in pairwise(starts.tolist())]
 
     def counts(self, boundary: str) -> dict[str, dict[EmbeddingStatus, int]]:
         """How many memories there are, by mode and embedding status."""
@@ -121,3 +160,12 @@ class WordsReader:
     def _boundary(self, name: str) -> int | None:
         found = self._execute("SELECT id FROM boundaries WHERE name = ?", (name,)).fetchone()
         return int(found[0]) if found else None
+
+
+def _merged(entries: Numbers) -> Postings:
+    """Postings of words that count as one: a memory that has several of them has it so many times."""
+    numbers, counts = entries >> COUNT_BITS, entries & COUNT_MASK
+    if len(numbers) < 2 or bool((np.diff(numbers) > 0).all()):
+        return Postings(numbers, counts)
+    once, places = np.unique(numbers, return_inverse=True)
+    return Postings(once, np.bincount(places, weights=counts).astype(np.int64))

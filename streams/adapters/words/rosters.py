@@ -1,12 +1,14 @@
-"""The rosters that are kept in memory between reads, the least recently read given up first."""
+"""The rosters and vocabularies that are kept in memory between reads, the least recently read given up first."""
 
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
 
 from agents.rules.roster import Roster, Row
 from agents.rules.traits import Trait
+from agents.rules.vocabulary import Vocabulary
 
 CACHED_MEMORIES = 50_000
-"""Memories whose columns one partition keeps: some 17 MB. Reading 5,000 again takes about 20 ms."""
+"""Memories whose columns one partition keeps: some MB_HERE MB. Reading 5,000 again takes about 20 ms."""
 
 
 class Rosters:
@@ -15,6 +17,7 @@ class Rosters:
     def __init__(self, most_memories: int = CACHED_MEMORIES) -> None:
         self._most_memories = most_memories
         self._kept: OrderedDict[int, Roster] = OrderedDict()
+        self._vocabularies: dict[int, Vocabulary] = {}
         self._memories = 0
 
     def get(self, boundary: int) -> Roster | None:
@@ -28,7 +31,9 @@ class Rosters:
         self._kept[boundary] = roster
         self._memories += roster.documents
         while self._memories > self._most_memories and len(self._kept) > 1:
-            self._memories -= self._kept.popitem(last=False)[1].documents
+            oldest, given_up = self._kept.popitem(last=False)
+            self._memories -= given_up.documents
+            self._vocabularies.pop(oldest, None)
 
     def written(self, boundary: int, row: Row, trait: Trait) -> None:
         """Follow a row that was written."""
@@ -38,12 +43,33 @@ class Rosters:
             roster.write([row], {} if roster.knows(row.trait) else {row.trait: trait})
             self._memories += roster.documents - before
 
+    def vocabulary(self, boundary: int, read: Callable[[int], Vocabulary]) -> Vocabulary:
+        """The words of a boundary, by `read` where they are not kept; kept as long as its roster is."""
+        known = self._vocabularies.get(boundary)
+        if known is None:
+            known = read(boundary)
+            if boundary in self._kept:
+                self._vocabularies[boundary] = known
+        return known
+
+    def heard(self, boundary: int, words: Sequence[str]) -> None:
+        """Follow words that were written."""
+        known = self._vocabularies.get(boundary)
+        if known is not None:
+            known.add(words)
+
+    def unheard(self, boundary: int) -> None:
+        """Keep this vocabulary no longer: words left it."""
+        self._vocabularies.pop(boundary, None)
+
     def drop(self, boundary: int) -> None:
         """Keep this one no longer: something left it."""
+        self._vocabularies.pop(boundary, None)
         roster = self._kept.pop(boundary, None)
         self._memories -= roster.documents if roster else 0
 
     def clear(self) -> None:
         """Keep none: what they followed was undone."""
         self._kept.clear()
+        self._vocabularies.clear()
         self._memories = 0

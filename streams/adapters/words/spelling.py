@@ -1,9 +1,11 @@
-"""A memory's words as the word index stores them: terms, entities, and a hash that tells whether they changed."""
+"""What the word index stores of a memory's text: terms, entities, language, marks, and a hash that tells of changes."""
 
 import hashlib
 from collections import Counter
 from typing import NamedTuple, Self
 
+from agents.rules.languages import language_of
+from agents.rules.marks import marks_of
 from agents.rules.projection import word_text
 from agents.rules.words import fold, terms
 from schemas.memories import Memory
@@ -18,10 +20,16 @@ ENTITY_MARK = "\x1f"
 """Begins the terms that are entities; no word begins so."""
 
 
+AFTER_ENTITIES = "\x20"
+"""Comes in the order of texts after every entity and before every word."""
+
+
 class Spelled(NamedTuple):
-    """How many words, the hash of what they were made from, and their terms, one a line, with repetitions."""
+    """How many words, in which language, with which marks; the hash of what all was made from; terms, one a line."""
 
     length: int
+    language: int
+    marks: int
     digest: bytes
     terms: str
 
@@ -29,13 +37,19 @@ class Spelled(NamedTuple):
     def of(cls, memory: Memory, before: Self | None) -> Self:
         """The words of a memory; `before` itself, when they are the same."""
         text = word_text(memory)
-        source = "\n".join((text, *memory.entities)).encode("utf-8", "surrogatepass")
+        source = "\n".join((memory.role or "", text, *memory.entities)).encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(source, digest_size=12).digest()
         if before is not None and before.digest == digest:
             return before
         words = terms(text)
         named = {entity_term(entity) for entity in memory.entities}
-        return cls(len(words), digest, "\n".join([*words, *sorted(named)]))
+        spelled = "\n".join([*words, *sorted(named)])
+        return cls(len(words), language_of(words), int(marks_of(memory)), digest, spelled)
+
+    @property
+    def words(self) -> list[str]:
+        """The words without the entities, with repetitions."""
+        return self.terms.split("\n")[: self.length]
 
     def postings(self, number: int) -> list[tuple[str, int]]:
         """Each different term with the posting of the memory that has this number."""

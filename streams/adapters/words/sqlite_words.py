@@ -81,13 +81,13 @@ class SqliteWords:
         """All memories of a boundary."""
         return self._open[partition].reader.roster(boundary)
 
-    def postings(self, partition: int, boundary: str, terms: Sequence[str]) -> list[Postings]:
-        """For each term the memories that have it."""
-        return self._open[partition].reader.postings(boundary, terms)
+    def postings(self, partition: int, boundary: str, terms: Sequence[str], *, alike: bool = True) -> list[Postings]:
+        """For each term the memories that have it, or a word that counts as it."""
+        return self._open[partition].reader.postings(boundary, terms, alike=alike)
 
     def entity_postings(self, partition: int, boundary: str, entities: Sequence[str]) -> list[Postings]:
         """For each entity the memories that name it."""
-        return self._open[partition].reader.postings(boundary, [entity_term(entity) for entity in entities])
+        return self._open[partition].reader.exact_postings(boundary, [entity_term(entity) for entity in entities])
 
     def counts(self, partition: int, boundary: str) -> Mapping[str, Mapping[EmbeddingStatus, int]]:
         """How many memories a boundary has, by mode and embedding status."""

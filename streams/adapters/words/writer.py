@@ -20,11 +20,11 @@ from streams.adapters.words.spelling import Spelled
 
 _WRITE_MEMORY = """
 INSERT INTO memories (row, memory_id, trait, occurred_ms, source, length, importance, superseded, space, status,
-  unread, digest, terms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  unread, language, marks, digest, terms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (memory_id) DO UPDATE SET trait = excluded.trait, occurred_ms = excluded.occurred_ms,
   source = excluded.source, length = excluded.length, importance = excluded.importance,
   superseded = excluded.superseded, space = excluded.space, status = excluded.status, unread = excluded.unread,
-  digest = excluded.digest, terms = excluded.terms
+  language = excluded.language, marks = excluded.marks, digest = excluded.digest, terms = excluded.terms
 """
 
 CACHED_KEYS = 4096
@@ -91,9 +91,11 @@ class WordsWriter:
                 importance=importance(memory.importance, memory.text, spelled.length),
                 superseded=memory.superseded_by is not None,
                 space=memory.embedding.space,
+                language=spelled.language,
+                marks=spelled.marks,
             )
             statuses = (memory.embedding.status, memory.reading.status == "pending")
-            self._execute(_WRITE_MEMORY, (row, *known[1:], *statuses, *spelled[1:]))
+            self._execute(_WRITE_MEMORY, (row, *known[1:9], *statuses, *spelled[1:]))
             self._rosters.written(boundary, known, trait)
 
     def remove(self, memory_id: str) -> None:
@@ -110,7 +112,7 @@ class WordsWriter:
 
     def _stored(self, memory_id: str) -> _Stored | None:
         found = self._execute(
-            "SELECT row, trait, length, digest, terms FROM memories WHERE memory_id = ?", (memory_id,)
+            "SELECT row, trait, length, language, marks, digest, terms FROM memories WHERE memory_id = ?", (memory_id,)
         ).fetchone()
         return found and _Stored(found[0], found[1], Spelled(*found[2:]))
 
@@ -143,11 +145,13 @@ class WordsWriter:
         if spelled is not before:
             if old is not None:
                 self._unspell(boundary, old)
+            self._rosters.heard(boundary, spelled.words)
             entries = [(boundary, *posting) for posting in spelled.postings(row & NUMBER_MASK)]
             self._connection.executemany("INSERT OR IGNORE INTO postings VALUES (?, ?, ?)", entries)
         return spelled
 
     def _unspell(self, boundary: int, old: _Stored) -> None:
+        self._rosters.unheard(boundary)
         entries = [(boundary, *posting) for posting in old.spelled.postings(old.row & NUMBER_MASK)]
         self._connection.executemany("DELETE FROM postings WHERE boundary = ? AND term = ? AND entry = ?", entries)
 

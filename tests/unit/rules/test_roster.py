@@ -2,8 +2,12 @@
 
 from typing import Any
 
+import numpy as np
+
+from agents.rules.languages import ENGLISH_PLACE, LANGUAGES, UNKNOWN
 from agents.rules.roster import NOBODY, Roster, Row
 from agents.rules.traits import Trait
+from agents.rules.turn_order import TurnOrder
 from schemas.vectors import Where
 from tests.made_memories import embedded_in, made
 
@@ -121,6 +125,64 @@ def test_holes_belong_to_nobody() -> None:
     assert roster.spoken_by(frozenset({"Ana"})).nonzero()[0].tolist() == [20]
     assert seen(roster, ANYTHING) == [20]
     assert roster.documents == 1
+
+
+def test_languages_are_those_of_a_tenth_of_the_memories_or_more() -> None:
+    german, french = LANGUAGES.index("german"), LANGUAGES.index("french")
+    rows, traits = rows_of(*(made("a", number) for number in range(40)))
+    spoken = [german] * 20 + [ENGLISH_PLACE] * 9 + [french] + [UNKNOWN] * 10
+    roster = Roster([row._replace(language=place) for row, place in zip(rows, spoken, strict=True)], traits)
+    assert roster.languages() == [german, ENGLISH_PLACE]
+    assert Roster().languages() == [ENGLISH_PLACE]
+    assert roster_of(made("a")).languages() == [ENGLISH_PLACE]
+
+
+def test_marks_and_language_stand_in_their_columns() -> None:
+    rows, traits = rows_of(made("a"))
+    columns = Roster([rows[0]._replace(number=3, marks=1 << 61, language=2)], traits).columns
+    assert (int(columns.marks[3]), int(columns.languages[3])) == (1 << 61, 2)
+    assert columns.marks[0] == 0
+
+
+def test_the_order_of_turns_that_was_followed_is_the_one_found_anew() -> None:
+    rng = np.random.default_rng(7)
+    roster, written = Roster(), {}
+    for step in range(400):
+        number = int(rng.integers(step // 3 + 1)) if rng.random() < 0.4 else step
+        late = int(rng.integers(20)) if rng.random() < 0.1 else step
+        memory = made(
+            "a",
+            number,
+            conversation_id=f"c{number % 3}",
+            type="semantic" if number % 11 == 0 else "episodic",
+            source=late,
+            occurred_at=made("", late // 2).occurred_at,
+            superseded_by="x" if rng.random() < 0.05 else None,
+        )
+        [row], traits = rows_of(memory)
+        key = number % 3 + 3 * (number % 11 == 0)
+        roster.write([row._replace(number=number, trait=key)], {key: traits[row.trait]})
+        written[number] = (memory, row._replace(number=number, trait=key))
+        if step % 3 == 0:
+            followed = roster.order()
+            anew = TurnOrder.of(roster.columns)
+            for name in ("before", "after", "positions"):
+                assert getattr(followed, name).tolist() == getattr(anew, name).tolist()
+            assert followed.lasts == anew.lasts
+
+
+def test_a_turn_at_the_end_of_its_conversation_does_not_make_the_order_be_found_anew() -> None:
+    rows, traits = rows_of(*(made("a", number) for number in range(30)))
+    roster = Roster(rows[:3], traits)
+    order = roster.order()
+    roster.write([rows[3]], {})
+    roster.write([rows[3]._replace(space="s1")], {})
+    roster.write(rows[4:], {})
+    assert roster.order() is order
+    assert order.positions[:30].tolist() == list(range(30))
+    roster.write([rows[2]._replace(superseded=True)], {})
+    assert roster.order() is not order
+    assert roster.order().positions[:4].tolist() == [0, 1, NOBODY, 2]
 
 
 def test_an_empty_roster_sees_nothing() -> None:

@@ -8,11 +8,10 @@ from agents.rules.words import LONGEST_TERM, fold, question_terms, telling_terms
 @pytest.mark.parametrize(
     ("written", "asked"),
     [
-        ("She was running", "runs"),
         ("CAFÉ", "cafe"),
         ("Cafe\u0301", "café"),
         ("\U0001d518\U0001d52b\U0001d526", "uni"),
-        ("Caroline\u2019s house", "Caroline"),
+        ("Caroline\u2019s house", "caroline's"),
         ("fullwidth \uff21\uff22\uff23", "abc"),
         ("Straße", "STRASSE"),
         ("we need the well-known song", "known"),
@@ -21,6 +20,7 @@ from agents.rules.words import LONGEST_TERM, fold, question_terms, telling_terms
         ("我们把服务部署到新加坡了", "新加坡"),
         ("我们把服务部署到新加坡了", "服"),
         ("회의는 목요일", "목요"),
+        ("Где МОЙ чай? Чёрный.", "мой черный"),
         ("👩‍👩‍👧‍👦 at home", "👧"),
         ("well done 👍🏽", "👍"),
     ],
@@ -34,7 +34,7 @@ def test_a_text_is_found_by(written: str, asked: str) -> None:
     [
         ("ZX-81-K17", ["zx", "81", "k17"]),
         ("snake_case", ["snake", "case"]),
-        ("fly.io", ["fli", "io"]),
+        ("fly.io", ["fly", "io"]),
         ("12:30", ["12", "30"]),
     ],
 )
@@ -54,7 +54,7 @@ def test_a_script_without_spaces_gives_characters_and_pairs() -> None:
 
 
 def test_a_contraction_is_one_word() -> None:
-    assert terms("don't take the girl's bike") == ["don't", "take", "the", "girl", "bike"]
+    assert terms("don't take the girl's bike") == ["don't", "take", "the", "girl's", "bike"]
 
 
 def test_repetitions_and_order_are_kept() -> None:
@@ -66,7 +66,7 @@ def test_punctuation_alone_has_no_terms() -> None:
 
 
 def test_a_question_goes_without_stop_words() -> None:
-    assert question_terms("What is the violin teacher called?") == ["violin", "teacher", "call"]
+    assert question_terms("What is the violin teacher called?") == ["violin", "teacher", "called"]
 
 
 def test_stop_words_stay_where_nothing_else_is_left() -> None:
@@ -75,7 +75,7 @@ def test_stop_words_stay_where_nothing_else_is_left() -> None:
 
 
 def test_stop_words_are_those_of_the_language_that_is_asked_in() -> None:
-    assert question_terms("Wann ist die Katze gestorben?") == ["katz", "gestorben"]
+    assert question_terms("Wann ist die Katze gestorben?") == ["katze", "gestorben"]
     assert "die" in question_terms("Did the plants die?")
 
 
@@ -83,8 +83,10 @@ def test_stop_words_of_a_text_are_indexed() -> None:
     assert "the" in terms("the tram")
 
 
-def test_a_question_names_each_term_once() -> None:
-    assert question_terms("violin violins VIOLIN") == ["violin"]
+def test_a_question_names_each_stem_of_its_language_once() -> None:
+    assert question_terms("violins violin VIOLIN") == ["violins"]
+    assert question_terms("Wo sind die Katzen und die Katze?") == ["katzen"]
+    assert question_terms("is it, is it not") == ["is", "it", "not"]
 
 
 def test_data_without_spaces_is_cut() -> None:
@@ -92,5 +94,5 @@ def test_data_without_spaces_is_cut() -> None:
 
 
 def test_folding_twice_changes_nothing() -> None:
-    for text in ("Zoë 🎂 ÑANDÚ", "İstanbul", "회의", "\u2026\u2014\u2019"):
+    for text in ("Zoë 🎂 ÑANDÚ", "İstanbul", "Йод, мой йогурт", "회의", "\u2026\u2014\u2019"):
         assert fold(fold(text)) == fold(text)
