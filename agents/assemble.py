@@ -9,14 +9,10 @@ counted as it is sent, never has more tokens than were asked for.
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from agents.packing import Packing, Prompt
 from agents.rules.budgets import rooms, scaled
-from agents.rules.columns import Numbers
 from agents.rules.filling import Filling
 from agents.rules.keeping import KEEPING
-from agents.rules.marks import marks_of
 from agents.rules.offers import Offers, offers_of
 from agents.rules.roster import Roster
 from agents.rules.sight import Sight
@@ -111,7 +107,7 @@ class Assemble:
 
     def _moment(self, request: AssembleRequest, partition: int, mode: InteractionMode, hits: Sequence[str]) -> Moment:
         roster, where = self._words.roster(partition, request.scope.boundary), _where(request)
-        sight = Sight.of(roster, self._marks(roster, partition), where, request.conversation_id)
+        sight = Sight.of(roster, where, request.conversation_id)
         said_as = {
             memory.memory_id: memory.reading.interaction.mode
             for memory in self._records(partition, hits)
@@ -126,17 +122,6 @@ class Assemble:
             turns=turns[::-1],
             age_of=sight.age_of(roster),
         )
-
-    def _marks(self, roster: Roster, partition: int) -> Numbers:
-        """The marks of each memory by number."""
-        kept: Numbers | None = getattr(roster.columns, "marks", None)
-        if kept is not None:
-            return kept
-        marks = np.zeros(len(roster.columns.live), np.int64)
-        for memory_id, number in roster.number_of.items():
-            memory = self._record(partition, memory_id)
-            marks[number] = 0 if memory is None else marks_of(memory).value
-        return marks
 
     def _records(self, partition: int, memory_ids: Iterable[str]) -> list[Memory]:
         """The records that are there, in the order of their ids."""

@@ -27,7 +27,7 @@ _DO = (
     r"(?:use|touch|change|delete|remove|drop|commit|push|force-push|deploy|merge|modify|edit|overwrite|rename|add|"
     r"install|"
     r"call|email|send|share|store|log|tell|mention|show|include|suggest|write|run|ask|check|test|validate|sanitize|"
-    r"sanitise|escape|encrypt|hash|keep|put|reply|answer|back|book|buy|order|serve|give|feed|cook|print|publish|post|"
+    r"sanitise|escape|encrypt|hash|keep|put|back|book|buy|order|serve|give|feed|cook|print|publish|post|"
     r"expose|hardcode|hard-code|trust|skip|disable|restart|connect|open|round|wear|lock|turn)"
 )
 """What somebody may be told to do, always or never."""

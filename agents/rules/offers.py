@@ -56,7 +56,9 @@ def offers_of(
         found = [number for number in numbers if mask[number]]
         return _ids(roster, [*found, *here] if first_found else [*here, *found])
 
-    ranked = [(roster.id_of[one], Mark(int(sight.marks[one])), said_as.get(roster.id_of[one])) for one in numbers]
+    ranked = [
+        (roster.id_of[one], Mark(int(sight.columns.marks[one])), said_as.get(roster.id_of[one])) for one in numbers
+    ]
     evidence, aside = in_order(ranked, keeping)
     wishes = sight.newest(sight.marked(keeping.rules & Mark.INSTRUCTION, RULE_SETTERS))[:STANDING_WISHES]
     return Offers(

@@ -22,17 +22,16 @@ LONGEST_CONVERSATION = 100_000
 class Sight:
     """The memories of a boundary. `admitted` may be seen, `here` belong to the conversation that is asked in.
 
-    `marks` are those of each memory by number; `when` counts the admitted ones in order of time from 0.
+    `when` counts the admitted ones in order of time from 0.
     """
 
     columns: Columns
-    marks: Numbers
     admitted: Mask
     here: Mask
     when: Numbers
 
     @classmethod
-    def of(cls, roster: Roster, marks: Numbers, where: Where, conversation: str | None) -> Self:
+    def of(cls, roster: Roster, where: Where, conversation: str | None) -> Self:
         """What a request sees that asks in a conversation, or in none."""
         columns, admitted = roster.columns, roster.admitted(where)
         here = np.zeros(len(admitted), np.bool_)
@@ -43,13 +42,13 @@ class Sight:
         order = numbers[np.lexsort((columns.source[numbers], columns.occurred_ms[numbers]))]
         when = np.full(len(admitted), NOBODY)
         when[order] = np.arange(len(order))
-        return cls(columns, marks, admitted, here, when)
+        return cls(columns, admitted, here, when)
 
     def marked(self, any_of: Mark, by: Mark = NO_MARK) -> Mask:
         """Which admitted memories have one of these marks, said by one of these roles, or by anybody."""
-        mask: Mask = self.admitted & ((self.marks & any_of.value) != 0)
+        mask: Mask = self.admitted & ((self.columns.marks & any_of.value) != 0)
         if by:
-            mask &= (self.marks & by.value) != 0
+            mask &= (self.columns.marks & by.value) != 0
         return mask
 
     def newest(self, mask: Mask) -> list[int]:

@@ -143,6 +143,8 @@ def test_what_fails_is_an_error(text: str) -> None:
     [
         "What happens if the upload fails?",
         "No errors so far.",
+        "There is a log in case the login fails.",
+        "If the build fails, tell me.",
         "We need better error handling.",
         "Would it crash without the lock?",
         "My arm was broken in 1994.",

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from agents.rules.marks import marks_of
 from agents.rules.roster import Roster, Row
 from agents.rules.sight import Sight
@@ -19,14 +17,22 @@ def sight_of(memories: Sequence[Memory], conversation: str | None = "c1", projec
     """What is seen of these memories; their places are their numbers."""
     traits = {place: Trait.of(memory) for place, memory in enumerate(memories)}
     rows = [
-        Row(place, one.memory_id, place, one.occurred_ms, one.source, 3, 0.5, one.superseded_by is not None, None)
+        Row(
+            number=place,
+            memory_id=one.memory_id,
+            trait=place,
+            occurred_ms=one.occurred_ms,
+            source=one.source,
+            length=3,
+            importance=0.5,
+            superseded=one.superseded_by is not None,
+            space=None,
+            marks=marks_of(one).value,
+        )
         for place, one in enumerate(memories)
     ]
-    marks = np.array([marks_of(memory).value for memory in memories])
-    roster = Roster(rows, traits)
-    marks = np.append(marks, np.zeros(len(roster.columns.live) - len(marks), np.int64))
     where = Where("ana", {"user_id": ("ana",), "project_id": (project,)})
-    return Sight.of(roster, marks, where, conversation)
+    return Sight.of(Roster(rows, traits), where, conversation)
 
 
 def kept(*memories: Memory, **where: Any) -> list[tuple[int, str]]:
