@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise, product
 from typing import NamedTuple
 
-from agents.rules.mark_patterns import FORMS, NOT_NOW, Form
+from agents.rules.mark_patterns import FORMS, NOT_NOW, SUPPOSED, Form
 from agents.rules.mark_phrases import FILLERS, PHRASES
 from agents.rules.sentences import Sentence
 
@@ -28,6 +28,9 @@ FIRM = frozenset(
     }
 )
 """Marks that a question or a supposition never has."""
+
+RULES = frozenset({"SAFETY", "CONSTRAINT"})
+"""Marks that a sentence does not have which only tells what somebody supposed."""
 
 STEM = 4
 """Letters of a single word with any ending that it is looked up by."""
@@ -100,6 +103,8 @@ def cue_names(sentence: Sentence) -> set[str]:
             names.add(form.mark)
     if "ERROR" in names and NOT_NOW.search(spaced):
         names.discard("ERROR")
+    if names & RULES and SUPPOSED.search(spaced):
+        names -= RULES
     return names
 
 

@@ -36,9 +36,11 @@ _EPISTEMIC = (
     r"(?:have (?!(?:a|an|the|at|no|all|two|three|four|our|its|their|exactly|to) )|say |admit |confess |know |"
     r"think |feel |seem |look |"
     r"sound |mean |hate |love |miss |try |see |come |visit |read |watch |meet |hear |taste |wonder |remember |"
+    r"laugh |cry |grumble |complain |"
     r"be (?:so |very |really |a |an |the |quite |such |getting |feeling |kidding |joking |something |some |about |"
     r"like |"
-    r"in |at |on |out |nice|hard|tired|tough|great|lovely|fun|exhaust|excit|proud|happy|sad|mad|rough|strange|weird|"
+    r"in |at |on |out |nice|furious|angry|pleased|glad|worried|nervous|starving|hungry|freezing|gorgeous|lonely|"
+    r"hard|tired|tough|great|lovely|fun|exhaust|excit|proud|happy|sad|mad|rough|strange|weird|"
     r"wonderful|awful|terrible|thrilled|relieved|delicious|beautiful|difficult|frustrat|true|right|wrong|one |why |"
     r"what |"
     r"how |because |him |her |them |me |it |mine |yours ))"
@@ -271,3 +273,6 @@ NOT_NOW = re.compile(
     r"must|don't|never) "
 )
 """What makes an error no report of one: supposed, denied, or somebody's task."""
+
+SUPPOSED = re.compile(r" i (?:thought|suppose|guess|assumed|heard|wonder|dreamt|dreamed) ")
+"""What makes a rule no rule."""

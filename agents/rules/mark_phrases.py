@@ -35,11 +35,14 @@ PHRASES: Mapping[str, str] = {
         stick with|switch to}, {i'm|we're|we are|i am} {going with|sticking with|switching to|going for|
         taking the}, {settled|settle|agreed|settling} on, {we|i|we've|i've} {agreed|chose|picked|opted|went with|
         settled|switched to|ruled out|voted}, ^decision, ^decided, ^agreed {on|to}, the decision is,
-        final {decision|answer}, {it|so|then} {it's|is} settled, the plan is, made up my mind, {wir|ich} {nehmen|
-        nehme|machen es|bleiben bei|bleibe bei}, {haben|habe|hat} {uns|mich|sich} entschieden, entschieden, {haben|
-        habe} beschlossen, wir einigen uns, abgemacht, {hemos|he|ha} decidido, decidimos, {decidi|acordamos},
-        nos quedamos con, vamos {con|a usar}, quedamos en, {j'ai|on a|nous avons|avons} {decide|choisi},
-        on {part sur|prend|garde}, c'est decide, d'accord pour
+        final {decision|answer}, {it|so|then} {it's|is} settled, the plan is, made up my mind, {i've|we've|i|
+        we} {accepted|refused|cancelled|hired|chosen|turned down|withdrawn|dropped}, new {date|plan|deadline|
+        rule} :, {it|that} {stays|stay} {like that|as it is}, it is then, ^let's {keep|drop|move|change|do|
+        make it}, {we|i} {said|say} {yes|no} to, no longer {we|need}, {wir|ich} {nehmen|nehme|machen es|bleiben bei|
+        bleibe bei}, {haben|habe|hat} {uns|mich|sich} entschieden, entschieden, {haben|habe} beschlossen,
+        wir einigen uns, abgemacht, {hemos|he|ha} decidido, decidimos, {decidi|acordamos}, nos quedamos con,
+        vamos {con|a usar}, quedamos en, {j'ai|on a|nous avons|avons} {decide|choisi}, on {part sur|prend|garde},
+        c'est decide, d'accord pour
     """,
     "GOAL": """
         {the|my|our|your} {goal|aim|objective|task|mission} {is|was|of}, ^{goal|task|objective}, {i'm|we're|i am|
@@ -64,11 +67,11 @@ PHRASES: Mapping[str, str] = {
         todo, to-do, {still|left} to {do|be done}, {i|we|you} still {need|have} to, still {needs|has} to, {i|we|
         i'll|we'll} {need|have|must|have got} to, {i've|we've} {got|still got} to, not {yet|done|finished|
         merged} yet, hasn't been, haven't {been|done|finished|started|got}, next {step|steps|up|is}, {is|are|
-        still} {pending|missing|open}, waiting {for|on}, don't forget, remind me, remember to, remaining,
-        blocked {on|by}, {is|are} due, deadline, by {monday|tuesday|wednesday|thursday|friday|saturday|sunday|
-        tomorrow|tonight}, {ich|wir} {muss|mussen} noch, {muss|mussen} noch, noch nicht, fehlt noch, {steht|
-        stehen} noch aus, {falta|faltan|todavia falta}, pendiente*, {tengo|tenemos} que, todavia no, {il|
-        reste} {faut|reste} {encore|a}, pas encore, {je|on|nous} {dois|doit|devons} encore
+        still} {pending|missing|open}, waiting {for|on}, don't forget, remind me, remember to, blocked {on|by}, {is|
+        are} due, deadline, by {monday|tuesday|wednesday|thursday|friday|saturday|sunday|tomorrow|tonight}, {ich|
+        wir} {muss|mussen} noch, {muss|mussen} noch, noch nicht, fehlt noch, {steht|stehen} noch aus, {falta|faltan|
+        todavia falta}, pendiente*, {tengo|tenemos} que, todavia no, {il|reste} {faut|reste} {encore|a},
+        pas encore, {je|on|nous} {dois|doit|devons} encore
     """,
     "PRINCIPLE": """
         principle*, rule of thumb, as a rule, {the|a} key {is|idea|point}, {is|are} defined as, {which|that|this|
@@ -161,7 +164,7 @@ PHRASES: Mapping[str, str] = {
 """By mark, in English, German, Spanish and French."""
 
 FILLERS = """
-    and but so ok okay well also then now oh ah hm yes yeah right please sorry hey hi look listen wait
+    and but so ok okay also then now oh ah hm yes yeah right please sorry hey hi look listen wait
     und aber also ach ja gut bitte moment y pero bueno si pues et mais bon alors oui , : !
 """
 """What may stand before the beginning of a sentence."""
