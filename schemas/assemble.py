@@ -68,7 +68,9 @@ class AssembleResult(BaseModel):
     """A context that fits, and how it came about.
 
     `sections` hold memory ids, each memory in one section. `budget` and `tokens` count tokens by section; `tokens` has
-    also `total`, that of all three messages. `dropped` are the memories that found no room, oldest first.
+    also `total`, that of all three messages. `dropped` are memories that were considered and are not there, oldest
+    first: they found no room, say what a kept one says, or are of a kind that the interaction mode drops. `sticky` are
+    those that were kept before all else, the most important first; `breaches` those that should have been.
     """
 
     messages: list[Message]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise, product
 from typing import NamedTuple
 
-from agents.rules.mark_patterns import FORMS, NOT_NOW, SUPPOSED, Form
+from agents.rules.mark_patterns import FORMS, NOT_NOW, SUPPOSED
 from agents.rules.mark_phrases import FILLERS, PHRASES
 from agents.rules.sentences import Sentence
 
@@ -86,21 +86,24 @@ def _grouped(pairs: Iterable[tuple[str, Cue]]) -> dict[str, tuple[Cue, ...]]:
 
 _FILLERS = frozenset(FILLERS.split())
 _CUES = _grouped(_cues())
-_FORMS: dict[str, tuple[Form, ...]] = {
-    word: tuple(form for form in FORMS if word in form.triggers) for form in FORMS for word in form.triggers
+_FORMS = {
+    word: [place for place, form in enumerate(FORMS) if word in form.triggers]
+    for form in FORMS
+    for word in form.triggers
 }
+_CUE_KEYS, _FORM_KEYS = frozenset(_CUES), frozenset(_FORMS)
 
 
 def cue_names(sentence: Sentence) -> set[str]:
     """The names of the marks that the words of a sentence give it."""
     words, spaced = sentence
-    opening = _opening(words)
-    keys = {*words, *(word[:STEM] for word in words), *(f"{one} {other}" for one, other in pairwise(words))}
-    cues = [cue for key in keys if key in _CUES for cue in _CUES[key]]
-    names = {cue.mark for cue in cues if cue.stands(spaced, opening)}
-    for form in {form for word in keys if word in _FORMS for form in _FORMS[word]}:
-        if form.mark not in names and (form.pattern.search(spaced) or form.pattern.search(opening)):
-            names.add(form.mark)
+    opening = _opening(words) if words[0] in _FILLERS else spaced
+    keys = {*words, *[word[:STEM] for word in words], *map(" ".join, pairwise(words))}
+    names = {cue.mark for key in keys & _CUE_KEYS for cue in _CUES[key] if cue.stands(spaced, opening)}
+    for place in {place for word in keys & _FORM_KEYS for place in _FORMS[word]}:
+        mark, _, pattern = FORMS[place]
+        if mark not in names and (pattern.search(spaced) or (opening is not spaced and pattern.search(opening))):
+            names.add(mark)
     if "ERROR" in names and NOT_NOW.search(spaced):
         names.discard("ERROR")
     if names & RULES and SUPPOSED.search(spaced):

@@ -28,8 +28,9 @@ class Context:
     tokens: Mapping[str, int]
     """Tokens that each section takes; `total` counts all messages."""
     dropped: tuple[str, ...] = ()
-    """Memories that found no room, oldest first."""
+    """Memories that were considered and are not there, oldest first."""
     sticky: tuple[str, ...] = ()
+    """Memories that were kept before all else: safety, the user's corrections, constraints, current errors."""
     breaches: tuple[Breach, ...] = ()
     """Sticky memories that found no room."""
     warnings: tuple[Notice, ...] = ()
