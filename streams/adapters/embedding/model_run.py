@@ -52,9 +52,9 @@ class ModelRun:
 
 
 def _places(encoding: Encoding, prefix: int) -> tuple[NDArray[np.bool_], Spans]:
-    """Which tokens end behind the prefix, and where they stand in what follows it."""
+    """Which tokens end behind the prefix, and where they stand in what follows it. Special tokens stand nowhere."""
     spans = np.array(encoding.offsets, np.int32).reshape(-1, 2) - np.int32(prefix)
-    own = (spans[:, 1] > 0) & (np.array(encoding.special_tokens_mask) == 0)
+    own = spans[:, 1] > 0
     return own, spans[own].clip(0)
 
 
