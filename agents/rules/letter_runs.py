@@ -78,5 +78,6 @@ def _cut(words: Sequence[str]) -> tuple[Runs, Numbers]:
     for place in range(RUN):
         runs = runs << np.uint32(8) | low[place : place + length]
         whole &= ~ends[place : place + length]
-    different = np.unique(owners[:length][whole] << RUN_BITS | runs[whole])
+    different = np.sort(owners[:length][whole] << RUN_BITS | runs[whole])
+    different = different[np.diff(different, prepend=-1) != 0]
     return (different & RUN_MASK).astype(np.uint32), different >> RUN_BITS

@@ -53,7 +53,7 @@ class Vocabulary:
         return [sorted(one) for one in found]
 
     def _add_alike(self, asked: Sequence[str], found: Sequence[set[str]]) -> None:
-        runs = LetterRuns.of(list(dict.fromkeys(asked)))
+        runs = LetterRuns.of(asked)
         alike: dict[str, set[str]] = {word: set() for word in runs.words}
         for known in (self._runs, self._new_runs):
             for word, near in zip(runs.words, known.alike(runs), strict=True):

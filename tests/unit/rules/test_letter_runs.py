@@ -41,6 +41,7 @@ def test_runs_do_not_go_from_one_word_into_the_next() -> None:
 def test_letters_of_another_script_are_told_apart() -> None:
     assert alike(["припарковал", "boxen"], "припарковали") == [["припарковал"]]
     assert alike(["boxen"], "припарковали") == [[]]
+    assert alike(["abcde"], "qrstu") == [[]]
 
 
 def test_of_no_words_none_is_alike() -> None:
