@@ -7,19 +7,21 @@ that comes again gives the same again.
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from agents.ports import Embedders, Memories, Modes
 from agents.rules.declaring import declare, delete, known, rename, set_default
 from agents.rules.decoding import rejected
+from agents.rules.identity import memory_id
 from agents.rules.shown import shown_memory, shown_mode
 from schemas.changes import Change
 from schemas.commands import (
     Command,
     DeclareMode,
     DeleteMode,
+    Forget,
     GetMemory,
     RenameMode,
     SetDefaultMode,
@@ -60,6 +62,7 @@ class Govern:
             "list_modes": self._list_modes,
             "set_memory_mode": self._set_memory_mode,
             "get_memory": self._get_memory,
+            "forget": self._forget,
             "health": self._show_health,
         }
 
@@ -133,6 +136,19 @@ class Govern:
             raise Rejected("not_found", "this scope has no memory of that id", "arguments.memory_id")
         return Governed(shown_memory(memory))
 
+    async def _forget(self, command: Command, _partition: int, _offset: int) -> Governed:
+        wanted, scope = _arguments(Forget, command), command.scope
+        result: Result = {"forgotten": 0}
+        if wanted.user or wanted.project:
+            whole: Literal["user", "project"] = "user" if wanted.user else "project"
+            return Governed(result, Change(scope=scope, action="forget", whole=whole, result=result))
+        if wanted.conversation_id is not None and wanted.turn_id is None:
+            conversation = wanted.conversation_id
+            return Governed(result, Change(scope=scope, action="forget", conversation_id=conversation, result=result))
+        said = memory_id(scope.model_dump(), wanted.conversation_id or "", wanted.turn_id or "")
+        one = wanted.memory_id or said
+        return Governed(result, Change(scope=scope, action="forget", memory_id=one, result=result))
+
     async def _show_health(self, command: Command, partition: int, _offset: int) -> Governed:
         return Governed(await self._health(command, partition))
 
@@ -145,7 +161,7 @@ def _arguments(model: type[Arguments], command: Command) -> Arguments:
         return model.model_validate(command.arguments)
     except ValidationError as problem:
         error = rejected(problem)
-        raise Rejected(error.code, error.message, f"arguments.{error.field}") from None
+        raise Rejected(error.code, error.message, ".".join(filter(None, ("arguments", error.field)))) from None
 
 
 def _defaults(declared: Declared, project: str) -> Result:

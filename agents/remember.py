@@ -10,6 +10,7 @@ handled at a time. All return the events that must follow.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from agents.forget import Forget
 from agents.mode_spaces import ModeSpaces
 from agents.ports import Memories, Modes
 from agents.rules.embedding_status import (
@@ -21,6 +22,7 @@ from agents.rules.embedding_status import (
     place_left_behind,
     written_place,
 )
+from agents.rules.forgetting import in_mode
 from agents.rules.precedence import Decision, first_mode, mode_after_answer
 from agents.rules.readings import is_read, with_interaction, with_understanding
 from agents.rules.versions import Identity, identity, is_outdated, is_redelivered, is_repeated, moved, next_memory
@@ -36,6 +38,9 @@ from schemas.turns import Turn, TurnAccepted
 
 Follows = Remembered | Forgotten | None
 """The event that must follow a write, if any."""
+
+Step = tuple[Memory | None, Follows]
+"""A memory that was changed, with what must follow; or neither, and others may have their turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,7 @@ class Remember:
         self._modes = modes
         self._spaces = spaces
         self._asks_model = asks_model
+        self._forget = Forget(memories, words, _is_concerned)
 
     def turn(self, turn: Turn, record: Record) -> Accepted:
         """Accept a turn. Raises Rejected where its mode is not declared."""
@@ -118,39 +124,33 @@ class Remember:
         untold = answered is not None and memory.reading.status == "model" and is_on_its_way(stays)
         return Noted(Remembered(memory=stays) if untold else None, agrees)
 
-    def changed(self, change: Change, partition: int) -> Iterator[tuple[Memory, Follows]]:
-        """Carry out what a command changes, one memory a step, each written when it is given; those done are skipped.
+    def changed(self, change: Change, partition: int) -> Iterator[Step]:
+        """Carry out what a command changes, a step for one memory or for none; those done are skipped.
 
-        Between two steps others may be handled. The memory is as it is now, or as it was where it is forgotten. One
-        that the words still have as it was had been changed before a worker was killed: it is told of once more.
+        Each is written when it is given, and between two steps others may be handled. The memory is as it is now, or as
+        it was where it is forgotten. One that the words still have as it was had been changed before a worker was
+        killed: it is told of once more.
         """
+        if change.action == "forget":
+            yield from self._forget.unfinished(change, partition)
+            yield from self._forget.carried_out(change, partition)
+            return
         for memory_id in self._concerned(change, partition):
             memory = self._memories.get(partition, memory_id)
             if memory is None or not _is_concerned(memory, change):
                 continue
-            if change.action == "forget":
-                yield memory, self._forget(memory, partition)
-            elif change.action == "stale":
+            if change.action == "stale":
                 stale = outdated(memory)
                 self._write(partition, stale)
                 yield stale, None
             elif change.to is not None:
                 yield self._put_into(change.to, "caller" if change.memory_id else memory.mode_source, memory, partition)
 
-    def forgotten_before(self, change: Change, partition: int) -> Iterator[Forgotten]:
-        """What a change has forgotten that the words still have: a worker was killed before they were safe."""
-        for memory_id in self._concerned(change, partition) if change.action == "forget" else ():
-            if self._memories.is_forgotten(partition, memory_id):
-                self._words.remove(partition, memory_id)
-                yield _gone(memory_id, self._memories.forgotten_place(partition, memory_id))
-
     def _concerned(self, change: Change, partition: int) -> list[str]:
         """The ids to look at: taken before the first write, as writing changes what is gone through."""
         if change.memory_id is not None:
             return [change.memory_id]
-        roster = self._words.roster(partition, change.scope.boundary)
-        in_mode = roster.of_kind(lambda kind: kind.mode == change.mode)
-        return [memory_id for memory_id, number in roster.number_of.items() if in_mode[number]]
+        return in_mode(self._words.roster(partition, change.scope.boundary), change.mode)
 
     def _again(self, known: Memory, record: Record) -> Accepted:
         """A turn whose text stands already: written once more if this very record made it, else left alone.
@@ -192,7 +192,7 @@ class Remember:
         self._write(partition, there)
         return Remembered(memory=there)
 
-    def _put_into(self, mode: str, source: ModeSource, memory: Memory, partition: int) -> tuple[Memory, Follows]:
+    def _put_into(self, mode: str, source: ModeSource, memory: Memory, partition: int) -> Step:
         """Put a memory into a mode; one that is there already needs no new vector."""
         if memory.mode != mode:
             event = self._move(memory, (mode, source), partition)
@@ -201,11 +201,6 @@ class Remember:
         self._write(partition, same)
         # It may have been moved by this very change, before a worker was killed.
         return same, Remembered(memory=same) if is_on_its_way(same) else None
-
-    def _forget(self, memory: Memory, partition: int) -> Forgotten:
-        self._words.remove(partition, memory.memory_id)
-        self._memories.forget(partition, memory.memory_id, memory.embedding.place)
-        return _gone(memory.memory_id, memory.embedding.place)
 
     def _write(self, partition: int, memory: Memory) -> None:
         # The words first: if they can't be written, the record says so when all of it is tried again.
@@ -220,15 +215,13 @@ def _with_decay(memory: Memory, declared: Declared) -> Memory:
 
 def _is_concerned(memory: Memory, change: Change) -> bool:
     """Whether a change is still to be made: it may come again, and others may have been there before."""
+    if change.whole == "user":
+        return memory.boundary == change.scope.boundary
+    if change.memory_id or change.conversation_id or change.whole:
+        return memory.scope == change.scope.model_dump()
     if memory.scope[PROJECT] in change.except_projects or change.project not in (None, memory.scope[PROJECT]):
         return False
-    if change.memory_id is not None:
-        return memory.scope == change.scope.model_dump()
     return memory.mode in (change.mode, change.to)
-
-
-def _gone(memory_id: str, place: Place | None) -> Forgotten:
-    return Forgotten(memory_id=memory_id, places=() if place is None else (place,))
 
 
 def _forgotten(turn: Turn, who: Identity) -> TurnAccepted:

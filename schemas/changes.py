@@ -13,9 +13,13 @@ from schemas.scopes import Scope
 class Change(BaseModel):
     """Which memories of a boundary change, and how.
 
-    The one of an id, or those in `mode`: of `project`, or where that is None of all projects but `except_projects`.
+    The one of an id, or those in `mode`: of `project`, or where that is None of all projects but `except_projects`; or
+    those of a conversation of the scope; or with `whole` those of the scope's project or of the boundary.
     `move` puts them into the mode `to`, `forget` removes them for good, `stale` has them embedded again. `result` is
     what the command is answered with, its `moved` or `forgotten` replaced by how many there were; None: the memory.
+
+    `turns_before` is where the turns of the partition ended when the command came: those before it are applied before
+    the change is made. Those from there on to `turns_until` were said after the command, and are not forgotten by it.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True, extra="ignore")
@@ -27,5 +31,9 @@ class Change(BaseModel):
     mode: str | None = None
     project: str | None = None
     except_projects: tuple[str, ...] = ()
+    conversation_id: str | None = None
+    whole: Literal["project", "user"] | None = None
+    turns_before: int | None = None
+    turns_until: int | None = None
     to: str | None = None
     result: dict[str, Any] | None = None

@@ -1,11 +1,12 @@
 """`command.v1`: what clients and operators ask of a scope (CONTRACT §6)."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from schemas.modes import Decay
 from schemas.scopes import Scope
+from schemas.turns import Identifier
 
 
 class Command(BaseModel):
@@ -85,3 +86,29 @@ class SetMemoryMode(_Arguments):
 
     memory_id: Annotated[str, Field(min_length=1)]
     mode: ModeName
+
+
+SELECTORS = (("memory_id",), ("conversation_id", "turn_id"), ("conversation_id",), ("project",), ("user",))
+"""What may be said together to say what is to be forgotten (CONTRACT §6)."""
+
+
+class Forget(_Arguments):
+    """The arguments of `forget`: one of a memory, a turn with its conversation, a conversation, the project, the user.
+
+    The first four are those of the command's scope; `user` is all projects.
+    """
+
+    memory_id: Annotated[str, Field(min_length=1)] | None = None
+    turn_id: Identifier | None = None
+    conversation_id: Identifier | None = None
+    project: Literal[True] | None = None
+    user: Literal[True] | None = None
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        said = tuple(sorted(name for name in type(self).model_fields if getattr(self, name) is not None))
+        if said not in SELECTORS:
+            raise ValueError(
+                "say exactly one of memory_id, turn_id with conversation_id, conversation_id, project: true, user: true"
+            )
+        return self

@@ -29,9 +29,10 @@ from schemas.commands import Command
 from schemas.retrieval import RetrieveRequest
 from schemas.turns import Turn
 from streams.flow.answering import AnswerAsked, AnswerAssemble, AnswerCommand, AnswerRetrieve
+from streams.flow.changing import Changed, RememberChanges
 from streams.flow.delivery import Delivery
 from streams.flow.embedding import AskModel, EmbedRemembered
-from streams.flow.remembering import Changed, RememberChanges, RememberEvents, RememberTurns
+from streams.flow.remembering import RememberEvents, RememberTurns
 from streams.flow.requests import Channel
 from streams.flow.steps import Requested, Step
 from streams.flow.surroundings import Surroundings

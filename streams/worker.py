@@ -31,6 +31,7 @@ from streams.flow.progress import Progress
 from streams.flow.reembedding import Reembedding
 from streams.flow.surroundings import Surroundings
 from streams.kafka_app import kafka_app, kafka_channels
+from streams.kafka_turns import KafkaTurns
 from streams.parts import (
     INTERACTION_MODEL,
     SystemClock,
@@ -100,6 +101,7 @@ class Parts(Service):
             clock=SystemClock(),
             meters=self.meters,
             admit=admission(settings),
+            turns_log=KafkaTurns(self.app, self.topics.turns),
         )
         self.observing = Observing(self.meters, self._alive, self.standing)
         self.liveness = Liveness(self.meters.work_done, lambda: sum(self.standing.lag().values()))

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from agents.embed import Embed
 from agents.govern import Govern
 from agents.mode_spaces import ModeSpaces
-from agents.remember import Follows, Remember
+from agents.remember import Follows, Remember, Step
 from agents.rules.identity import text_hash
 from agents.rules.projection import embedding_text
 from agents.rules.versions import identity
@@ -63,7 +63,7 @@ class MovingMemories:
         told = self.topics["embedded"].events
         self.vectors = MovingVectors(embed, PARTITION, self.loop, told)
         self.is_to_look = False
-        self._carrying: Iterator[tuple[Memory, Follows]] | None = None
+        self._carrying: Iterator[Step] | None = None
 
     # What the world does.
 

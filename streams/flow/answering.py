@@ -72,15 +72,22 @@ class AnswerCommand:
 
     async def __call__(self, command: Command, record: Record, _asked: Asked) -> Handled:
         """Carry the command out, or have it carried out."""
+        turns_before = await self._turns_before(command, record.partition)
         governed = await self._govern.command(command, record.partition, record.offset)
         safe = self._around.modes.unwritten()
         if governed.corrects:
             self._around.meters.usage.corrected()
         if governed.change is None:
             return Handled(Answer(governed.result), safe=safe)
-        value = governed.change.model_dump_json(by_alias=True).encode()
+        change = governed.change.model_copy(update={"turns_before": turns_before})
+        value = change.model_dump_json(by_alias=True).encode()
         key = command.scope.boundary.encode()
         return Handled(None, [forwarded(record, self._around.topics.changes, key, value)], safe)
+
+    async def _turns_before(self, command: Command, partition: int) -> int | None:
+        """Where the turns end as the command comes, for one that is about all that was said before it."""
+        log = self._around.turns_log
+        return None if log is None or command.command != "forget" else await log.end(partition)
 
 
 async def not_caught_up(

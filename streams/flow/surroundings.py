@@ -11,6 +11,7 @@ from agents.ports import Clock, Memories, Modes
 from agents.word_port import WordIndex
 from streams.flow.progress import Progress
 from streams.flow.publishing import Publisher
+from streams.flow.turns_log import TurnsLog
 from streams.topics import Topics
 from streams.watching.metrics import Meters
 
@@ -45,6 +46,8 @@ class Surroundings:
     clock: Clock
     meters: Meters
     admit: Admit = field(default_factory=Admit)
+    turns_log: TurnsLog | None = None
+    """None where turns are applied before any command comes."""
     unsafe: defaultdict[int, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
     """By partition, held while the word index has writes whose events are not out: it is not committed meanwhile. A
     change that comes again finds by the committed words what was not finished."""

@@ -83,7 +83,11 @@ class Keeping:
     def change(self, by: str = "p1", /, **fields: Any) -> dict[str, Follows]:
         """Carry out a change; what followed for which memory."""
         change = Change(scope=Scope(user_id="u1", project_id=by), **fields)
-        return {memory.memory_id: event for memory, event in self.keeper.changed(change, PARTITION)}
+        return {memory.memory_id: event for memory, event in self.steps(change)}
+
+    def steps(self, change: Change) -> Iterator[tuple[Memory, Follows]]:
+        """Carry out a change; the memories that it changes, with what follows."""
+        return ((memory, event) for memory, event in self.keeper.changed(change, PARTITION) if memory is not None)
 
 
 @pytest.fixture
@@ -142,7 +146,7 @@ def test_one_memory_that_is_there_already_is_fixed_there_and_keeps_its_vector(ke
 @pytest.mark.parametrize(("user", "project"), [("u1", "p2"), ("u2", "p1")])
 def test_one_memory_of_another_scope_is_left_alone(keeping: Keeping, user: str, project: str) -> None:
     change = Change(scope=Scope(user_id=user, project_id=project), action="move", memory_id=keeping.general, to="code")
-    assert list(keeping.keeper.changed(change, PARTITION)) == []
+    assert list(keeping.steps(change)) == []
     assert keeping.modes_of(keeping.general) == ["general"]
 
 
@@ -167,7 +171,7 @@ def test_a_memory_is_forgotten_although_it_has_no_vector_yet(keeping: Keeping) -
 def test_the_memory_is_given_as_it_was_where_it_is_forgotten(keeping: Keeping) -> None:
     before = keeping.memory(keeping.diary)
     change = Change(scope=Scope(user_id="u1", project_id="p1"), action="forget", memory_id=keeping.diary)
-    [(memory, _)] = keeping.keeper.changed(change, PARTITION)
+    [(memory, _)] = keeping.steps(change)
     assert memory == before
 
 
@@ -180,7 +184,7 @@ def test_stale_memories_wait_to_be_embedded_again_and_nothing_follows_at_once(ke
 
 def test_others_may_be_handled_between_two_steps(keeping: Keeping) -> None:
     change = Change(scope=Scope(user_id="u1", project_id="p1"), action="move", mode="code", to="diary")
-    steps = keeping.keeper.changed(change, PARTITION)
+    steps = keeping.steps(change)
     first, _ = next(steps)
     second = ({keeping.code1, keeping.code2} - {first.memory_id}).pop()
     keeping.change(keeping.memory(second).scope["project_id"], action="forget", memory_id=second)
@@ -192,11 +196,11 @@ def test_others_may_be_handled_between_two_steps(keeping: Keeping) -> None:
 def test_a_change_that_a_full_disk_stopped_goes_on_where_it_was(keeping: Keeping) -> None:
     keeping.words.room = 1
     change = Change(scope=Scope(user_id="u1", project_id="p1"), action="move", mode="code", to="diary")
-    steps = keeping.keeper.changed(change, PARTITION)
+    steps = keeping.steps(change)
     first, _ = next(steps)
     with pytest.raises(Unavailable):
         next(steps)
     keeping.words.room = 10
-    rest = [memory.memory_id for memory, _ in keeping.keeper.changed(change, PARTITION)]
+    rest = [memory.memory_id for memory, _ in keeping.steps(change)]
     assert {first.memory_id, *rest} == {keeping.code1, keeping.code2}
     assert len(rest) == 1

@@ -17,8 +17,9 @@ from schemas.memories import Memory
 from schemas.turns import Turn
 from schemas.understanding import Understanding
 from streams.adapters.words.sqlite_words import SqliteWords
-from streams.flow import patience, remembering
-from streams.flow.remembering import RememberChanges, RememberEvents, RememberTurns
+from streams.flow import changing, patience
+from streams.flow.changing import RememberChanges
+from streams.flow.remembering import RememberEvents, RememberTurns
 from streams.flow.requests import Channel
 from tests.made_turns import record, turn_fields
 from tests.one_worker import HERE, TOPICS, OneWorker, arriving, change, run
@@ -169,7 +170,7 @@ async def test_a_disk_that_is_full_in_between_is_waited_for_and_each_memory_is_c
 async def test_a_disk_that_stays_full_ends_the_run_and_nothing_is_answered(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remembering, "STORAGE_S", 0.003)
+    monkeypatch.setattr(changing, "STORAGE_S", 0.003)
     home.tell("turn", 0, mode="code")
     home.full.every = 1
     with pytest.raises(Unavailable):
@@ -323,7 +324,7 @@ async def test_a_change_that_was_cut_off_before_it_was_told_is_told_when_it_come
 ) -> None:
     memory = await home.told("violin", 0, mode="code")
     home.words.commit(HERE)
-    [_] = list(home.remember.changed(made, HERE))
+    assert sum(memory is not None for memory, _ in home.remember.changed(made, HERE)) == 1
     home.words.open(HERE)
     answer = await home.make(made)
     assert answer["moved"] + answer["forgotten"] == 1

@@ -1,0 +1,38 @@
+"""How far the turns of a partition reach in Kafka's log, as Faust's consumer and the broker know it."""
+
+import faust
+from aiokafka.errors import KafkaError
+from faust.types import TP
+
+from schemas.failures import Unavailable
+
+
+class KafkaTurns:
+    """Implements `streams.flow.turns_log.TurnsLog` for the partitions of this worker."""
+
+    def __init__(self, app: faust.App, topic: str) -> None:
+        self._app = app
+        self._topic = topic
+
+    async def end(self, partition: int) -> int:
+        """The offset after the last one that is written: asked of the broker, as the consumer may be behind."""
+        place = self._place(partition)
+        try:
+            return (await self._app.consumer.highwaters(place))[place]
+        except (KafkaError, KeyError) as problem:
+            raise Unavailable(f"Kafka does not tell how far the turns reach: {problem!r}") from problem
+
+    async def is_given_out(self, partition: int, end: int, applied: int) -> bool:
+        """Whether every record before `end` was handed over, and none of them lies at `applied` or after it."""
+        place = self._place(partition)
+        fetched = await self._app.consumer.position(place)
+        read: dict[TP, int | None] = self._app.consumer._read_offset  # type: ignore[attr-defined]  # noqa: SLF001
+        last = read.get(place)
+        return (fetched or 0) >= end and (last is None or last < applied)
+
+    def _place(self, partition: int) -> TP:
+        """The partition, while it is here: whoever has it now is given the command again."""
+        place = TP(self._topic, partition)
+        if place not in self._app.consumer.assignment():
+            raise Unavailable(f"partition {partition} is not here any more")
+        return place
