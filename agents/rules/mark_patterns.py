@@ -141,6 +141,12 @@ FORMS: tuple[Form, ...] = (
             r"c'est) (?:interdit|obligatoire) | en aucun cas "
         ),
     ),
+    _form(
+        "CONSTRAINT",
+        "nothing nobody no",
+        r" (?:nothing|nobody|no one) (?:is|gets|goes|may be|can be) (?:[^ ]+ ){1,3}(?:until|before|without) "
+        r"| no (?:deploys?|deployments?|releases?|changes?|merges?) (?:[^ ]+ ){0,3}(?:until|before|on|after|without) ",
+    ),
     # What does harm when it is not kept.
     _form("SAFETY", "must mustn't shall", rf"^(?=.*(?:(?<! i)(?<! you){_MUST}| shall ))(?=.* {_HARM})"),
     _form("SAFETY", "never always not don't", rf"^(?=.*{_NEVER})(?=.* {_HARM})"),

@@ -55,6 +55,8 @@ def test_a_rule_whose_breach_does_harm_is_about_safety(text: str) -> None:
         "And never deploy on a Friday!",
         "The bill mustn't exceed 400 euros.",
         "It can't exceed 12 pages.",
+        "From Monday the 4th nothing is deployed until the Monday after.",
+        "No deploys on Fridays, please.",
         "Die Antwort darf nicht länger als eine Seite sein.",
         "Das Budget muss unbedingt eingehalten werden.",
         "El informe no debe superar las diez páginas.",
