@@ -127,7 +127,7 @@ class VectorIndex(Protocol):
         A memory's score is the sum, over the rows of `question` (shape (rows, `token_dim`)), of the greatest dot
         product of the row with one of the memory's token vectors. Rows come weighted: where the weights of rows of
         length 1 sum to 1, no score is far beyond 1. Over all that `where` admits, which costs by their number (15 ms
-        for 5,000 short memories), or over `memory_ids` as far as it admits them (1 ms for 300). A memory without
+        for 5,000 short memories), or over `memory_ids` as far as it admits them (2 ms for 300). A memory without
         token vectors is not in the answer; a question without rows finds nothing. Raises ValueError as `upsert` does.
         """
         ...
