@@ -17,7 +17,6 @@ from agents.remember import Follows, Remember, Step
 from agents.rules.identity import text_hash
 from agents.rules.projection import embedding_text
 from agents.rules.versions import identity
-from schemas.changes import Change
 from schemas.commands import Command
 from schemas.events import Embedded, Forgotten, Remembered, Understood
 from schemas.failures import ModelMissing, Rejected
@@ -86,10 +85,21 @@ class MovingMemories:
         """Put the memory of a turn into a mode by command."""
         self.command("set_memory_mode", _project(number), memory_id=_memory_id(number), mode=mode)
 
-    def forget(self, number: int) -> None:
-        """Forget the memory of a turn."""
-        scope = Scope(user_id=USER, project_id=_project(number))
-        self.topics["changes"].events.append(Change(scope=scope, action="forget", memory_id=_memory_id(number)))
+    def forget(self, selector: str, number: int) -> None:
+        """Forget the memory of a turn, or all that is in its conversation, in its project or of its user."""
+        selectors: dict[str, dict[str, Any]] = {
+            "memory": {"memory_id": _memory_id(number)},
+            "turn": {"turn_id": f"t{number}", "conversation_id": _conversation(number)},
+            "conversation": {"conversation_id": _conversation(number)},
+            "project": {"project": True},
+            "user": {"user": True},
+        }
+        self.command("forget", _project(number), **selectors[selector])
+
+    def replay_all(self) -> None:
+        """Publish everything once more."""
+        turns = self.topics["turns"].events
+        turns += list(turns)
 
     def answer(self, number: int, text: str, mode: str | None) -> None:
         """A language model has read a turn when it had this text."""
@@ -242,8 +252,11 @@ class MovingMemories:
         if self._carrying is None:
             self._carrying = self.remember.changed(change, PARTITION)
         done = next(self._carrying, None)
-        if killed and change.action != "forget":
+        if killed:
             self._carrying = None
+            if change.action == "forget" and done is not None and done[0] is not None:
+                # It was not committed.
+                self.words.put(PARTITION, done[0])
         elif done is None:
             self._carrying = None
             topic.next += 1
@@ -288,9 +301,13 @@ def _project(number: int) -> str:
     return "p2" if number == 2 else "p1"
 
 
+def _conversation(number: int) -> str:
+    return f"c{number % 2}"
+
+
 def _turn(number: int, text: str, mode: str | None) -> Turn:
     scope = {"user_id": USER, "project_id": _project(number)}
-    return turn(text, turn_id=f"t{number}", scope=scope, mode=mode)
+    return turn(text, turn_id=f"t{number}", scope=scope, mode=mode, conversation_id=_conversation(number))
 
 
 def _memory_id(number: int) -> str:

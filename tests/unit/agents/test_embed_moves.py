@@ -13,12 +13,13 @@ from streams.adapters.words.sqlite_words import SqliteWords
 from tests.moving_memories import EMBEDDERS, PARTITION, MovingMemories
 from tests.picky_fakes import BAD
 
-NUMBERS = st.integers(0, 2)
+NUMBERS = st.integers(0, 3)
 TEXTS = st.sampled_from(["heron", "otter", "heron", "otter", *BAD])
 NAMES = st.sampled_from(["a", "b", "general"])
 PROJECTS = st.sampled_from(["p1", "p2"])
 READERS = st.sampled_from(["turns", "commands", "changes", "understood", "embedded"])
-LOSERS = st.sampled_from(["turns", "understood", "embedded"])
+LOSERS = st.sampled_from(["turns", "understood", "embedded", "changes"])
+SELECTORS = st.sampled_from(["memory", "turn", "conversation", "project", "user"])
 MEMORIES_FATE = st.sampled_from(["forget", "move:a", "move:b", "move:general"])
 
 
@@ -56,7 +57,7 @@ USERS = st.one_of(
     act("replay", st.integers(0, 5)),
     act("answer", NUMBERS, TEXTS, st.one_of(NAMES, st.none())),
     act("set_mode", NUMBERS, NAMES),
-    act("forget", NUMBERS),
+    act("forget", SELECTORS, NUMBERS),
 )
 COMMANDS = st.one_of(
     act(
@@ -122,6 +123,15 @@ READ_AGAIN_AS_ITS_VECTOR_IS_TAKEN = [
 ]
 
 
+KILLED_AS_IT_FORGOT = [
+    *(one for number in (0, 2, 1) for one in (Act("say", (number, "heron")), Act("flow", (4,)))),
+    Act("forget", ("conversation", 0)),
+    Act("read", ("commands",)),
+    *(Act("read", ("changes",), (("killed", True),), times=times) for times in (1, 4)),
+]
+
+
+@example(acts=KILLED_AS_IT_FORGOT, order=[0])
 @example(acts=KILLED_AS_IT_MOVED, order=[0])
 @example(acts=READ_AGAIN_AS_ITS_VECTOR_IS_TAKEN, order=[0])
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -135,6 +145,9 @@ def test_every_memory_ends_with_one_vector_where_it_belongs(
             one.on(moving)
         moving.settle(order)
         check(moving)
+        moving.replay_all()
+        moving.settle(order)
+        check(moving)
     finally:
         moving.close()
 
@@ -143,6 +156,7 @@ def check(moving: MovingMemories) -> None:
     """The records, the word index and the vector index agree."""
     points = moving.places()
     memories = {memory.memory_id: memory for memory in moving.memories.all()}
+    assert not any(moving.memories.is_forgotten(PARTITION, one) for one in memories), "a forgotten memory came back"
     assert set(points) <= set(memories), "a forgotten memory has a vector"
     assert set(moving.words.roster(PARTITION, "u1").number_of) == set(memories)
     for memory_id, memory in memories.items():

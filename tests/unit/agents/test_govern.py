@@ -327,3 +327,52 @@ async def test_another_command_is_unknown_and_the_known_ones_are_named(governing
     assert (refused.value.code, refused.value.field) == ("unknown_command", "command")
     assert "list_modes" in refused.value.message
     assert len(refused.value.message) < 300
+
+
+@pytest.mark.parametrize(
+    ("arguments", "selects"),
+    [
+        ({"conversation_id": "c1"}, {"conversation_id": "c1"}),
+        ({"project": True}, {"whole": "project"}),
+        ({"user": True}, {"whole": "user"}),
+        ({"memory_id": "m"}, {"memory_id": "m"}),
+    ],
+)
+async def test_forget_selects_one_thing(
+    governing: Governing, arguments: dict[str, Any], selects: dict[str, Any]
+) -> None:
+    change = await governing.change("forget", **arguments)
+    scope = Scope(user_id="u1", project_id="p1")
+    assert change == Change(scope=scope, action="forget", result={"forgotten": 0}, **selects)
+
+
+async def test_forget_finds_a_turn_by_its_conversation_also_one_whose_id_was_derived(governing: Governing) -> None:
+    known, derived = governing.tell("violin", 1), governing.tell("cello", 2, turn_id=None)
+    memory = governing.memories.get(PARTITION, derived)
+    assert memory is not None
+    for turn_id, memory_id in (("t", known), (memory.turn_id, derived)):
+        change = await governing.change("forget", turn_id=turn_id, conversation_id="c1")
+        assert change is not None
+        assert change.memory_id == memory_id
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"turn_id": "t"},
+        {"memory_id": "m", "turn_id": "t", "conversation_id": "c1"},
+        {"memory_id": "m", "conversation_id": "c1"},
+        {"project": True, "user": True},
+        {"user": False},
+        {"user": True, "project": False},
+        {"memory_id": ""},
+        {"memory_id": 7},
+    ],
+)
+async def test_forget_refuses_none_and_more_than_one(governing: Governing, arguments: dict[str, Any]) -> None:
+    code, field = await governing.refused("forget", **arguments)
+    assert code == "invalid_value"
+    assert field is not None
+    assert field.startswith("arguments")
+    assert not field.endswith(".")

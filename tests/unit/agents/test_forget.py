@@ -1,0 +1,176 @@
+"""Forgetting: what each selector takes, what goes with it, and what a kill may cut off."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.mode_spaces import ModeSpaces
+from agents.remember import Remember
+from schemas.changes import Change
+from schemas.events import Forgotten
+from schemas.memories import Evidence, Memory
+from schemas.scopes import Scope
+from streams.adapters.words.sqlite_words import SqliteWords
+from tests.fake_embedders import FakeEmbedders
+from tests.fake_memories import FakeMemories
+from tests.fake_modes import FakeModes
+from tests.made_memories import embedded_in, made
+
+HERE = 0
+
+
+class Keeping:
+    """What `ana` has said, in two conversations of a project and in another project, and what `ben` has."""
+
+    def __init__(self, words: SqliteWords) -> None:
+        self.memories, self.words = FakeMemories(), words
+        modes = FakeModes()
+        self.keeper = Remember(self.memories, words, modes, ModeSpaces(modes, FakeEmbedders()))
+        said = [("a1", "a", "p1"), ("a2", "a", "p1"), ("b1", "b", "p1"), ("c1", "a", "p2")]
+        for number, (name, conversation, project) in enumerate(said):
+            self.keep(name, number, conversation_id=conversation, project=project)
+        self.keep("z1", 9, conversation_id="a", project="p1", user="ben")
+
+    def keep(self, text: str, number: int, **fields: Any) -> Memory:
+        """Have a memory with its vector."""
+        memory = made(text, number, **{"embedding": embedded_in("s1"), "project": "p1", **fields})
+        self.words.put(HERE, memory)
+        self.memories.put(HERE, memory)
+        return memory
+
+    def derive(self, text: str, number: int, *turn_ids: str, **fields: Any) -> Memory:
+        """Have a memory that was distilled from turns."""
+        evidence = tuple(Evidence(turn_id=one, start=0, end=2) for one in turn_ids)
+        nobody = {"turn_id": None, "conversation_id": None, "role": None, "type": "semantic"}
+        return self.keep(text, number, evidence=evidence, **(nobody | fields))
+
+    def forget(self, project: str = "p1", steps: int | None = None, /, **selector: Any) -> list[str]:
+        """Forget, or only so many memories of it; returns their texts."""
+        taken = self.steps(project, **selector)
+        return [memory.text for memory, _ in (taken if steps is None else [next(taken) for _ in range(steps)])]
+
+    def steps(self, project: str = "p1", /, **selector: Any) -> Iterator[tuple[Memory, Forgotten]]:
+        """The steps in which something is forgotten."""
+        change = Change(scope=Scope(user_id="ana", project_id=project), action="forget", **selector)
+        for memory, event in self.keeper.changed(change, HERE):
+            if isinstance(event, Forgotten):
+                assert memory is not None
+                yield memory, event
+
+    def left(self) -> list[str]:
+        """What is there, by the records; the words agree."""
+        there = list(self.memories.all())
+        known = [self.words.roster(HERE, boundary).number_of for boundary in ("ana", "ben")]
+        assert {one.memory_id for one in there} == set().union(*known)
+        return sorted(memory.text for memory in there)
+
+
+@pytest.fixture
+def keeping(tmp_path: Path) -> Iterator[Keeping]:
+    words = SqliteWords(tmp_path)
+    words.open(HERE)
+    yield Keeping(words)
+    words.close()
+
+
+def id_of(keeping: Keeping, text: str) -> str:
+    return next(memory.memory_id for memory in keeping.memories.all() if memory.text == text)
+
+
+@pytest.mark.parametrize(
+    ("selector", "left"),
+    [
+        ({"conversation_id": "a"}, ["b1", "c1", "z1"]),
+        ({"conversation_id": "x"}, ["a1", "a2", "b1", "c1", "z1"]),
+        ({"whole": "project"}, ["c1", "z1"]),
+        ({"whole": "user"}, ["z1"]),
+    ],
+)
+def test_each_selector_takes_its_own_and_nothing_else(
+    keeping: Keeping, selector: dict[str, Any], left: list[str]
+) -> None:
+    gone = keeping.forget(**selector)
+    assert keeping.left() == left
+    assert len(gone) == 5 - len(left)
+    assert keeping.forget(**selector) == []
+
+
+def test_one_memory_is_forgotten_in_its_own_scope_alone(keeping: Keeping) -> None:
+    one = id_of(keeping, "a1")
+    assert keeping.forget("p2", memory_id=one) == []
+    assert keeping.forget(memory_id=one) == ["a1"]
+    assert keeping.left() == ["a2", "b1", "c1", "z1"]
+
+
+def test_each_leaves_a_mark_and_the_place_of_its_vector(keeping: Keeping) -> None:
+    for memory, event in keeping.steps(conversation_id="a"):
+        assert keeping.memories.is_forgotten(HERE, memory.memory_id)
+        assert event == Forgotten(memory_id=memory.memory_id, places=(memory.embedding.place,))
+        assert keeping.memories.forgotten_place(HERE, memory.memory_id) == memory.embedding.place
+
+
+def test_superseded_turns_are_forgotten_too(keeping: Keeping) -> None:
+    keeping.keep("a3", 20, conversation_id="a", superseded_by="somebody")
+    assert "a3" in keeping.forget(conversation_id="a")
+
+
+def test_what_rests_on_a_forgotten_turn_goes_before_it(keeping: Keeping) -> None:
+    keeping.derive("of both", 20, "t-0", "t-1")
+    keeping.derive("of one", 21, "t-0", conversation_id="a", turn_id="t-0")
+    keeping.derive("of b", 22, "t-2")
+    keeping.derive("of the other project", 23, "t-0", project="p2")
+    assert keeping.forget(memory_id=id_of(keeping, "a1")) == ["of both", "of one", "a1"]
+    assert keeping.left() == ["a2", "b1", "c1", "of b", "of the other project", "z1"]
+
+
+def test_what_is_derived_while_others_have_their_turn_goes_as_well(keeping: Keeping) -> None:
+    steps = keeping.steps(memory_id=id_of(keeping, "a1"))
+    next(steps)
+    keeping.derive("late", 20, "t-0")
+    assert [memory.text for memory, _ in steps] == ["late"]
+
+
+def test_a_derived_memory_can_be_forgotten_and_its_turns_stay(keeping: Keeping) -> None:
+    item = keeping.derive("of both", 20, "t-0", "t-1")
+    assert keeping.forget(memory_id=item.memory_id) == ["of both"]
+    assert keeping.left() == ["a1", "a2", "b1", "c1", "z1"]
+
+
+@pytest.mark.parametrize("of", ["the distilled one", "a source"])
+def test_what_a_forgotten_memory_stood_for_is_served_again_and_not_counted(keeping: Keeping, of: str) -> None:
+    distilled = keeping.derive("of all", 20, "t-0", "t-1", "t-2")
+    for text in ("a1", "a2", "b1"):
+        memory = next(one for one in keeping.memories.all() if one.text == text)
+        keeping.keep(text, memory.source, conversation_id=memory.conversation_id, superseded_by=distilled.memory_id)
+    chosen = distilled.memory_id if of == "the distilled one" else id_of(keeping, "b1")
+    gone = keeping.forget(memory_id=chosen)
+    assert gone == (["of all"] if of == "the distilled one" else ["of all", "b1"])
+    assert {memory.superseded_by for memory in keeping.memories.all()} == {None}
+    assert not keeping.words.roster(HERE, "ana").columns.superseded.any()
+
+
+def test_killed_after_each_memory_all_of_it_is_forgotten_and_told_of_when_the_command_comes_again(
+    keeping: Keeping,
+) -> None:
+    derived = keeping.derive("of both", 20, "t-0", "t-1")
+    doomed = {derived.memory_id, id_of(keeping, "a1"), id_of(keeping, "a2")}
+    change = Change(scope=Scope(user_id="ana", project_id="p1"), action="forget", conversation_id="a")
+    told: list[str] = []
+    for _ in doomed:
+        keeping.words.commit(HERE)
+        made = (event for _, event in keeping.keeper.changed(change, HERE) if isinstance(event, Forgotten))
+        told += [event.memory_id for event, _ in zip(made, range(len(told) + 1), strict=False)]
+        keeping.words.open(HERE)  # What was not committed is gone.
+    assert {event.memory_id for _, event in keeping.keeper.changed(change, HERE) if event is not None} == doomed
+    assert set(told) <= doomed
+    assert keeping.left() == ["b1", "c1", "z1"]
+
+
+def test_what_was_said_after_the_command_is_kept(keeping: Keeping) -> None:
+    keeping.keep("later", 20, conversation_id="a")
+    keeping.keep("of a log that was here before", 30, conversation_id="a")
+    gone = keeping.forget(whole="user", turns_before=10, turns_until=25)
+    assert "of a log that was here before" in gone
+    assert keeping.left() == ["later", "z1"]
