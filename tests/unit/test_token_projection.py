@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import numpy as np
@@ -5,6 +6,8 @@ import pytest
 
 from schemas.vectors import Matrix
 from streams.adapters.embedding.token_projection import LEARNED, MAGIC, PLAIN_DIM, TokenProjection
+
+SHORT = MAGIC + b'{"kind":"x","arrays":[{"name":"passage","shape":[2,2]}]}\n' + bytes(12)
 
 
 def states(tokens: int, dim: int) -> Matrix:
@@ -63,11 +66,23 @@ def test_names_tell_projections_apart(tmp_path: Path) -> None:
     assert TokenProjection.load().name == names[0]
 
 
-@pytest.mark.parametrize("content", [b"", b"something else", MAGIC + b'{"kind":"x","arrays":[]}\n', MAGIC + b"x\n"])
+def test_a_file_may_map_questions_otherwise(tmp_path: Path) -> None:
+    path, some = tmp_path / "two.bin", states(3, 2)
+    arrays = [{"name": name, "shape": [2, 2]} for name in ("passage", "question")]
+    numbers = np.array([1, 0, 0, 1, 0, 1, 1, 0], "<f4")
+    path.write_bytes(MAGIC + json.dumps({"kind": "made", "arrays": arrays}).encode() + b"\n" + numbers.tobytes())
+    projection = TokenProjection.load(path)
+    assert projection.name.startswith("made-2-")
+    assert projection.of_question(some) == pytest.approx(projection.of_passage(some)[:, ::-1])
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"something else", MAGIC + b'{"kind":"x","arrays":[]}\n', MAGIC + b"x\n", SHORT]
+)
 def test_a_file_that_is_no_projection_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "broken.bin"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"projection|Expecting"):
+    with pytest.raises(ValueError, match=r"projection|Expecting|reshape"):
         TokenProjection.load(path)
 
 

@@ -6,9 +6,9 @@ one side with a row of the other says how alike the tokens are, in -1..1. Guaran
 states whatever stands beside them (to the last digits of the arithmetic), no row for no states.
 
 `load` reads what `python -m training.projection` writes: `MAGIC`, one line of JSON (`kind`; `arrays`, each with its
-`name` and `shape`), and the arrays' numbers one after another, little-endian float32, row by row: `passage` and
-`question`, each of shape (states' dim, `dim`). `name` ends with a hash of the whole file, so that another file is
-another space. `plain` is for models that nothing was learned for.
+`name` and `shape`), and the arrays' numbers one after another, little-endian float32, row by row: `passage`, and
+`question` where the sides differ, each of shape (states' dim, `dim`). `name` ends with a hash of the file, so that
+another file is another space. `plain` is for models that nothing was learned for.
 """
 
 import hashlib
@@ -53,9 +53,12 @@ class TokenProjection:
         """Read a learned projection. Raises OSError for a missing file, ValueError for one that is none."""
         content = path.read_bytes()
         about, numbers = _parts(content, path)
-        passage, question = (_array(about, numbers, name) for name in ("passage", "question"))
+        maps = _maps(about, numbers)
+        if "passage" not in maps:
+            raise ValueError(f"the token projection {path} has no map of passages")
         digest = hashlib.sha256(content).hexdigest()[:HASH_DIGITS]
-        return cls(f"{about['kind']}-{passage.shape[1]}-{digest}", passage, question)
+        passage = maps["passage"]
+        return cls(f"{about['kind']}-{passage.shape[1]}-{digest}", passage, maps.get("question", passage))
 
     @classmethod
     def plain(cls, dim: int) -> Self:
@@ -84,15 +87,14 @@ def _parts(content: bytes, path: Path) -> tuple[dict[str, Any], Matrix]:
     return about, np.frombuffer(rest, "<f4").astype(np.float32)
 
 
-def _array(about: dict[str, Any], numbers: Matrix, wanted: str) -> Matrix:
-    """One array by its name. Raises ValueError where the file has none, or too few numbers for it."""
-    begins = 0
+def _maps(about: dict[str, Any], numbers: Matrix) -> dict[str, Matrix]:
+    """The arrays by name. Raises ValueError where the file has too few numbers for them."""
+    maps, begins = {}, 0
     for array in about["arrays"]:
         rows, columns = array["shape"]
-        if array["name"] == wanted:
-            return numbers[begins : begins + rows * columns].reshape(rows, columns)
+        maps[array["name"]] = numbers[begins : begins + rows * columns].reshape(rows, columns)
         begins += rows * columns
-    raise ValueError(f"the token projection has no array {wanted!r}")
+    return maps
 
 
 def _signed_cosines(dim: int) -> Matrix:
