@@ -30,6 +30,9 @@ from streams.tables import MemoryTable
 BATCH = 1024
 """Memories written at once."""
 
+PARTITIONS = 4
+"""What a worker has where nobody says otherwise."""
+
 START = datetime(2026, 1, 1, 9, tzinfo=UTC)
 """When everybody's first turn was said."""
 
@@ -51,10 +54,10 @@ async def fill(data_dir: Path, users: Sequence[tuple[str, int]], told: Told) -> 
         random, written = np.random.default_rng(1), 0
         while batch := list(islice(rest, BATCH)):
             for memory in batch:
-                partition = partition_of(memory.boundary.encode(), Settings().partitions)
+                partition = partition_of(memory.boundary.encode(), PARTITIONS)
                 _stored(table, partition).put(memory.memory_id.encode(), memory.model_dump_json().encode())
                 words.put(partition, memory)
-            for partition in range(Settings().partitions):
+            for partition in range(PARTITIONS):
                 words.commit(partition)
             await index.upsert(space, _points(batch, space, random))
             written += len(batch)
@@ -64,17 +67,17 @@ async def fill(data_dir: Path, users: Sequence[tuple[str, int]], told: Told) -> 
 @asynccontextmanager
 async def _stores(data_dir: Path) -> AsyncIterator[tuple[MemoryTable, SqliteWords, EdgeIndex]]:
     """The stores of the worker, which does not run."""
-    settings = Settings(data_dir=data_dir)
+    settings = Settings(data_dir=data_dir, partitions=PARTITIONS)
     table, words = MemoryTable(kafka_app(settings, "filling")), SqliteWords(data_dir / "words")
     index = EdgeIndex(data_dir / "vectors")
-    for partition in range(settings.partitions):
+    for partition in range(PARTITIONS):
         words.open(partition)
     try:
         yield table, words, index
     finally:
         words.close()
         await index.close()
-        for partition in range(settings.partitions):
+        for partition in range(PARTITIONS):
             _stored(table, partition).close()
         await asyncio.sleep(0)
 
@@ -129,7 +132,7 @@ def _points(memories: Sequence[Memory], space: VectorSpace, random: np.random.Ge
             vector=pooled[place],
             tokens=None if tokens is None else tokens[place * TOKENS_A_TURN : (place + 1) * TOKENS_A_TURN],
             boundary=memory.boundary,
-            partition=partition_of(memory.boundary.encode(), Settings().partitions),
+            partition=partition_of(memory.boundary.encode(), PARTITIONS),
             scope=memory.scope,
             mode=memory.mode,
             type=memory.type,
