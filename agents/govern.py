@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from agents.ports import Embedders, Memories, Modes
-from agents.rules.declaring import declare, delete, known, rename, set_default
+from agents.ports import Clock, Embedders, Memories, Modes
+from agents.rules.declaring import declare, delete, known, rename, set_default, unknown_mode
 from agents.rules.decoding import rejected
 from agents.rules.identity import memory_id
 from agents.rules.shown import shown_memory, shown_mode
@@ -24,10 +24,12 @@ from schemas.commands import (
     Forget,
     GetMemory,
     RenameMode,
+    RunJob,
     SetDefaultMode,
     SetMemoryMode,
 )
 from schemas.failures import Rejected
+from schemas.jobs import JOBS, Job
 from schemas.modes import Declared, Mode
 
 Result = dict[str, Any]
@@ -39,21 +41,23 @@ Arguments = TypeVar("Arguments", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Governed:
-    """The result of a command, and the change that must be made before it is answered, if any."""
+    """The result of a command, or the change that must be made or the job that must be done before it is answered."""
 
     result: Result
     change: Change | None = None
     corrects: bool = False
+    job: Job | None = None
 
 
 class Govern:
     """Commands in; results, declared modes and changes out."""
 
-    def __init__(self, memories: Memories, modes: Modes, embedders: Embedders, health: Health) -> None:
+    def __init__(self, memories: Memories, modes: Modes, embedders: Embedders, health: Health, clock: Clock) -> None:
         self._memories = memories
         self._modes = modes
         self._embedders = embedders
         self._health = health
+        self._clock = clock
         self._commands: Mapping[str, Callable[[Command, int, int], Awaitable[Governed]]] = {
             "declare_mode": self._declare_mode,
             "rename_mode": self._rename_mode,
@@ -63,6 +67,7 @@ class Govern:
             "set_memory_mode": self._set_memory_mode,
             "get_memory": self._get_memory,
             "forget": self._forget,
+            **dict.fromkeys(JOBS, self._job),
             "health": self._show_health,
         }
 
@@ -148,6 +153,19 @@ class Govern:
         said = memory_id(scope.model_dump(), wanted.conversation_id or "", wanted.turn_id or "")
         one = wanted.memory_id or said
         return Governed(result, Change(scope=scope, action="forget", memory_id=one, result=result))
+
+    async def _job(self, command: Command, partition: int, offset: int) -> Governed:
+        wanted, declared = _arguments(RunJob, command), self._declared(command, partition)
+        if wanted.mode is not None and all(mode.name != wanted.mode for mode in declared.visible(None)):
+            raise unknown_mode(wanted.mode, "arguments.mode")
+        job = Job(
+            scope=command.scope,
+            job_id=f"{command.command}-{partition}-{offset}",
+            kind=command.command,
+            mode=wanted.mode,
+            started_at=self._clock.now(),
+        )
+        return Governed({}, job=job)
 
     async def _show_health(self, command: Command, partition: int, _offset: int) -> Governed:
         return Governed(await self._health(command, partition))

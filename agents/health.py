@@ -3,13 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from agents.job_port import Jobs
 from agents.mode_spaces import ModeSpaces
 from agents.ports import Modes, VectorIndex
 from agents.word_port import WordIndex
 from schemas.commands import Command
 from schemas.failures import ModelMissing, Unavailable
+from schemas.jobs import Tally
 from schemas.memories import EmbeddingStatus
 from schemas.modes import Mode
+from schemas.moments import iso
 
 Standing = Callable[[], Mapping[str, Any]]
 """What a part of the deployment says of itself."""
@@ -29,6 +32,7 @@ class Health:
         modes: Modes,
         spaces: ModeSpaces,
         index: VectorIndex,
+        jobs: Jobs,
         deployment: Standing,
         usage: Standing,
     ) -> None:
@@ -37,6 +41,7 @@ class Health:
         self._modes = modes
         self._spaces = spaces
         self._index = index
+        self._jobs = jobs
         self._deployment = deployment
         self._usage = usage
 
@@ -46,12 +51,15 @@ class Health:
         counts = self._words.counts(partition, boundary)
         visible = self._spaces.visible(partition, boundary, None)
         names = sorted({*counts, *(mode.name for mode in visible)})
+        last = self._jobs.last_backfill(partition, boundary)
         modes = {
             name: self._of_modes([mode for mode in visible if mode.name == name], counts.get(name, {}))
+            | {"last_backfill": iso(last[name]) if name in last else None}
             for name in names
         }
         return {
             "modes": modes,
+            "jobs": [_progress(tally) for tally in self._jobs.under_way(boundary)],
             "telemetry": self._telemetry(counts, partition, boundary),
             "vector_index": await self._reachable(),
             **self._deployment(),
@@ -69,7 +77,7 @@ class Health:
             else:
                 fingerprint = fingerprint or opened
         eligible = sum(named.values())
-        return {"eligible": eligible, **named, "fingerprint": fingerprint, "error": error, "last_backfill": None}
+        return {"eligible": eligible, **named, "fingerprint": fingerprint, "error": error}
 
     def _telemetry(self, counts: Counts, partition: int, boundary: str) -> dict[str, Any]:
         """The numbers of the seed's kill criteria: of this boundary, then of this worker since it started."""
@@ -88,3 +96,10 @@ class Health:
         except Unavailable as problem:
             return f"unavailable: {problem}"
         return "ready"
+
+
+def _progress(tally: Tally) -> dict[str, Any]:
+    """How far a job is."""
+    done = tally.processed + tally.skipped + tally.failed
+    job = tally.job
+    return {"job_id": job.job_id, "command": job.kind, "mode": job.mode, "done": done, "total": tally.total}

@@ -96,8 +96,7 @@ class Remember:
         place = written_place(event)
         memory = self._memories.get(partition, event.memory_id)
         if memory is None:
-            gone = self._memories.is_forgotten(partition, event.memory_id)
-            return Forgotten(memory_id=event.memory_id, places=(place,)) if gone and place else None
+            return Forgotten(memory_id=event.memory_id, places=(place,)) if place else None
         if event.mode != memory.mode:
             # It was overtaken on its way: the vector lies where nobody looks for it any more.
             return Remembered(memory=memory, strays=(place,)) if place else None
@@ -165,7 +164,9 @@ class Remember:
 
     def _noted(self, event: Embedded, memory: Memory, partition: int) -> Follows:
         """Note an event about today's text and mode. One about yesterday's embedder asks for today's."""
-        if event.status == "stale":
+        if event.status == "again" and memory.embedding.status == "ready":
+            return Remembered(memory=memory)
+        if event.status in ("stale", "again"):
             return self._embed_again(partition, memory)
         space, place = self._spaces.digest(memory, partition), written_place(event)
         if event.status == "waiting" and space is None:

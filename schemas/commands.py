@@ -88,6 +88,12 @@ class SetMemoryMode(_Arguments):
     mode: ModeName
 
 
+class RunJob(_Arguments):
+    """The arguments of `backfill`, `rebuild`, `reconcile` and `retry_failed`; without a mode all of the boundary."""
+
+    mode: ModeName | None = None
+
+
 SELECTORS = (("memory_id",), ("conversation_id", "turn_id"), ("conversation_id",), ("project",), ("user",))
 """What may be said together to say what is to be forgotten (CONTRACT §6)."""
 

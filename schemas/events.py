@@ -38,7 +38,8 @@ class Embedded(BaseModel):
 
     `content_hash` is that of the text which was embedded, `mode` the one that it was embedded for: the record may
     have moved on meanwhile. `interaction` is what the turn is for, read by the rules from the same pass, where that was
-    not known. `waiting`: the mode's model is not loaded, `error` says why; `stale`: make it again.
+    not known. `waiting`: the mode's model is not loaded, `error` says why; `stale`: make it again; `again`: the same,
+    and until then the memory is found by the one that it has.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
@@ -47,7 +48,7 @@ class Embedded(BaseModel):
     memory_id: str
     content_hash: str
     mode: str
-    status: Literal["ready", "failed", "waiting", "stale"]
+    status: Literal["ready", "failed", "waiting", "stale", "again"]
     space: str | None = None
     at: datetime
     error: str | None = None

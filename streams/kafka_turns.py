@@ -22,6 +22,10 @@ class KafkaTurns:
         except (KafkaError, KeyError) as problem:
             raise Unavailable(f"Kafka does not tell how far the turns reach: {problem!r}") from problem
 
+    def is_here(self, partition: int) -> bool:
+        """Whether the partition is this worker's."""
+        return TP(self._topic, partition) in self._app.consumer.assignment()
+
     async def is_given_out(self, partition: int, end: int, applied: int) -> bool:
         """Whether every record before `end` was handed over, and none of them lies at `applied` or after it."""
         place = self._place(partition)
@@ -32,7 +36,6 @@ class KafkaTurns:
 
     def _place(self, partition: int) -> TP:
         """The partition, while it is here: whoever has it now is given the command again."""
-        place = TP(self._topic, partition)
-        if place not in self._app.consumer.assignment():
+        if not self.is_here(partition):
             raise Unavailable(f"partition {partition} is not here any more")
-        return place
+        return TP(self._topic, partition)

@@ -17,6 +17,7 @@ from agents.govern import Govern
 from agents.health import Health
 from agents.interaction_reader import InteractionReader
 from agents.language_port import LanguageModel
+from agents.maintain import Maintain
 from agents.mode_spaces import ModeSpaces
 from agents.ports import Embedders, VectorIndex
 from agents.remember import Remember
@@ -115,7 +116,7 @@ def agents_of(
     memories, words, modes, clock = around.memories, around.words, around.modes, around.clock
     spaces = ModeSpaces(modes, models.embedders)
     template = Template(read_prompt(UNDERSTANDING_PROMPT), UNDERSTANDING_PROMPT)
-    health = Health(words, modes, spaces, index, deployment, around.meters.usage)
+    health = Health(words, modes, spaces, index, around.jobs, deployment, around.meters.usage)
     retrieve = Retrieve(words, memories.get, index, modes, spaces, clock, weights)
     return Agents(
         remember=Remember(memories, words, modes, spaces, asks_model=len(settings.llm_profiles) > 0),
@@ -123,5 +124,6 @@ def agents_of(
         understand=Understand(models.reader, models.language, template, modes, words, memories.get, clock),
         retrieve=retrieve,
         assemble=Assemble(words, memories.get, models.tokens, models.reader.judge, retrieve.answer),
-        govern=Govern(memories, modes, models.embedders, health),
+        govern=Govern(memories, modes, models.embedders, health, clock),
+        maintain=Maintain(memories, words, index, spaces, clock),
     )

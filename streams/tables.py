@@ -80,7 +80,7 @@ class MemoryTable:
 
     def get(self, partition: int, memory_id: str) -> Memory | None:
         """The record, or None."""
-        value = _stored(self.table, partition, memory_id)
+        value = stored(self.table, partition, memory_id)
         return None if value is None or value.startswith(FORGOTTEN) else Memory.model_validate_json(value)
 
     def put(self, _partition: int, memory: Memory) -> None:
@@ -93,17 +93,17 @@ class MemoryTable:
 
     def forgotten_place(self, partition: int, memory_id: str) -> Place | None:
         """The place in the mark."""
-        value = _stored(self.table, partition, memory_id) or b""
+        value = stored(self.table, partition, memory_id) or b""
         place = value.removeprefix(FORGOTTEN) if value.startswith(FORGOTTEN) else b""
         return Place.model_validate_json(place) if place else None
 
     def is_forgotten(self, partition: int, memory_id: str) -> bool:
         """Whether a mark stands there."""
-        return (_stored(self.table, partition, memory_id) or b"").startswith(FORGOTTEN)
+        return (stored(self.table, partition, memory_id) or b"").startswith(FORGOTTEN)
 
     def unwritten(self) -> list[Awaitable[None]]:
         """What must be awaited for the writes since the last call."""
-        return _unwritten(self.table)
+        return unwritten(self.table)
 
     def all(self) -> Iterator[Memory]:
         """Every record of the partitions that are here."""
@@ -120,7 +120,7 @@ class ModeTable:
 
     def get(self, partition: int, boundary: str) -> Declared:
         """What a boundary has declared. Every event asks, so equal bytes are read once."""
-        value = _stored(self.table, partition, boundary)
+        value = stored(self.table, partition, boundary)
         if value is None:
             return UNDECLARED
         if value not in self._parsed:
@@ -135,10 +135,10 @@ class ModeTable:
 
     def unwritten(self) -> list[Awaitable[None]]:
         """What must be awaited for the writes since the last call."""
-        return _unwritten(self.table)
+        return unwritten(self.table)
 
 
-def _stored(table: faust.Table, partition: int, key: str) -> bytes | None:  # type: ignore[type-arg]
+def stored(table: faust.Table, partition: int, key: str) -> bytes | None:  # type: ignore[type-arg]
     """The value in a partition's store.
 
     Asks the store itself: the table asks twice, and finds the partition by the event that is being handled, which a
@@ -149,6 +149,7 @@ def _stored(table: faust.Table, partition: int, key: str) -> bytes | None:  # ty
     return value
 
 
-def _unwritten(table: AwaitedTable) -> list[Awaitable[None]]:
+def unwritten(table: AwaitedTable) -> list[Awaitable[None]]:
+    """What must be awaited for a table's writes since the last call."""
     writes, table.writes = table.writes, []
     return writes

@@ -28,6 +28,7 @@ class Topics:
     remembered: str
     understood: str
     embedded: str
+    jobs: str
 
     def all(self) -> list[str]:
         """Every name."""

@@ -3,7 +3,8 @@
     turns ─► remember ─► remembered ─► embed, understand ─► embedded ─► remember
              a language model, beside the events ─► understood ─► remember
     retrieve ─► retrieve, assemble ─► replies
-    commands, consolidate ─► govern ─► replies, or changes ─► remember ─► replies
+    commands, consolidate ─► govern ─► replies, or changes ─► remember ─► replies, or jobs ─► maintain ─► replies
+    maintain ─► embedded ─► remember
     anything that can't be processed ─► dead-letters
 
 The topics are Kafka's in a worker and channels in memory in a test; the map is the same.
@@ -20,18 +21,21 @@ import structlog
 from agents.assemble import Assemble
 from agents.embed import Embed
 from agents.govern import Govern
+from agents.maintain import Maintain
 from agents.remember import Remember
 from agents.retrieve import Retrieve
 from agents.understand import Understand
 from schemas.assemble import AssembleRequest
 from schemas.changes import Change
 from schemas.commands import Command
+from schemas.jobs import Job
 from schemas.retrieval import RetrieveRequest
 from schemas.turns import Turn
 from streams.flow.answering import AnswerAsked, AnswerAssemble, AnswerCommand, AnswerRetrieve
 from streams.flow.changing import Changed, RememberChanges
 from streams.flow.delivery import Delivery
 from streams.flow.embedding import AskModel, EmbedRemembered
+from streams.flow.maintaining import RunJobs
 from streams.flow.remembering import RememberEvents, RememberTurns
 from streams.flow.requests import Channel
 from streams.flow.steps import Requested, Step
@@ -51,6 +55,7 @@ class Agents:
     retrieve: Retrieve
     assemble: Assemble
     govern: Govern
+    maintain: Maintain
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,7 @@ def readings(agents: Agents, beside: Beside, around: Surroundings) -> list[Readi
     commands = Channel(topics.commands, {"command.v1": Command}, "manage")
     triggers = Channel(topics.consolidate, {}, "manage")
     changes = Channel(topics.changes, {"change.v1": Change}, None, keeps_rejected=True, outlives_deadline=True)
+    jobs = Channel(topics.jobs, {"job.v1": Job}, None, keeps_rejected=True, outlives_deadline=True, concurrent=True)
     remember, understand, embed, govern = agents.remember, agents.understand, agents.embed, agents.govern
     answer = AnswerAsked(AnswerRetrieve(agents.retrieve, around), AnswerAssemble(agents.assemble, around))
     command = AnswerCommand(govern, around)
@@ -101,6 +107,7 @@ def readings(agents: Agents, beside: Beside, around: Surroundings) -> list[Readi
         Reading(topics.commands, Requested(commands, command, around), (govern,)),
         Reading(topics.consolidate, Requested(triggers, command, around), (govern,)),
         Reading(topics.changes, RememberChanges(changes, remember, beside.changed, around), (remember,)),
+        Reading(topics.jobs, RunJobs(jobs, agents.maintain, around), (agents.maintain,)),
     ]
 
 

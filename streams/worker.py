@@ -26,10 +26,12 @@ from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.adapters.words.sqlite_words import SqliteWords
 from streams.flow.arrival import Arrival
 from streams.flow.asking_model import AskingModel
+from streams.flow.job_log import JobLog
 from streams.flow.patience import until_available
 from streams.flow.progress import Progress
 from streams.flow.reembedding import Reembedding
 from streams.flow.surroundings import Surroundings
+from streams.job_table import JobTable
 from streams.kafka_app import kafka_app, kafka_channels
 from streams.kafka_turns import KafkaTurns
 from streams.parts import (
@@ -100,6 +102,7 @@ class Parts(Service):
             publisher=self.publisher,
             clock=SystemClock(),
             meters=self.meters,
+            jobs=JobLog(JobTable(self.app)),
             admit=admission(settings),
             turns_log=KafkaTurns(self.app, self.topics.turns),
         )

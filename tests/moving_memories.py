@@ -57,7 +57,7 @@ class MovingMemories:
         self.spaces = ModeSpaces(self.modes, self.embedders)
         self.remember = Remember(self.memories, words, self.modes, self.spaces, asks_model=True)
         embed = Embed(self.spaces, self.index, self.clock)
-        self.govern = Govern(self.memories, self.modes, self.embedders, self._no_health)
+        self.govern = Govern(self.memories, self.modes, self.embedders, self._no_health, self.clock)
         self.topics = {name: Topic() for name in ("turns", "commands", "changes", "understood", "embedded")}
         told = self.topics["embedded"].events
         self.vectors = MovingVectors(embed, PARTITION, self.loop, told)

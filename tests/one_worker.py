@@ -20,6 +20,7 @@ from schemas.modes import GENERAL_MODE, Mode, VectorSpace
 from schemas.records import Record
 from streams.adapters.language.prompt_files import read_prompt
 from streams.adapters.words.sqlite_words import SqliteWords
+from streams.flow.job_log import JobLog
 from streams.flow.progress import Progress
 from streams.flow.surroundings import Surroundings
 from streams.parts import INTERACTION_MODEL, UNDERSTANDING_PROMPT
@@ -28,6 +29,7 @@ from streams.watching.metrics import Meters
 from tests.fake_clock import FakeClock
 from tests.fake_embedders import FakeEmbedders
 from tests.fake_index import FakeIndex
+from tests.fake_jobs import FakeJobs
 from tests.fake_language_model import FakeLanguageModel
 from tests.fake_memories import FakeMemories
 from tests.fake_modes import FakeModes
@@ -70,6 +72,7 @@ class OneWorker:
             publisher=self.publisher,
             clock=self.clock,
             meters=self.meters,
+            jobs=JobLog(FakeJobs()),
         )
         self.spaces = ModeSpaces(self.modes, self.embedders)
         self.remember = Remember(self.memories, self.words, self.modes, self.spaces, asks_model=asks_model)

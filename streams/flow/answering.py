@@ -64,7 +64,7 @@ class AnswerAsked:
 
 
 class AnswerCommand:
-    """Answers `command.v1`; what changes memories is answered where that is done."""
+    """Answers `command.v1`; what changes memories, and jobs, are answered where they are done."""
 
     def __init__(self, govern: Govern, around: Surroundings) -> None:
         self._govern = govern
@@ -77,11 +77,14 @@ class AnswerCommand:
         safe = self._around.modes.unwritten()
         if governed.corrects:
             self._around.meters.usage.corrected()
+        key = command.scope.boundary.encode()
+        if governed.job is not None:
+            value = governed.job.model_dump_json(by_alias=True).encode()
+            return Handled(None, [forwarded(record, self._around.topics.jobs, key, value)], safe)
         if governed.change is None:
             return Handled(Answer(governed.result), safe=safe)
         change = governed.change.model_copy(update={"turns_before": turns_before})
         value = change.model_dump_json(by_alias=True).encode()
-        key = command.scope.boundary.encode()
         return Handled(None, [forwarded(record, self._around.topics.changes, key, value)], safe)
 
     async def _turns_before(self, command: Command, partition: int) -> int | None:

@@ -9,6 +9,7 @@ from typing import Protocol
 from agents.admit import Admit
 from agents.ports import Clock, Memories, Modes
 from agents.word_port import WordIndex
+from streams.flow.job_log import JobLog
 from streams.flow.progress import Progress
 from streams.flow.publishing import Publisher
 from streams.flow.turns_log import TurnsLog
@@ -45,6 +46,7 @@ class Surroundings:
     publisher: Publisher
     clock: Clock
     meters: Meters
+    jobs: JobLog
     admit: Admit = field(default_factory=Admit)
     turns_log: TurnsLog | None = None
     """None where turns are applied before any command comes."""

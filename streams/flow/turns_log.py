@@ -21,6 +21,10 @@ class TurnsLog(Protocol):
         """The offset after the last one that is written."""
         ...
 
+    def is_here(self, partition: int) -> bool:
+        """Whether the partition is this worker's."""
+        ...
+
     async def is_given_out(self, partition: int, end: int, applied: int) -> bool:
         """Whether every record before `end` was handed over, and none of them lies at `applied` or after it."""
         ...

@@ -23,6 +23,7 @@ from schemas.modes import GENERAL, Fingerprint, VectorSpace
 from schemas.records import Headers, Outgoing, Record
 from streams.adapters.words.sqlite_words import SqliteWords
 from streams.flow.asking_model import AskingModel
+from streams.flow.job_log import JobLog
 from streams.flow.progress import Progress
 from streams.flow.reembedding import Reembedding
 from streams.flow.surroundings import Surroundings
@@ -35,6 +36,7 @@ from streams.watching.metrics import Meters
 from tests.fake_clock import FakeClock
 from tests.fake_embedders import FakeEmbedders, FakeModel
 from tests.fake_index import FakeIndex
+from tests.fake_jobs import FakeJobs
 from tests.fake_language_model import FakeLanguageModel
 from tests.fake_memories import FakeMemories
 from tests.fake_modes import FakeModes
@@ -58,6 +60,7 @@ class InMemoryMap:
     modes: FakeModes = field(default_factory=FakeModes)
     memories: FakeMemories = field(default_factory=FakeMemories)
     meters: Meters = field(default_factory=Meters)
+    jobs: JobLog = field(default_factory=lambda: JobLog(FakeJobs()))
     arrows: set[Arrow] = field(default_factory=set)
     defects: list[str] = field(default_factory=list)
 
@@ -132,6 +135,7 @@ class InMemoryMap:
             publisher=InMemoryPublisher(self.topics, (), self.arrows),
             clock=self.clock,
             meters=self.meters,
+            jobs=self.jobs,
         )
         models = models_of(self.embedders, self.language)
         return agents_of(self.settings, models, self.index, around, dict), around

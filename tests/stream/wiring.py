@@ -1,5 +1,6 @@
 """What the map does, seen from outside: which agents read which topic, and where they write."""
 
+import asyncio
 from pathlib import Path
 
 from streams.adapters.words.sqlite_words import SqliteWords
@@ -20,7 +21,7 @@ async def observed_arrows(directory: Path) -> set[Arrow]:
     """Where each agent writes, seen while everything happens that makes it write."""
     async with InMemoryMap(directory, profiles=ONE_PROFILE).running() as the_map:
         names = the_map.names
-        for topic in (names.turns, names.retrieve, names.commands, names.consolidate, names.changes):
+        for topic in (names.turns, names.retrieve, names.commands, names.consolidate, names.changes, names.jobs):
             await the_map.ask(topic, b"nonsense")
             await the_map.publish(topic, b"nonsense")
         for topic in (names.remembered, names.understood, names.embedded):
@@ -31,4 +32,8 @@ async def observed_arrows(directory: Path) -> set[Arrow]:
         await the_map.command("declare_mode", name="code", embedder="tiny32")
         await the_map.command("set_memory_mode", memory_id=accepted["result"]["memory_id"], mode="code")
         await the_map.topics.settled()
+        the_map.clock.forward(1)
+        rebuilding = asyncio.create_task(the_map.command("rebuild"))
+        await the_map.until(lambda: bool(the_map.jobs.under_way("u1")))
+        await rebuilding
         return the_map.arrows

@@ -13,8 +13,10 @@ from schemas.memories import Embedding
 from schemas.modes import GENERAL, Mode
 from schemas.scopes import Scope
 from streams.adapters.words.sqlite_words import SqliteWords
+from streams.flow.job_log import JobLog
 from tests.fake_embedders import FakeEmbedders
 from tests.fake_index import FakeIndex
+from tests.fake_jobs import FakeJobs
 from tests.fake_modes import FakeModes
 from tests.made_memories import embedded_in, made
 
@@ -28,9 +30,10 @@ class Standing:
     def __init__(self, words: SqliteWords) -> None:
         self.words, self.modes, self.embedders, self.index = words, FakeModes(), FakeEmbedders(), FakeIndex()
         self.spaces = ModeSpaces(self.modes, self.embedders)
+        self.jobs = JobLog(FakeJobs())
         deployment = {"lag": {"memory.turns": 3}, "language_model": "none"}
         usage = {"cross_mode_share": 0.25}
-        self.health = Health(words, self.modes, self.spaces, self.index, lambda: deployment, lambda: usage)
+        self.health = Health(words, self.modes, self.spaces, self.index, self.jobs, lambda: deployment, lambda: usage)
 
     def remember(self, *statuses: str, **fields: Any) -> None:
         """Memories with these statuses."""

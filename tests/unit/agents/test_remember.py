@@ -243,7 +243,8 @@ def test_news_of_a_memory_that_is_not_here_changes_nothing(kept: Kept) -> None:
     told = kept.tell("violin", 3)
     memories = FakeMemories()
     kept.keeper = Remember(memories, kept.words, kept.modes, kept.spaces)
-    assert kept.embedded(told) is None
+    assert isinstance(kept.embedded(told), Forgotten), "a vector that no record knows of is removed"
+    assert kept.embedded(told, "failed") is None
     assert list(memories.all()) == []
 
 

@@ -19,6 +19,10 @@ class Log:
         """Where it ends, in any partition."""
         return self.ends + 0 * partition
 
+    def is_here(self, partition: int) -> bool:
+        """Only one is."""
+        return partition == 0
+
     async def is_given_out(self, partition: int, end: int, applied: int) -> bool:
         """Whether nothing lies between what is applied and what was handed over."""
         self.asked += 1
