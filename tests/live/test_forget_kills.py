@@ -1,0 +1,102 @@
+"""`kill -9` in the middle of a forget of many memories, and of a rebuild: what was begun is done to its end.
+
+In the end nothing of the user is found, counted or lies in the index, a replay brings nothing back, new turns are
+remembered, and whoever else spoke has lost nothing.
+"""
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import pytest
+
+from streams.client import MemoryClient
+from tests.live.flow import all_ready
+from tests.live.processes import Deployment, Worker, eventually
+from tests.live.vectors_on_disk import vectors_on_disk
+
+TURNS = 400
+"""Of the user who is forgotten: some tenths of a second to forget."""
+
+AT_ONCE = 50
+
+
+async def tell(client: MemoryClient, user: str, count: int) -> list[Any]:
+    """Have a user say so many turns, many at a time."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def say(number: int) -> Any:
+        async with gate:
+            said = f"The box crate{number}x is on the shelf."
+            return await client.remember(said, turn_id=f"t-{number}", user_id=user, conversation_id=f"c{number % 2}")
+
+    return await asyncio.gather(*map(say, range(count)))
+
+
+async def eligible(client: MemoryClient, user: str) -> int:
+    """How many memories a user has."""
+    health = await client.command("health", user_id=user)
+    return int(health["modes"]["general"]["eligible"])
+
+
+async def killed_while(working: "asyncio.Task[Any]", worker: Worker, client: MemoryClient, user: str) -> bool:
+    """Kill a worker as soon as some of a user's memories are gone; whether it was in the middle."""
+    while await eligible(client, user) == TURNS and not working.done():
+        pass
+    in_the_middle = not working.done()
+    await worker.kill()
+    return in_the_middle
+
+
+@pytest.mark.parametrize("selector", [{"user": True}, {"conversation_id": "c0"}], ids=["user", "conversation"])
+async def test_a_forget_that_was_killed_in_the_middle_is_done_to_its_end(
+    deployment: Deployment, selector: dict[str, Any]
+) -> None:
+    worker = await deployment.ready()
+    left = 0 if "user" in selector else TURNS // 2
+    async with deployment.client() as client:
+        await tell(client, "u1", TURNS)
+        others = await tell(client, "u2", 10)
+        forgetting = asyncio.create_task(client.command("forget", selector, user_id="u1"))
+        assert await killed_while(forgetting, worker, client, "u1"), "it was over before it could be killed"
+        worker = await deployment.ready()
+        await forgetting
+        assert (await eligible(client, "u1"), await eligible(client, "u2")) == (left, len(others))
+        again = await tell(client, "u1", TURNS)
+        assert sum("forgotten" in [one.code for one in answer.warnings] for answer in again) == TURNS - left
+        assert await eligible(client, "u1") == left
+        fresh = await client.remember("A fresh start.", turn_id="fresh", user_id="u1", conversation_id="c0")
+        answer = await client.retrieve("box shelf fresh start", users="u1", top_k=100)
+        forgotten = {one.memory_id for one in again if one.warnings}
+        assert not forgotten & {hit.memory_id for hit in answer.hits}
+        for user in ("u1", "u2"):
+            await eventually(partial(all_ready, client, user), f"{user} has all vectors")
+        await deployment.at_rest()
+    assert await worker.terminate(within_s=20) == 0
+    known = [one.memory_id for one in (*again, *others, fresh) if one.memory_id is not None]
+    lying, counted = await vectors_on_disk(worker.data_dir, known, deployment.partitions)
+    assert not forgotten & {one.memory_id for one in lying}
+    assert counted == len(lying) == left + len(others) + 1
+
+
+async def test_a_rebuild_that_was_killed_in_the_middle_goes_on_where_it_was(deployment: Deployment) -> None:
+    worker = await deployment.ready()
+    async with deployment.client() as client:
+        await tell(client, "u1", TURNS)
+        await eventually(partial(all_ready, client, "u1"), "u1 has all vectors")
+        rebuilding = asyncio.create_task(client.command("rebuild", user_id="u1"))
+
+        async def half_done() -> bool:
+            jobs = (await client.command("health", user_id="u1"))["jobs"]
+            return bool(jobs) and jobs[0]["done"] > 0
+
+        await eventually(half_done, "some vectors are made again")
+        await worker.kill()
+        await deployment.ready()
+        result = await rebuilding
+        assert (result["processed"], result["failed"]) == (TURNS, 0)
+        answer = await client.retrieve("box shelf", users="u1", top_k=100)
+        assert (answer.strategy, len(answer.hits)) == ("hybrid", 100)
+        health = await client.command("health", user_id="u1")
+        assert health["modes"]["general"]["ready"] == TURNS
+        assert health["modes"]["general"]["last_backfill"] is not None
