@@ -28,11 +28,16 @@ class KafkaTurns:
 
     async def is_given_out(self, partition: int, end: int, applied: int) -> bool:
         """Whether every record before `end` was handed over, and none of them lies at `applied` or after it."""
-        place = self._place(partition)
-        fetched = await self._app.consumer.position(place)
-        read: dict[TP, int | None] = self._app.consumer._read_offset  # type: ignore[attr-defined]  # noqa: SLF001
-        last = read.get(place)
-        return (fetched or 0) >= end and (last is None or last < applied)
+        place, consumer = self._place(partition), self._app.consumer
+        fetched = await consumer.position(place)
+        last: int | None = consumer._read_offset.get(place)  # type: ignore[attr-defined]  # noqa: SLF001
+        under_way = [
+            message.offset
+            for message in list(consumer._unacked_messages)  # type: ignore[attr-defined]  # noqa: SLF001
+            if message.tp == place
+        ]
+        # Before anything was read, Faust's last offset is the one that is read next.
+        return (fetched or 0) >= end and (last or 0) <= applied and max(under_way, default=-1) < applied
 
     def _place(self, partition: int) -> TP:
         """The partition, while it is here: whoever has it now is given the command again."""

@@ -38,8 +38,9 @@ async def test_it_waits_until_the_last_turn_is_applied() -> None:
     progress, log = Progress(), Log(3, 3)
     waiting = asyncio.create_task(all_applied(log, progress, 0, 3))
     progress.advance(0, 2)
-    while log.asked < 3:
-        await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        while log.asked < 3:
+            await asyncio.sleep(0)
     assert not waiting.done()
     progress.advance(0, 3)
     await waiting
