@@ -23,6 +23,7 @@ from schemas.modes import GENERAL
 from streams.adapters.embedding.embedder_registry import EmbedderRegistry
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
 from streams.adapters.kafka.publisher import KafkaPublisher
+from streams.adapters.kafka.turns_log import KafkaTurns
 from streams.adapters.words.sqlite_words import SqliteWords
 from streams.flow.arrival import Arrival
 from streams.flow.asking_model import AskingModel
@@ -33,7 +34,6 @@ from streams.flow.reembedding import Reembedding
 from streams.flow.surroundings import Surroundings
 from streams.job_table import JobTable
 from streams.kafka_app import kafka_app, kafka_channels
-from streams.kafka_turns import KafkaTurns
 from streams.parts import (
     INTERACTION_MODEL,
     SystemClock,
