@@ -4,7 +4,6 @@ Turns and commands are two topics, and nothing orders them. What was acknowledge
 sent stands before the end that the log has when the command comes.
 """
 
-import asyncio
 from typing import Protocol
 
 from streams.flow.progress import Progress
@@ -33,10 +32,10 @@ class TurnsLog(Protocol):
 async def all_applied(log: TurnsLog, progress: Progress, partition: int, end: int) -> None:
     """Wait until every turn before `end` is applied."""
     before = None
-    while not await progress.reached(partition, end - 1, STANDSTILL_S):
-        applied = progress.next_offset(partition) or 0
+    while (applied := progress.next_offset(partition) or 0) < end:
+        if await progress.reached(partition, end - 1, STANDSTILL_S):
+            return
         # Twice the same: what was handed over a moment ago may not be counted yet.
         if before == applied and await log.is_given_out(partition, end, applied):
             return
         before = applied
-        await asyncio.sleep(0)
