@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo up test check bench train lock clean
+.PHONY: demo up test check bench train train-ranking lock clean
 
 demo: .venv/complete ## start everything, publish a conversation, ask questions, end
 	$(BIN)/python -m streams demo
@@ -21,6 +21,9 @@ check: .venv/complete ## lint, types, imports
 
 bench: .venv/complete ## ratios against the embedder alone and a bare Kafka echo
 	$(BIN)/python -m bench
+
+train-ranking: .venv/complete ## the weights of the ranking, from our conversations: the same bytes each time
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m training.ranking
 
 train: .venv/complete ## the classifier of interaction modes, from its examples: the same bytes each time
 	$(BIN)/python -m training.interaction

@@ -51,9 +51,7 @@ class Retrieve:
         """Give the result and the warnings. Raises Rejected for a mode that is not declared, and for none."""
         started = self._elapsed()
         search = self._search(request, partition)
-        nearest = await self._vectors.nearest(
-            partition, search.lanes, search.question.text, include_superseded=request.include_superseded
-        )
+        nearest = await self._vectors.nearest(search)
         # Others may have written meanwhile: from here on all is read anew, and nothing awaited.
         sights = [one.sight for one in nearest]
         method = method_of(sights)

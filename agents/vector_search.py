@@ -9,19 +9,30 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import numpy as np
+
 from agents.mode_spaces import ModeSpaces
 from agents.ports import Embedder, VectorIndex
+from agents.rules.candidates import candidates
 from agents.rules.fusion import Nearest
 from agents.rules.lanes import Lane
 from agents.rules.roster import NOBODY, Roster
+from agents.rules.searches import Search
+from agents.rules.token_weights import weighted
 from agents.word_port import WordIndex
 from schemas.failures import ModelMissing, Unavailable
 from schemas.modes import VectorSpace
-from schemas.vectors import Vector
+from schemas.vectors import Encoded, Scored
 
 DENSE_LIMIT = 300
 """Nearest vectors that are asked for. On our chats as one user of 3,352 turns 100 find 2 points less at R@10, and
 1,000 find no more."""
+
+LATE_LIMIT = 900
+"""Best memories by late interaction that are asked for: what is not found counts as the last that was."""
+
+LATE_OVER_ALL = 3000
+"""Memories up to which late interaction looks at all of them: 15 ms at 5,000. Of more it looks at candidates."""
 
 _Key = tuple[str, str, str | None]
 """Digest of the space, embedder, query prefix."""
@@ -52,16 +63,15 @@ class VectorSearch:
         self._vectors = vectors
         self._spaces = spaces
 
-    async def nearest(
-        self, partition: int, lanes: Sequence[Lane], text: str, *, include_superseded: bool
-    ) -> list[Nearest]:
-        """The nearest memories of a text in each lane, in the order of the lanes; at least one lane."""
-        roster = self._words.roster(partition, lanes[0].where.boundary)
-        opened = [self._opened(lane, roster, include_superseded) for lane in lanes]
+    async def nearest(self, search: Search) -> list[Nearest]:
+        """The nearest memories of a question in each lane, in the order of the lanes; at least one lane."""
+        superseded = search.request.include_superseded
+        roster = self._words.roster(search.partition, search.where.boundary)
+        opened = [self._opened(lane, roster, superseded) for lane in search.lanes]
         if any(one.nearest.sight == "blind" for one in opened):
             return [one.nearest for one in opened]
-        questions = await _embedded(opened, text)
-        return await _together([self._found(one, questions) for one in opened])
+        questions = await _embedded(opened, search.question.text)
+        return await _together([self._found(one, questions, search) for one in opened])
 
     def _opened(self, lane: Lane, roster: Roster, include_superseded: bool) -> _Opened:
         admitted = roster.admitted(lane.where, include_superseded=include_superseded)
@@ -78,28 +88,47 @@ class VectorSearch:
             return _Opened(Nearest(lane, "waiting", space, missing="no vectors yet"))
         return _Opened(Nearest(lane, "seen", space, count), model)
 
-    async def _found(self, one: _Opened, questions: Mapping[_Key, Vector | Unavailable]) -> Nearest:
+    async def _found(self, one: _Opened, questions: Mapping[_Key, Encoded | Unavailable], search: Search) -> Nearest:
         if one.model is None:
             return one.nearest
         question = questions[one.key]
         if isinstance(question, Unavailable):
             return _blind(one.nearest, question)
+        space, where = one.model[1], one.nearest.lane.where
         try:
-            found = await self._vectors.search(one.model[1], question, one.nearest.lane.where, DENSE_LIMIT)
+            found = await self._vectors.search(space, question.pooled, where, DENSE_LIMIT)
+            late = await self._late(one, space, question, search, found) if space.fingerprint.token_dim else []
         except Unavailable as failure:
             return _blind(one.nearest, failure)
-        return replace(one.nearest, found=found)
+        return replace(one.nearest, found=found, late=late)
+
+    async def _late(
+        self, one: _Opened, space: VectorSpace, question: Encoded, search: Search, found: Sequence[Scored]
+    ) -> list[Scored]:
+        """The best by late interaction: of all memories, or of candidates from several sides."""
+        boundary, asked = search.where.boundary, search.question
+        roster = self._words.roster(search.partition, boundary)
+        postings = self._words.postings(search.partition, boundary, asked.terms)
+        frequencies = {term: len(where.numbers) for term, where in zip(asked.terms, postings, strict=True)}
+        spans = np.zeros((len(question.tokens), 2), np.int32) if question.spans is None else question.spans
+        rows = weighted(question.tokens, spans, asked.text, frequencies, roster.documents)
+        chosen = None
+        if one.nearest.count > LATE_OVER_ALL:
+            admitted = roster.admitted(one.nearest.lane.where, include_superseded=search.request.include_superseded)
+            chosen = candidates([near.memory_id for near in found], postings, roster, admitted)
+        limit = LATE_LIMIT if chosen is None else len(chosen)
+        return await self._vectors.late(space, rows, one.nearest.lane.where, limit, chosen)
 
 
-async def _embedded(opened: Sequence[_Opened], text: str) -> Mapping[_Key, Vector | Unavailable]:
+async def _embedded(opened: Sequence[_Opened], text: str) -> Mapping[_Key, Encoded | Unavailable]:
     """The question by every model that is to see it, once each, or why it has none."""
     models = {one.key: one.model[0] for one in opened if one.model is not None}
     return dict(zip(models, await _together([_asked(model, text) for model in models.values()]), strict=True))
 
 
-async def _asked(model: Embedder, text: str) -> Vector | Unavailable:
+async def _asked(model: Embedder, text: str) -> Encoded | Unavailable:
     try:
-        return (await model.query(text)).pooled
+        return await model.query(text)
     except Unavailable as failure:
         return failure
 

@@ -40,6 +40,7 @@ class Scores(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     dense: float = 0.0
+    late: float = 0.0
     lexical: float = 0.0
     neighbours: float = 0.0
     recency: float = 0.0
@@ -64,6 +65,8 @@ class Hit(BaseModel):
     occurred_at: str
     score: float
     scores: Scores | None = Field(default=None, exclude_if=lambda scores: scores is None)
+    contributions: dict[str, float] | None = Field(default=None, exclude_if=lambda contributions: contributions is None)
+    """What each group of signals added to the log-odds of the score, or took; they sum to them."""
     evidence: tuple[Evidence, ...]
     version: int
     embedding_status: EmbeddingStatus

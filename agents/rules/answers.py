@@ -24,7 +24,9 @@ def where_of(request: RetrieveRequest) -> Where:
     )
 
 
-def hit_of(memory: Memory, score: float, scores: Scores | None) -> Hit:
+def hit_of(
+    memory: Memory, score: float, scores: Scores | None = None, contributions: Mapping[str, float] | None = None
+) -> Hit:
     """A memory as a hit; a turn's own evidence is its whole text."""
     own = Evidence(turn_id=memory.turn_id, start=0, end=len(memory.text)) if memory.turn_id else None
     return Hit(
@@ -41,6 +43,7 @@ def hit_of(memory: Memory, score: float, scores: Scores | None) -> Hit:
         occurred_at=iso(memory.occurred_at),
         score=score,
         scores=scores,
+        contributions=None if contributions is None else dict(contributions),
         evidence=memory.evidence or ((own,) if own else ()),
         version=memory.version,
         embedding_status=memory.embedding.status,

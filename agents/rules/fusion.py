@@ -15,7 +15,7 @@ import numpy as np
 
 from agents.rules.columns import Floats, Mask
 from agents.rules.lanes import Lane
-from agents.rules.ranking import DIGITS, placed
+from agents.rules.ranking import DIGITS
 from agents.rules.roster import Roster
 from schemas.retrieval import Strategy
 from schemas.vectors import Scored
@@ -24,9 +24,12 @@ DEVIATION = 0.1
 """What one standard deviation counts as, beside cosines: about the spread of one question's cosines (0.09 on our
 chats), so that the ranking weights mean what they mean in one space. From 0.08 to 0.12 nothing is lost there."""
 
-TOPIC_WEIGHT = 0.05
-"""How much a matching topic counts beside the ranking weights, where no model's sight does: less than the speaker.
-No labelled conversations with topics exist to measure it on."""
+LATE_DEVIATION = 0.07
+"""The same for late interaction."""
+
+USUAL_DENSE, USUAL_LATE = 0.2, 0.45
+"""The mean of one question's cosines, and of its late interactions, on our chats: what a memory at the mean of its own
+space is counted as."""
 
 TOPIC_CANDIDATES = 100
 """Best memories by the other signals whose topics are read: a topic is a tiebreaker, and lies in the record."""
@@ -37,6 +40,9 @@ Sight = Literal["empty", "waiting", "blind", "seen"]
 Method = Literal["weighted_mean", "rank_fusion", "lexical_merge"]
 """How an order was made: from the cosines of one lane, from ranks of several, or without any vectors of several."""
 
+TINY = 1e-9
+"""Keeps a division by a greatest score sane where no memory has any."""
+
 _NORMAL = NormalDist()
 
 
@@ -44,7 +50,8 @@ _NORMAL = NormalDist()
 class Nearest:
     """What a lane's vectors say: the nearest, best first, in the space with this digest; else why nothing.
 
-    `count` is the number of memories with a vector that the read may see.
+    `count` is the number of memories with a vector that the read may see. `late` are the best by late interaction,
+    in a space that keeps token vectors.
     """
 
     lane: Lane
@@ -52,6 +59,7 @@ class Nearest:
     space: str = ""
     count: int = 0
     found: Sequence[Scored] = ()
+    late: Sequence[Scored] = ()
     missing: str | None = None
 
 
@@ -73,19 +81,70 @@ def strategy_of(sights: Sequence[Sight]) -> Strategy:
     return "lexical" if sights[0] in ("waiting", "blind") else "hybrid"
 
 
-def seen(nearest: Sequence[Nearest], method: Method, roster: Roster, admitted: Mask) -> tuple[Floats, Mask]:
-    """How near each memory is to the question, in 0..1, and of which memories the models can tell; by number.
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How near each memory is to the question by vectors, by number; None where nothing can be told by them.
 
-    A vector that is not that of today's text counts for nothing.
+    What is not `embedded` has no vector that can be asked: what stands for it is supposed.
     """
-    dense, ready = np.zeros(len(admitted)), np.zeros(len(admitted), np.bool_)
-    for one in nearest if method != "lexical_merge" else ():
-        if one.sight == "seen":
-            there = roster.embedded(one.space)
-            found = one.found if method == "weighted_mean" else _ranked(one, roster, admitted & there)
-            dense = np.maximum(dense, placed(found, roster.number_of, there))
-            ready |= there
-    return dense, ready
+
+    embedded: Mask
+    dense: Floats | None = None
+    late: Floats | None = None
+
+
+def seen(nearest: Sequence[Nearest], method: Method, roster: Roster, admitted: Mask, told: Floats) -> Seen:
+    """How near each memory is; a vector that is not that of today's text counts for nothing.
+
+    `told` is how well the words of each memory match. A memory that has no vector yet counts as near as its words
+    tell, the best match by words as the nearest of all: a turn that was written a moment ago would otherwise stand
+    behind all that are merely alike.
+    """
+    asked = [one for one in nearest if one.sight == "seen"]
+    if method == "lexical_merge" or not asked:
+        return Seen(np.zeros(len(admitted), np.bool_))
+    ready = np.zeros(len(admitted), np.bool_)
+    for one in asked:
+        ready |= roster.embedded(one.space)
+    likely = told / max(float(told[admitted].max(initial=0.0)), TINY)
+    dense = np.where(ready, _denses(asked, method, roster, admitted), np.nan)
+    late = np.where(ready, _lates(asked, method, roster, admitted), np.nan) if any(one.late for one in asked) else None
+    return Seen(ready, _supposed(dense, likely), None if late is None else _supposed(late, likely))
+
+
+def _denses(asked: Sequence[Nearest], method: Method, roster: Roster, admitted: Mask) -> Floats:
+    if method == "weighted_mean":
+        return placed(asked[0].found, roster)
+    ranks = [_ranked(one.found, one, roster, admitted) for one in asked]
+    best: Floats = np.maximum.reduce([placed(one, roster, nothing=0.0) for one in ranks])
+    return USUAL_DENSE + best
+
+
+def _lates(asked: Sequence[Nearest], method: Method, roster: Roster, admitted: Mask) -> Floats:
+    """Late interaction; of a space without token vectors, as its cosines rank."""
+    if method == "weighted_mean":
+        return placed(asked[0].late, roster)
+    ranks = [_ranked(one.late or one.found, one, roster, admitted) for one in asked]
+    best: Floats = np.maximum.reduce([placed(one, roster, nothing=0.0) for one in ranks])
+    return USUAL_LATE + best * (LATE_DEVIATION / DEVIATION)
+
+
+def placed(found: Sequence[Scored], roster: Roster, nothing: float | None = None) -> Floats:
+    """Scores by number; what was not found counts `nothing`, or as the last that was."""
+    numbers = roster.number_of
+    size = len(roster.columns.live)
+    scores = [one.cosine for one in found]
+    placed_ = np.full(size + 1, min(scores, default=0.0) if nothing is None else nothing)
+    placed_[[numbers.get(one.memory_id, size) for one in found]] = scores
+    return placed_[:size]
+
+
+def _supposed(values: Floats, likely: Floats) -> Floats:
+    """Values with those that are not known put between the least and the greatest, as `likely` in 0..1 tells."""
+    least, greatest = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
+    if least > greatest:
+        return np.zeros(len(values))
+    return np.where(np.isnan(values), least + np.clip(likely, 0.0, 1.0) * (greatest - least), values)
 
 
 def normal_scores(found: Sequence[Scored], count: int) -> list[Scored]:
@@ -105,16 +164,11 @@ def topic_share(question: Sequence[str], topic: Sequence[str]) -> float:
     return len(set(question).intersection(topic)) / len(set(topic)) if topic else 0.0
 
 
-def with_topics(scores: Floats, topics: Floats, total: float) -> Floats:
-    """Scores with the topic as one more signal; `total` is the sum of the weights that made them. Same shapes."""
-    return np.round((total * scores + TOPIC_WEIGHT * topics) / (total + TOPIC_WEIGHT), DIGITS)
-
-
-def _ranked(nearest: Nearest, roster: Roster, shown: Mask) -> list[Scored]:
+def _ranked(found: Sequence[Scored], nearest: Nearest, roster: Roster, admitted: Mask) -> list[Scored]:
     """Normal scores in place of the cosines, among those of the memories found that are still there to be shown."""
-    numbers = roster.number_of
-    found = [one for one in nearest.found if one.memory_id in numbers and shown[numbers[one.memory_id]]]
-    return normal_scores(found, nearest.count)
+    numbers, shown = roster.number_of, admitted & roster.embedded(nearest.space)
+    there = [one for one in found if one.memory_id in numbers and shown[numbers[one.memory_id]]]
+    return normal_scores(there, nearest.count)
 
 
 def _ranks(found: Sequence[Scored]) -> list[float]:

@@ -21,7 +21,7 @@ FACTS = [
     "Dinner was lentil soup with lemon.",
     "The tram to the harbour leaves every ten minutes.",
 ]
-SIGNALS = {"dense", "lexical", "neighbours", "recency", "importance", "entity", "speaker"}
+SIGNALS = {"dense", "late", "lexical", "neighbours", "recency", "importance", "entity", "speaker"}
 
 
 @pytest.fixture

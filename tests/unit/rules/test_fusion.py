@@ -1,17 +1,21 @@
 """Several vector spaces in one order, without comparing their cosines."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from agents.rules.columns import Mask
 from agents.rules.fusion import (
+    Method,
     Nearest,
+    Seen,
     Sight,
     method_of,
     normal_scores,
     seen,
     strategy_of,
     topic_share,
-    with_topics,
 )
 from agents.rules.lanes import Lane
 from agents.rules.roster import Roster, Row
@@ -94,26 +98,68 @@ def lane(space: str, cosines: dict[str, float], sight: Sight = "seen") -> Neares
     return Nearest(LANE, sight, space, len(cosines), [Scored(*pair) for pair in cosines.items()])
 
 
+def sight_of(
+    nearest: list[Nearest], method: Method, memories: Roster, admitted: Mask | None = None, **told: float
+) -> Seen:
+    """What is seen where the words of some memories match as well as `told` says, by id."""
+    words = np.zeros(len(memories.columns.live))
+    for memory_id, value in told.items():
+        words[memories.number_of[memory_id]] = value
+    return seen(nearest, method, memories, memories.columns.live if admitted is None else admitted, words)
+
+
+def dense(sight: Seen) -> list[float]:
+    assert sight.dense is not None
+    found: list[float] = sight.dense.tolist()
+    return found
+
+
+def late(sight: Seen) -> list[float]:
+    assert sight.late is not None
+    found: list[float] = sight.late.tolist()
+    return found
+
+
 def test_in_one_space_the_cosines_stand_as_they_are() -> None:
-    memories = roster("a", "a", None)
-    dense, ready = seen([lane("a", {"m0": 0.7, "m1": -0.2})], "weighted_mean", memories, memories.columns.live)
-    assert (dense[:3].tolist(), ready[:3].tolist()) == ([0.7, 0, 0], [True, True, False])
+    sight = sight_of([lane("a", {"m0": 0.7, "m1": -0.2})], "weighted_mean", roster("a", "a"))
+    assert (dense(sight)[:2], sight.late) == ([0.7, -0.2], None)
+
+
+def test_late_interaction_stands_beside_the_cosines() -> None:
+    nearest = replace(lane("a", {"m0": 0.7, "m1": 0.2}), late=[Scored("m1", 0.6), Scored("m0", 0.5)])
+    assert late(sight_of([nearest], "weighted_mean", roster("a", "a")))[:2] == [0.5, 0.6]
+
+
+def test_what_is_far_off_counts_as_the_last_that_was_found() -> None:
+    memories = roster("a", "a", "a")
+    assert dense(sight_of([lane("a", {"m0": 0.7, "m1": 0.4})], "weighted_mean", memories))[2] == 0.4
+
+
+def test_what_has_no_vector_yet_counts_as_near_as_its_words_tell() -> None:
+    memories = roster("a", "a", None, None, None)
+    sight = sight_of([lane("a", {"m0": 0.8, "m1": 0.2})], "weighted_mean", memories, m2=0.4, m3=0.2)
+    assert dense(sight)[2:5] == pytest.approx([0.8, 0.5, 0.2])
 
 
 def test_two_spaces_of_one_size_say_the_same_of_the_same_ranks() -> None:
     memories = roster("a", "a", "b", "b", None)
     both = [lane("a", {"m1": 0.9, "m0": 0.8}), lane("b", {"m2": 0.2, "m3": 0.1})]
-    dense, ready = seen(both, "rank_fusion", memories, memories.columns.live)
-    assert dense[1] == dense[2] > dense[0] == dense[3] == dense[4]
-    assert ready[:5].tolist() == [True, True, True, True, False]
+    found = dense(sight_of(both, "rank_fusion", memories))
+    assert found[1] == found[2] > found[0] == found[3] == found[4]
+
+
+def test_a_space_without_token_vectors_is_told_by_its_cosines() -> None:
+    memories = roster("a", "a", "b", "b")
+    first = replace(lane("a", {"m1": 0.9, "m0": 0.8}), late=[Scored("m0", 0.6), Scored("m1", 0.5)])
+    found = late(sight_of([first, lane("b", {"m2": 0.2, "m3": 0.1})], "rank_fusion", memories))
+    assert found[0] == found[2] > found[1] == found[3]
 
 
 def test_a_vector_of_another_space_counts_for_nothing() -> None:
     memories = roster("a", "old", "a")
     nearest = [lane("a", {"m1": 0.9, "m0": 0.8, "m2": 0.1}), lane("b", {})]
-    dense, ready = seen(nearest, "rank_fusion", memories, memories.columns.live)
-    assert (dense[1], ready[1]) == (0, False)
-    assert dense[0] > 0, "it takes no rank either"
+    found = dense(sight_of(nearest, "rank_fusion", memories))
+    assert found[0] > found[1] == found[2], "it takes no rank either"
 
 
 def test_what_may_not_be_shown_takes_no_rank() -> None:
@@ -121,25 +167,22 @@ def test_what_may_not_be_shown_takes_no_rank() -> None:
     nearest = [lane("a", {"m1": 0.9, "m0": 0.8, "m2": 0.1}), lane("b", {})]
     admitted = memories.columns.live.copy()
     admitted[1] = False
-    everything = seen(nearest, "rank_fusion", memories, memories.columns.live)[0]
-    without = seen(nearest, "rank_fusion", memories, admitted)[0]
+    everything = dense(sight_of(nearest, "rank_fusion", memories))
+    without = dense(sight_of(nearest, "rank_fusion", memories, admitted))
     assert without[0] == everything[1] > everything[0]
 
 
 def test_what_was_found_and_is_gone_is_passed_over() -> None:
-    memories = roster("a")
-    dense, _ = seen(
-        [lane("a", {"gone": 0.9, "m0": 0.8}), lane("b", {})], "rank_fusion", memories, memories.columns.live
-    )
-    assert dense[0] >= 0
+    both = [lane("a", {"gone": 0.9, "m0": 0.8}), lane("b", {})]
+    assert dense(sight_of(both, "rank_fusion", roster("a")))[0] >= 0
 
 
 def test_a_merge_by_words_uses_no_vector_at_all() -> None:
-    memories = roster("a", "b")
     both = [lane("a", {"m0": 0.9}), Nearest(LANE, "blind", "b", 1, missing="gone")]
-    dense, ready = seen(both, "lexical_merge", memories, memories.columns.live)
-    assert not dense.any()
-    assert not ready.any()
+    sight = sight_of(both, "lexical_merge", roster("a", "b"))
+    assert sight.dense is None
+    assert sight.late is None
+    assert not sight.embedded.any()
 
 
 @pytest.mark.parametrize(
@@ -155,11 +198,3 @@ def test_a_merge_by_words_uses_no_vector_at_all() -> None:
 )
 def test_a_topic_matches_as_far_as_the_question_names_it(question: list[str], topic: list[str], share: float) -> None:
     assert topic_share(question, topic) == pytest.approx(share)
-
-
-def test_a_topic_decides_between_equals_and_keeps_the_bounds() -> None:
-    plain = np.array([0.5, 0.5, 1.0, 0.0])
-    told = with_topics(plain, np.array([1.0, 0.0, 1.0, 0.0]), 1.0)
-    assert told[0] > told[1] > told[3] == 0
-    assert told[2] == 1
-    assert told[0] - told[1] < 0.1

@@ -1,46 +1,118 @@
-"""The blend of the signals."""
+"""The order of memories by a head of weights, and what explains it."""
 
 import json
-from dataclasses import replace
+import math
+from typing import Any
 
 import numpy as np
 import pytest
 
-from agents.rules.bm25 import Postings
-from agents.rules.ranking import Signals, Weights, beside, best, blend, recency, share
+from agents.rules.explaining import Explanation
+from agents.rules.heads import HEADS
+from agents.rules.ranking import MOST_WEIGHED, Ranking, ranked
+from agents.rules.ranking_signals import Signals
+from agents.rules.ranking_weights import Head, Weights
+from agents.rules.signal_names import START, is_signal, told
+from agents.rules.weighed_fields import fields_of
+from tests.clue_making import Said, clues_of
 
-NONE = np.zeros(3)
-READY = np.ones(3, np.bool_)
-SILENT = Signals(NONE, NONE, NONE, NONE, NONE, NONE, NONE)
-EQUAL = {
-    "dense": 1,
-    "lexical": 1,
-    "neighbours": 1,
-    "recency": 1,
-    "importance": 1,
-    "entity": 1,
-    "speaker": 1,
-}
+LIVE = np.ones(4, np.bool_)
+TALK = [Said("Shall we move the lesson?"), Said("The violin lesson is on Thursday."), Said("Fine."), Said("Soup.")]
 
 
-def weights(**changed: float) -> Weights:
-    return Weights.loads(json.dumps(EQUAL | changed))
+def weighed(head: Head, question: str = "violin lesson", **known: Any) -> tuple[Ranking, Explanation]:
+    clues = clues_of(question, TALK, **known)
+    ranking = ranked(clues, LIVE, head)
+    return ranking, Explanation(clues, ranking)
 
 
-def test_a_score_is_the_weighted_mean_of_the_signals() -> None:
-    signals = replace(SILENT, dense=np.array([1.0, 0.5, 0.0]), lexical=np.array([0.0, 1.0, 0.0]))
-    assert blend(signals, weights(dense=4), READY).tolist() == pytest.approx([0.4, 0.3, 0.0])
+def ids(ranking: Ranking, top_k: int, names: str = "dcba") -> list[str]:
+    return [names[ranking.numbers[place]] for place in ranking.best(top_k, dict(enumerate(names)))]
 
 
-def test_what_has_no_vector_yet_counts_as_near_as_its_words_tell() -> None:
-    signals = replace(SILENT, dense=np.array([0.8, 0.0, 0.0]), lexical=np.array([0.0, 0.4, 0.2]))
-    scores = blend(signals, weights(), np.array([True, False, False]))
-    assert scores.tolist() == pytest.approx([0.8 / 7, (0.8 + 0.4) / 7, (0.4 + 0.2) / 7], abs=1e-5)
+def test_log_odds_are_the_intercept_and_each_signal_times_its_weight() -> None:
+    dense = np.array([0.3, 0.8, 0.3, 0.1])
+    ranking, _ = weighed(Head(-1.0, {"dense": 0.5, "?when*date": 9.0, "last": 2.0}), dense=dense)
+    assert ranking.log_odds.tolist() == pytest.approx([-1.0, 1.0, -1.0, 0.2], abs=1e-6)
 
 
-def test_scores_stay_within_bounds() -> None:
-    ones = Signals(*[np.ones(3)] * 7)
-    assert blend(ones, weights(dense=100, speaker=0), READY).tolist() == [1, 1, 1]
+def test_the_best_come_first_and_equal_ones_by_id() -> None:
+    ranking, _ = weighed(Head(0.0, {"dense": 1.0}), dense=np.array([0.5, 0.9, 0.5, 0.5]))
+    assert ids(ranking, 4) == ["c", "a", "b", "d"]
+    assert ids(ranking, 2) == ["c", "a"]
+
+
+def test_noise_of_floating_point_decides_no_order() -> None:
+    ranking, _ = weighed(Head(0.0, {"dense": 1.0}), dense=np.array([0.5, 0.5 + 1e-12, 0.5, 0.5 - 1e-12]))
+    assert ids(ranking, 4) == ["a", "b", "c", "d"]
+
+
+def test_only_admitted_memories_are_weighed() -> None:
+    clues = clues_of("violin", TALK)
+    assert ranked(clues, ~LIVE, Head(0.0, {"words": 1.0})).numbers.tolist() == []
+    assert ranked(clues, LIVE & (np.arange(4) != 1), Head(0.0, {})).numbers.tolist() == [0, 2, 3]
+
+
+def test_of_very_many_the_most_likely_are_weighed() -> None:
+    talk = [Said(f"Note {number}.") for number in range(MOST_WEIGHED + 50)]
+    near = np.linspace(0.0, 0.9, len(talk))
+    ranking = ranked(clues_of("note", talk, dense=near), np.ones(len(talk), np.bool_), Head(0.0, {"dense": 1.0}))
+    assert ranking.numbers.tolist() == list(range(50, len(talk)))
+
+
+def test_a_score_is_a_probability() -> None:
+    ranking, _ = weighed(Head(-2.0, {"dense": 1.0}), dense=np.array([0.3, 0.55, 0.0, 0.0]))
+    assert [ranking.score(0), ranking.score(1)] == pytest.approx([1 / (1 + math.exp(2)), 0.5], abs=1e-6)
+
+
+def test_contributions_sum_to_the_log_odds_of_the_score() -> None:
+    head = Head(-1.5, {"dense": 0.5, "words": 0.2, "words-1": 0.1, "user": 0.3, "length": 0.7})
+    ranking, explanation = weighed(head, dense=np.array([0.3, 0.8, 0.3, 0.1]))
+    contributions = explanation.contributions(1)
+    assert sum(contributions.values()) == pytest.approx(float(ranking.log_odds[1]), abs=1e-5)
+    assert contributions[START] == -1.5
+    assert {"its meaning as a whole", "words of the question that it has", "who said it"} <= set(contributions)
+
+
+def test_what_takes_from_a_score_is_negative() -> None:
+    _, explanation = weighed(Head(0.0, {"question": -0.4}))
+    assert explanation.contributions(0)["what it looks like"] == -0.4
+
+
+def test_a_topic_is_one_more_signal_and_is_told() -> None:
+    clues = clues_of("violin", TALK)
+    ranking = ranked(clues, LIVE, Head(0.0, {"words": 0.0})).with_topics(np.array([0.0, 0.0, 1.0, 0.5]))
+    assert ids(ranking, 2) == ["b", "a"]
+    assert Explanation(clues, ranking).contributions(2)["its topic"] == ranking.log_odds[2] > 0
+
+
+def test_the_signals_of_a_hit_lie_within_bounds() -> None:
+    _, explanation = weighed(Head(0.0, {}), dense=np.array([-0.3, 1.2, 0.5, 0.0]), late=np.array([0.1, 0.9, 0.2, 1.1]))
+    scores = [explanation.scores(place).model_dump() for place in range(4)]
+    assert all(0 <= value <= 1 for one in scores for value in one.values())
+    assert (scores[0]["dense"], scores[1]["dense"], scores[1]["late"], scores[3]["lexical"]) == (0, 1, 0.9, 0)
+    assert scores[1]["lexical"] > 0
+
+
+def test_a_trait_that_the_question_lacks_makes_a_signal_of_nothing() -> None:
+    clues = clues_of("When is the lesson?", TALK)
+    signals = Signals(clues, fields_of(clues), np.arange(4))
+    asked, not_asked = signals.of("?when*date"), signals.of("?why*reason")
+    assert asked is not None
+    assert (asked.tolist(), not_asked) == ([0, 1, 0, 0], None)
+
+
+HEAD = {"intercept": -3, "weights": {"words": 1.0}}
+
+
+def everywhere(head: dict[str, Any]) -> str:
+    """A file in which each head is this one."""
+    return json.dumps(dict.fromkeys(HEADS, head))
+
+
+def test_weights_come_from_a_file() -> None:
+    weights = Weights.loads(json.dumps(dict.fromkeys(HEADS, HEAD)))
+    assert weights.heads["words"] == Head(-3.0, {"words": 1.0})
 
 
 @pytest.mark.parametrize(
@@ -48,49 +120,54 @@ def test_scores_stay_within_bounds() -> None:
     [
         "[]",
         "{}",
-        json.dumps(EQUAL | {"colour": 1}),
-        json.dumps(EQUAL | {"dense": -1}),
-        json.dumps(EQUAL | {"dense": "much"}),
-        json.dumps(EQUAL | {"dense": float("nan")}),
-        json.dumps(dict.fromkeys(EQUAL, 0)),
+        json.dumps({"words": HEAD}),
+        everywhere({"weights": {}}),
+        everywhere({"intercept": 0}),
+        everywhere({"intercept": 0, "weights": {"colour": 1}}),
+        everywhere({"intercept": 0, "weights": {"words": "much"}}),
+        everywhere({"intercept": 0, "weights": {"words": float("nan")}}),
+        everywhere({"intercept": 0, "weights": {"words": True}}),
         "not json",
     ],
 )
 def test_weights_that_make_no_sense_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"ranking weights|Expecting|could not convert"):
+    with pytest.raises(ValueError, match=r"ranking weights|Expecting"):
         Weights.loads(text)
 
 
-def test_a_signal_is_explained_by_the_memory() -> None:
-    signals = replace(SILENT, entity=np.array([0.0, 0.25, 0.0]))
-    assert signals.of(1).model_dump() == dict.fromkeys(EQUAL, 0.0) | {"entity": 0.25}
+def test_a_head_may_only_weigh_what_it_knows() -> None:
+    heads = dict.fromkeys(HEADS, HEAD) | {"vectors": {"intercept": 0, "weights": {"late+1": 1.0}}}
+    with pytest.raises(ValueError, match=r"'vectors'.*'late\+1'"):
+        Weights.loads(json.dumps(heads))
 
 
-def test_the_turns_beside_a_turn_count_by_half_and_missing_ones_not() -> None:
-    signal = np.array([1.0, 0.0, 0.5])
-    assert beside(signal, np.array([-1, 0, 1]), np.array([1, 2, -1])).tolist() == [0.0, 0.75, 0.0]
+@pytest.mark.parametrize("name", ["late", "dense-2", "late.best", "late.answers", "?large*late", "words*question"])
+def test_names_of_signals_that_can_be_computed(name: str) -> None:
+    assert is_signal(name, late=True, dense=True)
+    clues = clues_of("violin", TALK, dense=np.zeros(4), late=np.zeros(4))
+    signal = Signals(clues, fields_of(clues), np.arange(4)).of(name)
+    assert signal is None or signal.shape == (4,)
 
 
-def test_recency_halves_after_the_half_life_and_never_jumps() -> None:
-    ages = np.array([-5.0, 0.0, 10.0, 10.001, 1e9])
-    values = recency(ages, np.full(5, 10.0))
-    assert values[:3].tolist() == [1.0, 1.0, 0.5]
-    assert 0 < values[2] - values[3] < 0.001
-    assert 0 < values[4] < 0.001
-    assert recency(ages, np.full(5, np.inf)).tolist() == [1.0] * 5
+@pytest.mark.parametrize("name", ["", "?when", "late+3", "late.worst", "?whenever*date", "late*", "colour*late"])
+def test_names_of_signals_that_are_none(name: str) -> None:
+    assert not is_signal(name, late=True, dense=True)
 
 
-def test_the_share_of_entities() -> None:
-    both, one = Postings(np.array([0, 2]), np.array([1, 1])), Postings(np.array([2]), np.array([9]))
-    assert share([both, one], 3).tolist() == [0.5, 0.0, 1.0]
-    assert share([], 3).tolist() == [0, 0, 0]
-
-
-def test_the_best_come_first_and_equal_ones_by_id() -> None:
-    scores = np.array([0.5, 0.9, 0.5, 0.5, 0.1])
-    ids = {0: "d", 1: "c", 2: "b", 3: "a", 4: "e"}
-    everybody = np.ones(5, np.bool_)
-    assert best(scores, everybody, 3, ids) == [1, 3, 2]
-    assert best(scores, everybody, 100, ids) == [1, 3, 2, 0, 4]
-    assert best(scores, scores < 0.6, 1, ids) == [3]
-    assert best(scores, ~everybody, 3, ids) == []
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("late", "its meaning, word by word"),
+        ("?foreign*dense", "its meaning as a whole"),
+        ("words*longer", "words of the question that it has"),
+        ("late-1", "the turns before and after it"),
+        ("words.best", "the rest of its conversation"),
+        ("?when*date", "what the question asks for"),
+        ("named*first_person", "who said it"),
+        ("lateness", "when it was said"),
+        ("length2", "its length and its place in the conversation"),
+        ("courtesy", "what it looks like"),
+    ],
+)
+def test_signals_have_names_for_people(name: str, words: str) -> None:
+    assert told(name) == words

@@ -1,0 +1,40 @@
+"""What is known of every memory of a boundary for one question, before it is weighed: arrays by number. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agents.rules.bm25 import Postings
+from agents.rules.columns import Columns, Floats, Mask
+from agents.rules.heads import HeadName
+from agents.rules.questions import Question
+from agents.rules.turn_order import TurnOrder
+
+
+@dataclass(frozen=True, slots=True)
+class Clues:
+    """All arrays have shape (memories,). Everything comes from memories of one boundary.
+
+    `postings` has one entry for each term of the question, `entities` one for each name in it. `dense` are cosines
+    of the pooled vectors, `late` the scores of late interaction; None where no memory can be seen by a model. `named`
+    is what people said whom the question names, `recency` lies in 0..1. What is not `embedded` has no vector that can
+    be asked, and what `dense` and `late` say of it is supposed.
+    """
+
+    question: Question
+    columns: Columns
+    order: TurnOrder
+    documents: int
+    postings: Sequence[Postings]
+    entities: Sequence[Postings]
+    named: Mask
+    recency: Floats
+    embedded: Mask
+    dense: Floats | None = None
+    late: Floats | None = None
+
+    @property
+    def head(self) -> HeadName:
+        """By which weights such memories are ranked."""
+        if self.dense is None:
+            return "words"
+        return "vectors" if self.late is None else "tokens"

@@ -1,0 +1,98 @@
+"""Long conversations with questions and the turns that answer them, as they lie in files.
+
+Enters: a folder of `conv-*.json` in LoCoMo's format. Leaves: published turns and questions. Guaranteed: evidence that
+names no turn is dropped, and a conversation is the same each time.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from schemas.memories import Resource
+from schemas.scopes import Scope
+from schemas.turns import Turn
+
+OWN = Path(__file__).parent / "conversations"
+"""The conversations of this project."""
+
+CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop", 5: "adversarial"}
+"""LoCoMo's kinds of questions."""
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question, the ids of the turns that answer it, and how many its author named."""
+
+    text: str
+    evidence: tuple[str, ...]
+    named: int
+    category: int
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Turns in order, with questions."""
+
+    name: str
+    turns: Sequence[Turn]
+    questions: Sequence[Asked]
+
+
+def read(folder: Path = OWN) -> list[Conversation]:
+    """All conversations of a folder, by name."""
+    return [_conversation(path.stem, json.loads(path.read_text())) for path in sorted(folder.glob("conv-*.json"))]
+
+
+def _conversation(name: str, sample: Json) -> Conversation:
+    turns = [turn for number in _sessions(sample["conversation"]) for turn in _session(name, sample, number)]
+    known = {turn.turn_id for turn in turns}
+    return Conversation(name, turns, [_asked(name, qa, known) for qa in sample["qa"] if qa.get("evidence")])
+
+
+def _sessions(talk: Json) -> list[int]:
+    return sorted(int(key[8:]) for key in talk if re.fullmatch(r"session_\d+", key) and isinstance(talk[key], list))
+
+
+def _session(name: str, sample: Json, number: int) -> list[Turn]:
+    """The turns of a session, a second apart from its start."""
+    talk = sample["conversation"]
+    start = datetime.strptime(talk[f"session_{number}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+    said = talk[f"session_{number}"]
+    conversation = f"{name}/session_{number}"
+    return [
+        _turn(name, conversation, one, talk["speaker_a"], start + timedelta(seconds=second))
+        for second, one in enumerate(said)
+    ]
+
+
+def _turn(name: str, conversation: str, said: Json, first_speaker: str, when: datetime) -> Turn:
+    caption = said.get("blip_caption")
+    image = Resource(uri=f"image:{name}/{said['dia_id']}", media_type="image/jpeg", text=caption)
+    return Turn(
+        turn_id=f"{name}/{said['dia_id']}",
+        scope=Scope.model_validate({"user_id": name}),
+        conversation_id=conversation,
+        role=said.get("role") or ("user" if said["speaker"] == first_speaker else "assistant"),
+        speaker=said["speaker"],
+        content=said["text"],
+        occurred_at=when,
+        resources=(image,) if caption else (),
+    )
+
+
+def _asked(name: str, qa: Json, known: set[str | None]) -> Asked:
+    named = [f"{name}/{one}" for one in _evidence(qa["evidence"])]
+    return Asked(qa["question"], tuple(one for one in named if one in known), len(named), qa["category"])
+
+
+def _evidence(strings: Sequence[str]) -> list[str]:
+    """Evidence ids as `D3:11`; several in one string are split, malformed ones dropped."""
+    parts = [part.strip() for text in strings for part in re.split(r"[;\s]+", text)]
+    matches = [re.fullmatch(r"D:?(\d+):0*(\d+)", part) for part in parts]
+    return [f"D{match[1]}:{int(match[2])}" for match in matches if match]

@@ -1,0 +1,74 @@
+"""A vector index of one space in memory, exact and fast enough for training: what the real ones compute, in numpy."""
+
+from collections.abc import Mapping, Sequence
+from typing import Never
+
+import numpy as np
+
+from schemas.modes import Fingerprint, VectorSpace
+from schemas.vectors import Encoded, Matrix, Point, Scored, Vector, Where
+
+DIGITS = 7
+"""Decimals of a score: what single precision holds."""
+
+
+class ExactIndex:
+    """Implements `agents.ports.VectorIndex` for one boundary whose points are all written at once."""
+
+    def __init__(self, points: Sequence[Point]) -> None:
+        """Take all points, of one boundary and one space; each has token vectors."""
+        self._ids = [point.memory_id for point in points]
+        self._place = {memory_id: place for place, memory_id in enumerate(self._ids)}
+        self._vectors = np.array([point.vector for point in points])
+        tokens = [point.tokens for point in points if point.tokens is not None]
+        self._tokens = np.concatenate(tokens)
+        self._starts = np.cumsum([0, *map(len, tokens)])[:-1]
+
+    async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
+        """The nearest of all."""
+        del space, where  # There is one of each.
+        return self._best(np.arange(len(self._ids)), self._vectors @ vector, limit)
+
+    async def late(
+        self, space: VectorSpace, question: Matrix, where: Where, limit: int, memory_ids: Sequence[str] | None = None
+    ) -> list[Scored]:
+        """The best by late interaction, of all or of some."""
+        del space, where
+        sums = np.maximum.reduceat(self._tokens @ question.T, self._starts, axis=0).sum(axis=1)
+        chosen = np.arange(len(self._ids)) if memory_ids is None else np.array([self._place[one] for one in memory_ids])
+        return self._best(chosen, sums[chosen], limit)
+
+    def _best(self, places: "np.ndarray[tuple[int], np.dtype[np.int64]]", scores: Vector, limit: int) -> list[Scored]:
+        found = zip([self._ids[place] for place in places], np.round(scores, DIGITS).tolist(), strict=True)
+        return [Scored(*one) for one in sorted(found, key=lambda one: (-one[1], one[0]))[:limit]]
+
+    async def score(self, space: VectorSpace, vector: Vector, where: Where, memory_ids: Sequence[str]) -> Never:
+        """Not asked for here, like all that follows."""
+        raise NotImplementedError
+
+    async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> Never:
+        """See `score`."""
+        raise NotImplementedError
+
+    async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> Never:
+        """See `score`."""
+        raise NotImplementedError
+
+    async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
+        """See `score`."""
+        raise NotImplementedError
+
+    async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
+        """See `score`."""
+        raise NotImplementedError
+
+    async def count(self, space: VectorSpace, partition: int) -> int:
+        """See `score`."""
+        raise NotImplementedError
+
+    async def spaces(self) -> Mapping[str, Fingerprint]:
+        """See `score`."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Nothing to release."""

@@ -1,0 +1,11 @@
+"""The same question as it is ranked by fewer signals."""
+
+from dataclasses import replace
+
+from agents.rules.clues import Clues
+from agents.rules.heads import HeadName
+
+
+def without(clues: Clues, head: HeadName) -> Clues:
+    """What is left where there are no token vectors, or no vectors."""
+    return replace(clues, late=clues.late if head == "tokens" else None, dense=None if head == "words" else clues.dense)

@@ -1,0 +1,135 @@
+"""One user with some conversations, stored and asked by the product's own code: what the ranking sees of each question.
+
+Enters: conversations. Leaves, for each question, the clues that a request would be ranked by. Guaranteed: words go
+through a real word index in a temporary folder, vectors through the real embedder; what decides is the product's.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from agents.hits import Hits
+from agents.mode_spaces import ModeSpaces
+from agents.rules.clues import Clues
+from agents.rules.columns import Mask
+from agents.rules.fusion import method_of
+from agents.rules.projection import embedding_text
+from agents.rules.ranking import Weights
+from agents.rules.searches import search_of
+from agents.rules.versions import identity, next_memory
+from agents.vector_search import VectorSearch
+from schemas.memories import Embedding, Memory, Place
+from schemas.modes import GENERAL, Declared, VectorSpace
+from schemas.retrieval import RetrieveRequest
+from schemas.scopes import Selector
+from schemas.turns import Turn
+from schemas.vectors import Point
+from streams.adapters.words.sqlite_words import SqliteWords
+from training.ranking.conversations import Asked, Conversation
+from training.ranking.embedding import KeptEmbedder
+from training.ranking.exact_index import ExactIndex
+
+PARTITION = 0
+"""Where everything lies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question with all that its ranking is made from. `evidence` are numbers of memories."""
+
+    user: str
+    conversation: str
+    asked: Asked
+    clues: Clues
+    admitted: Mask
+    evidence: frozenset[int]
+
+
+class NothingDeclared:
+    """Implements `agents.ports.Modes`: every user has the mode `general` and no other."""
+
+    def get(self, partition: int, boundary: str) -> Declared:  # noqa: ARG002 - the port asks with them
+        """Nothing but `general`."""
+        return Declared()
+
+    def put(self, partition: int, boundary: str, declared: Declared) -> None:
+        """Nothing is declared here."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class DayAfter:
+    """A clock that stands still a day after the last turn."""
+
+    last: datetime
+
+    def now(self) -> datetime:
+        """That day."""
+        return (self.last + timedelta(days=1)).astimezone(UTC)
+
+
+def questions_of(user: str, conversations: Sequence[Conversation], embedder: KeptEmbedder) -> Iterator[Question]:
+    """Store the conversations as one user's, and ask all their questions."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = SqliteWords(Path(folder))
+        words.open(PARTITION)
+        try:
+            yield from asyncio.run(_asked(user, conversations, embedder, words))
+        finally:
+            words.close()
+
+
+async def _asked(
+    user: str, conversations: Sequence[Conversation], embedder: KeptEmbedder, words: SqliteWords
+) -> list[Question]:
+    turns = [turn for conversation in conversations for turn in conversation.turns]
+    memories = [_memory(user, turn, place, embedder) for place, turn in enumerate(turns)]
+    for memory in memories:
+        words.put(PARTITION, memory)
+    index = ExactIndex([await _point(memory, embedder) for memory in memories])
+    spaces = ModeSpaces(NothingDeclared(), embedder)
+    vectors = VectorSearch(words, index, spaces)
+    hits = Hits(words, lambda _, __: None, DayAfter(max(one.occurred_at for one in memories)), Weights({}))
+    roster = words.roster(PARTITION, user)
+    numbers = {memory.turn_id: roster.number_of[memory.memory_id] for memory in memories}
+    found = []
+    for conversation in conversations:
+        for asked in conversation.questions:
+            request = RetrieveRequest(scope=Selector.model_validate({"user_id": user}), query=asked.text, mode=GENERAL)
+            search = search_of(request, PARTITION, Declared(), roster, lambda _: None)
+            nearest = await vectors.nearest(search)
+            clues, admitted = hits.clues(search, nearest, method_of([one.sight for one in nearest]))
+            evidence = frozenset(numbers[one] for one in asked.evidence)
+            found.append(Question(user, conversation.name, asked, clues, admitted, evidence))
+    return found
+
+
+def _memory(user: str, turn: Turn, place: int, embedder: KeptEmbedder) -> Memory:
+    """The record that a turn makes, with its vector written."""
+    stored = turn.model_copy(update={"scope": turn.scope.model_copy(update={"user_id": user})})
+    assert turn.occurred_at is not None
+    memory = next_memory(
+        stored, identity(stored, turn.occurred_at), None, (GENERAL, "fallback"), place, asks_model=False
+    )
+    space = VectorSpace(GENERAL, embedder.fingerprint)
+    ready = Embedding(status="ready", place=Place(mode=GENERAL, space=space.fingerprint.digest))
+    return memory.model_copy(update={"embedding": ready})
+
+
+async def _point(memory: Memory, embedder: KeptEmbedder) -> Point:
+    made = await embedder.passage(embedding_text(memory))
+    return Point(
+        memory_id=memory.memory_id,
+        vector=made.pooled,
+        boundary=memory.boundary,
+        partition=PARTITION,
+        scope=memory.scope,
+        mode=memory.mode,
+        type=memory.type,
+        occurred_ms=memory.occurred_ms,
+        content_hash=memory.content_hash,
+        tokens=made.tokens,
+    )

@@ -1,0 +1,60 @@
+"""Signals of the memories of each question as numbers, ready to be fitted and measured."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.rules.heads import HeadName
+from agents.rules.ranking import shortlisted
+from agents.rules.ranking_signals import Signals
+from agents.rules.weighed_fields import fields_of, plain
+from training.ranking.heads import without
+from training.ranking.library import Question
+
+Matrix = NDArray[np.float32]
+
+BY_HAND = {"importance": 0.6, "recency": 0.2}
+"""Weights that no conversation of ours could teach: importance is its writer's word, recency what the reader wants. An
+important memory stands as far above a usual one as one that fits a little better; a new one less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One question: signals of its memories, shape (memories, signals), the most likely by the plain sum first.
+
+    `by_hand` is what the weights that are not fitted add; `hits` says which memories answer; `named` is how many do,
+    also those that the shortlist has lost.
+    """
+
+    question: Question
+    signals: Matrix
+    by_hand: Matrix
+    hits: NDArray[np.bool_]
+
+    @property
+    def conversation(self) -> str:
+        """Where the question comes from."""
+        return self.question.conversation
+
+
+def sample_of(question: Question, head: HeadName, names: Sequence[str], most: int) -> Sample:
+    """The signals of a question's most likely memories, `most` of them or fewer."""
+    clues = without(question.clues, head)
+    fields = fields_of(clues)
+    numbers = shortlisted(plain(fields), question.admitted)
+    sums = plain(fields)[numbers]
+    numbers = numbers[np.argsort(-np.round(sums, 6), kind="stable")[:most]]
+    signals = Signals(clues, fields, numbers)
+    columns = np.zeros((len(numbers), len(names)), np.float32)
+    for place, name in enumerate(names):
+        signal = signals.of(name)
+        if signal is not None:
+            columns[:, place] = signal
+    by_hand = np.zeros(len(numbers))
+    for name, weight in BY_HAND.items():
+        signal = signals.of(name)
+        by_hand += weight * (0.0 if signal is None else signal)
+    hits = np.isin(numbers, list(question.evidence))
+    return Sample(question, columns, by_hand.astype(np.float32), hits)

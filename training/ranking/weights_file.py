@@ -1,0 +1,16 @@
+"""The file of weights as text, the same for the same weights."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from agents.rules.heads import HEADS, HeadName
+from training.ranking.fitting import Fitted, Floats
+
+
+def dumps(fitted: Mapping[HeadName, tuple[Fitted, Sequence[str], Floats]]) -> str:
+    """The heads, each with the names and the deviations of its signals, as JSON that people can read."""
+    heads = {
+        head: {"intercept": round(fitted[head][0].intercept, 4), "weights": fitted[head][0].named(*fitted[head][1:])}
+        for head in HEADS
+    }
+    return json.dumps(heads, indent=1) + "\n"
