@@ -23,8 +23,21 @@ def at(field: Floats, numbers: Numbers) -> Floats:
     return np.where(numbers == NOBODY, 0.0, field[numbers])
 
 
-def best_of_each(field: Floats, talks: Numbers) -> Floats:
-    """For each memory the best of its conversation; its own where it is in none."""
-    best = np.full(int(talks.max(initial=NOBODY)) + 2, LOWEST)
-    np.maximum.at(best, talks, field)
-    return np.where(talks == NOBODY, field, best[talks])
+def best_of_each(field: Floats, talks: Numbers, numbers: Numbers) -> Floats:
+    """For each of these memories the best of its conversation; its own where it is in none."""
+    asked = talks[numbers]
+    # Only conversations of which something is asked: others may have fifty thousand turns.
+    wanted = np.zeros(int(talks.max(initial=NOBODY)) + 2, np.bool_)
+    wanted[asked] = True
+    members = np.flatnonzero(wanted[talks])
+    best = np.full(len(wanted), LOWEST)
+    np.maximum.at(best, talks[members], field[members])
+    return np.where(asked == NOBODY, field[numbers], best[asked])
+
+
+def last_positions(order: TurnOrder, talks: Numbers) -> Numbers:
+    """The position of the last turn of each of these conversations; 0 for `NOBODY`."""
+    different, places = np.unique(talks, return_inverse=True)
+    lasts = [order.lasts.get(talk, NOBODY) for talk in different.tolist()]
+    found: Numbers = np.array([0 if last == NOBODY else order.positions[last] for last in lasts], np.int64)[places]
+    return found

@@ -10,6 +10,7 @@ import numpy as np
 
 from agents.rules.clues import Clues
 from agents.rules.columns import NOBODY, Columns, Floats, Mask, Numbers
+from agents.rules.conversation_signals import last_positions
 from agents.rules.marks import Mark
 from agents.rules.named_days import Stretch
 from agents.rules.question_types import TRAITS
@@ -61,10 +62,8 @@ def _length(clues: Clues, numbers: Numbers) -> Floats:
 
 def _standing(clues: Clues, numbers: Numbers) -> Floats:
     """Where in its conversation, from 0 to 1; what is in none stands at its beginning."""
-    order, talks = clues.order, clues.columns.talks
-    sizes = np.zeros(int(talks.max(initial=0)) + 1)
-    np.maximum.at(sizes, talks[order.positions > 0], order.positions[order.positions > 0])
-    return np.maximum(order.positions[numbers], 0) / np.maximum(sizes[talks[numbers]], 1.0)
+    lasts = last_positions(clues.order, clues.columns.talks[numbers])
+    return np.maximum(clues.order.positions[numbers], 0) / np.maximum(lasts, 1.0)
 
 
 def _lateness(clues: Clues, numbers: Numbers) -> Floats:

@@ -87,7 +87,8 @@ class Signals:
         """What is made of a field: the best of the conversation, or that of the turn before where it is a question."""
         if form == "answers":
             return self._primitive(f"{field}-1") * self._primitive("asked_before")
-        return np.minimum(best_of_each(self._fields[field], self._clues.columns.talks)[self._numbers], MOST_AROUND)
+        best = best_of_each(self._fields[field], self._clues.columns.talks, self._numbers)
+        return np.minimum(best, MOST_AROUND)
 
 
 def _named_stretches(clues: Clues) -> list[Stretch]:

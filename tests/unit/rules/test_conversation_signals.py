@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from agents.rules.conversation_signals import at, best_of_each, stepped
+from agents.rules.conversation_signals import at, best_of_each, last_positions, stepped
 from tests.clue_making import Said, clues_of
 
 FIELD = np.array([1.0, 5.0, 3.0, 4.0, 2.0, 7.0])
@@ -10,7 +10,13 @@ TALKS = np.array([0, 0, 0, 0, 1, -1])
 
 
 def test_the_best_of_each_conversation() -> None:
-    assert best_of_each(FIELD, TALKS).tolist() == [5, 5, 5, 5, 2, 7]
+    assert best_of_each(FIELD, TALKS, np.arange(6)).tolist() == [5, 5, 5, 5, 2, 7]
+    assert best_of_each(FIELD, TALKS, np.array([5, 0])).tolist() == [7, 5]
+
+
+def test_where_each_conversation_ends() -> None:
+    order = clues_of("x", [Said("a"), Said("b"), Said("c", talk="c2"), Said("d", talk=None)]).order
+    assert last_positions(order, np.array([1, 0, -1, 0])).tolist() == [0, 1, 0, 1]
 
 
 def test_steps_along_a_conversation_end_where_it_ends() -> None:
