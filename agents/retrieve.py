@@ -18,6 +18,7 @@ from agents.rules.lanes import other_modes
 from agents.rules.ranking import Weights
 from agents.rules.searches import Search, search_of
 from agents.vector_search import VectorSearch
+from agents.word_clues import WordClues
 from agents.word_port import WordIndex
 from schemas.retrieval import RetrieveRequest, RetrieveResult
 
@@ -43,19 +44,21 @@ class Retrieve:
         self._words = words
         self._record = record
         self._modes = modes
-        self._vectors = VectorSearch(words, vectors, spaces)
-        self._hits = Hits(words, record, clock, weights)
+        self._clock = clock
+        self._vectors = VectorSearch(vectors, spaces)
+        self._hits = Hits(record, weights)
         self._elapsed = elapsed
 
     async def answer(self, request: RetrieveRequest, partition: int) -> tuple[RetrieveResult, Warnings]:
         """Give the result and the warnings. Raises Rejected for a mode that is not declared, and for none."""
         started = self._elapsed()
         search = self._search(request, partition)
-        nearest = await self._vectors.nearest(search)
+        words = WordClues(self._words, self._clock, search)
+        nearest = await self._vectors.nearest(search, words)
         # Others may have written meanwhile: from here on all is read anew, and nothing awaited.
         sights = [one.sight for one in nearest]
         method = method_of(sights)
-        hits, candidates = self._hits.best(search, nearest, method)
+        hits, candidates = self._hits.best(search, words, nearest, method)
         warnings = self._warnings(search, nearest, method)
         took_ms = round(1000 * (self._elapsed() - started), 2)
         result = RetrieveResult(

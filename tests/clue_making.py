@@ -13,6 +13,7 @@ from agents.rules.marks import marks_of
 from agents.rules.questions import understood
 from agents.rules.roster import Roster, Row
 from agents.rules.traits import Kind, Trait
+from agents.rules.weighed_fields import fields_by_words
 from agents.rules.words import terms
 from tests.made_memories import START, made
 
@@ -32,12 +33,14 @@ def clues_of(question: str, talk: Sequence[Said], dense: Floats | None = None, l
     roster = _roster(talk)
     asked = understood(question, roster.speakers)
     texts = [terms(one.text) for one in talk]
+    postings = [_postings([text.count(term) for text in texts]) for term in asked.terms]
     return Clues(
         question=asked,
         columns=roster.columns,
         order=roster.order(),
         documents=roster.documents,
-        postings=[_postings([text.count(term) for text in texts]) for term in asked.terms],
+        postings=postings,
+        by_words=fields_by_words(roster.columns, postings, roster.order(), roster.documents),
         entities=[_postings([one.text.count(entity) for one in talk]) for entity in asked.entities],
         named=roster.spoken_by(asked.named),
         recency=np.zeros(len(roster.columns.live)),

@@ -1,6 +1,6 @@
 """What is known of every memory of a boundary for one question, before it is weighed: arrays by number. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agents.rules.bm25 import Postings
@@ -9,12 +9,16 @@ from agents.rules.heads import HeadName
 from agents.rules.questions import Question
 from agents.rules.turn_order import TurnOrder
 
+Fields = Mapping[str, Floats]
+"""Signals over every memory of a boundary by name; arrays of shape (memories,), by number."""
+
 
 @dataclass(frozen=True, slots=True)
 class Clues:
     """All arrays have shape (memories,). Everything comes from memories of one boundary.
 
-    `postings` has one entry for each term of the question, `entities` one for each name in it. `dense` are cosines
+    `postings` has one entry for each term of the question, `entities` one for each name in it; `by_words` is what the
+    postings say of each memory, those around it and its conversation, scaled. `dense` are cosines
     of the pooled vectors, `late` the scores of late interaction; None where no memory can be seen by a model. `named`
     is what people said whom the question names, `recency` lies in 0..1. What is not `embedded` has no vector that can
     be asked, and what `dense` and `late` say of it is supposed.
@@ -25,6 +29,7 @@ class Clues:
     order: TurnOrder
     documents: int
     postings: Sequence[Postings]
+    by_words: Fields
     entities: Sequence[Postings]
     named: Mask
     recency: Floats

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from agents.rules.bm25 import bm25
 from agents.rules.clues import Clues
 from agents.rules.columns import Floats
 from agents.rules.ranking import DIGITS, TOPIC_WEIGHT, Ranking
+from agents.rules.scaling import SCALES
 from agents.rules.signal_names import START, told
 from agents.rules.word_signals import share
 from schemas.retrieval import Scores
@@ -21,7 +21,7 @@ class Explanation:
         size = len(clues.columns.live)
         nothing = np.zeros(size)
         dense, late = (nothing if one is None else one * clues.embedded for one in (clues.dense, clues.late))
-        lexical = bm25(clues.postings, clues.columns.lengths, clues.documents)
+        lexical = clues.by_words["words"] / SCALES["words"].steps
         self._ranking = ranking
         self._signals: Mapping[str, Floats] = {
             "dense": dense,

@@ -48,6 +48,8 @@ class Roster:
         self.columns = Columns.holes(0)
         self.number_of: dict[str, int] = {}
         self.id_of: dict[int, str] = {}
+        self.changes = 0
+        """How often memories were written: what was made from the columns may be kept while this stays the same."""
         self.kinds: dict[Kind, int] = {}
         self.speakers: dict[str, int] = {}
         self._talks: dict[tuple[ScopeItems, str], int] = {}
@@ -70,6 +72,7 @@ class Roster:
         self._traits.update((key, self._placed(trait)) for key, trait in traits.items())
         if not rows:
             return
+        self.changes += 1
         stood = [self._standing(row.number) for row in rows]
         self._write_columns(rows)
         self.number_of.update((row.memory_id, row.number) for row in rows)

@@ -1,30 +1,33 @@
 """The signals that are counted over every memory of a boundary, scaled, by name. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
 
-from agents.rules.bm25 import bm25
-from agents.rules.clues import Clues
-from agents.rules.columns import Floats
+from agents.rules.bm25 import Postings, bm25
+from agents.rules.clues import Clues, Fields
+from agents.rules.columns import Columns, Floats
 from agents.rules.scaling import PLAIN, SCALES
+from agents.rules.turn_order import TurnOrder
 from agents.rules.word_signals import around, by_conversation
 
-Fields = Mapping[str, Floats]
-"""Arrays of shape (memories,), by number."""
+__all__ = ["Fields", "fields_by_words", "fields_of", "plain"]
+
+
+def fields_by_words(columns: Columns, postings: Sequence[Postings], order: TurnOrder, documents: int) -> Fields:
+    """`words`, `around` and `conversation`."""
+    found = {
+        "words": bm25(postings, columns.lengths, documents),
+        "around": around(postings, columns.lengths, order, documents),
+        "conversation": by_conversation(postings, columns),
+    }
+    return {name: SCALES[name].of(values) for name, values in found.items()}
 
 
 def fields_of(clues: Clues) -> Fields:
-    """`words`, `around` and `conversation`, and as far as they are known `late` and `dense`."""
-    columns, postings, documents = clues.columns, clues.postings, clues.documents
-    found = {
-        "words": bm25(postings, columns.lengths, documents),
-        "around": around(postings, columns.lengths, clues.order, documents),
-        "conversation": by_conversation(postings, columns),
-        **({} if clues.late is None else {"late": clues.late}),
-        **({} if clues.dense is None else {"dense": clues.dense}),
-    }
-    return {name: SCALES[name].of(values) for name, values in found.items()}
+    """The fields by words, and as far as they are known `late` and `dense`."""
+    seen = {"late": clues.late, "dense": clues.dense}
+    return {**clues.by_words, **{name: SCALES[name].of(one) for name, one in seen.items() if one is not None}}
 
 
 def plain(fields: Fields) -> Floats:

@@ -21,6 +21,7 @@ from agents.rules.ranking import Weights
 from agents.rules.searches import search_of
 from agents.rules.versions import identity, next_memory
 from agents.vector_search import VectorSearch
+from agents.word_clues import WordClues
 from schemas.memories import Embedding, Memory, Place
 from schemas.modes import GENERAL, Declared, VectorSpace
 from schemas.retrieval import RetrieveRequest
@@ -91,8 +92,8 @@ async def _asked(
         words.put(PARTITION, memory)
     index = ExactIndex([await _point(memory, embedder) for memory in memories])
     spaces = ModeSpaces(NothingDeclared(), embedder)
-    vectors = VectorSearch(words, index, spaces)
-    hits = Hits(words, lambda _, __: None, DayAfter(max(one.occurred_at for one in memories)), Weights({}))
+    vectors = VectorSearch(index, spaces)
+    clock, hits = DayAfter(max(one.occurred_at for one in memories)), Hits(lambda _, __: None, Weights({}))
     roster = words.roster(PARTITION, user)
     numbers = {memory.turn_id: roster.number_of[memory.memory_id] for memory in memories}
     found = []
@@ -100,8 +101,9 @@ async def _asked(
         for asked in conversation.questions:
             request = RetrieveRequest(scope=Selector.model_validate({"user_id": user}), query=asked.text, mode=GENERAL)
             search = search_of(request, PARTITION, Declared(), roster, lambda _: None)
-            nearest = await vectors.nearest(search)
-            clues, admitted = hits.clues(search, nearest, method_of([one.sight for one in nearest]))
+            told = WordClues(words, clock, search)
+            nearest = await vectors.nearest(search, told)
+            clues, admitted = hits.clues(search, told, nearest, method_of([one.sight for one in nearest]))
             evidence = frozenset(numbers[one] for one in asked.evidence)
             found.append(Question(user, conversation.name, asked, clues, admitted, evidence))
     return found
