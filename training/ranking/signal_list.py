@@ -33,7 +33,7 @@ def signals_for(head: HeadName) -> list[str]:
     formed = [f"{field}.{form}" for field in fields for form in ("best", "answers")]
     crossed = [f"{field}*{of}" for field in fields for of in ("question", "longer")]
     weighed = [*fields, "around", "conversation"]
-    foreign = [f"?foreign*{field}" for field in (*weighed, *near)]
+    foreign = [f"?foreign*{field}" for field in (*weighed, *near, "words-2", "words+2")]
     large = [f"?large*{field}" for field in weighed]
     return [*fields, *_OF_MEMORY, *beside, *formed, *crossed, *foreign, *large, *_asked_for()]
 
