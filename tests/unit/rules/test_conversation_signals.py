@@ -5,12 +5,12 @@ import numpy as np
 from agents.rules.conversation_signals import at, best_of_each, last_positions, stepped
 from tests.clue_making import Said, clues_of
 
-FIELD = np.array([1.0, 5.0, 3.0, 4.0, 2.0, 7.0])
-TALKS = np.array([0, 0, 0, 0, 1, -1])
+FIELD = np.array([1.0, 5.0, 3.0, 4.0, 2.0, 7.0, 6.0])
+TALKS = np.array([0, 0, 0, 0, 1, -1, -1])
 
 
 def test_the_best_of_each_conversation() -> None:
-    assert best_of_each(FIELD, TALKS, np.arange(6)).tolist() == [5, 5, 5, 5, 2, 7]
+    assert best_of_each(FIELD, TALKS, np.arange(7)).tolist() == [5, 5, 5, 5, 2, 7, 6]
     assert best_of_each(FIELD, TALKS, np.array([5, 0])).tolist() == [7, 5]
 
 

@@ -10,7 +10,7 @@ import pytest
 from agents.rules.explaining import Explanation
 from agents.rules.heads import HEADS
 from agents.rules.ranking import MOST_WEIGHED, Ranking, ranked
-from agents.rules.ranking_signals import Signals
+from agents.rules.ranking_signals import EXACT_DIGITS, MOST_AROUND, MOST_BESIDE, Signals
 from agents.rules.ranking_weights import Head, Weights
 from agents.rules.signal_names import START, is_signal, told
 from agents.rules.weighed_fields import fields_of
@@ -100,6 +100,25 @@ def test_a_trait_that_the_question_lacks_makes_a_signal_of_nothing() -> None:
     asked, not_asked = signals.of("?when*date"), signals.of("?why*reason")
     assert asked is not None
     assert (asked.tolist(), not_asked) == ([0, 1, 0, 0], None)
+
+
+def test_what_stands_beside_a_whole_match_does_not_outdo_it() -> None:
+    clues = clues_of("violin", [Said("Violin."), Said("Fine."), *(Said(f"Note {number}.") for number in range(30))])
+    signals = Signals(clues, fields_of(clues), np.arange(2))
+    own, beside, around, best = (signals.of(name) for name in ("words", "words-1", "around", "words.best"))
+    assert own is not None
+    assert beside is not None
+    assert around is not None
+    assert best is not None
+    assert own[0] > MOST_AROUND >= around[1]
+    assert (beside[1], best[1]) == (MOST_BESIDE, MOST_AROUND)
+
+
+def test_a_signal_has_no_more_digits_than_are_the_same_everywhere() -> None:
+    clues = clues_of("violin", TALK)
+    length = Signals(clues, fields_of(clues), np.arange(4)).of("length")
+    assert length is not None
+    assert length.tolist() == [round(value, EXACT_DIGITS) for value in length.tolist()]
 
 
 HEAD = {"intercept": -3, "weights": {"words": 1.0}}
