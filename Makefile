@@ -10,8 +10,10 @@ demo: .venv/complete ## start everything, publish a conversation, ask questions,
 up: .venv/complete ## broker, vector index and worker in the foreground
 	$(BIN)/python -m streams up
 
-test: .venv/complete ## every test, those on a real broker included
-	$(BIN)/python -m pytest
+test: .venv/complete ## every test; those on a real broker run beside the others, as most of their time they wait
+	@live=$$(mktemp); $(BIN)/python -m pytest tests/live >$$live 2>&1 & waiting=$$!; \
+	$(BIN)/python -m pytest --ignore=tests/live; others=$$?; \
+	wait $$waiting; live_ones=$$?; cat $$live; rm -f $$live; test $$others -eq 0 -a $$live_ones -eq 0
 
 check: .venv/complete ## lint, types, imports
 	$(BIN)/ruff check .
