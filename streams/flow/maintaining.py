@@ -6,9 +6,8 @@ turns are not held up; each is still found meanwhile as it was before.
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import asdict
-from itertools import islice
 
 from pydantic import BaseModel
 
@@ -16,6 +15,7 @@ from agents.maintain import Looked, Maintain
 from schemas.jobs import Job, Tally
 from schemas.records import Record
 from schemas.replies import Answer
+from streams.batching import batches
 from streams.flow.awaiting import all_of
 from streams.flow.patience import until_available
 from streams.flow.requests import Asked, Channel, Handled
@@ -75,7 +75,7 @@ class Running:
         """Go through all of it; False where the partition has left."""
         ids = self._maintain.concerned(self._job, self._partition)
         self._tally.total = len(ids)
-        for page in _pages(iter(ids)):
+        for page in batches(ids, PAGE):
             for looked in await self._looked_at(page):
                 await self._begin(looked)
             await self._settle(MOST_AWAITED)
@@ -139,11 +139,6 @@ class Running:
     def _is_here(self) -> bool:
         log = self._around.turns_log
         return log is None or log.is_here(self._partition)
-
-
-def _pages(ids: Iterator[str]) -> Iterator[list[str]]:
-    while page := list(islice(ids, PAGE)):
-        yield page
 
 
 def _summary(tally: Tally) -> dict[str, object]:

@@ -6,9 +6,8 @@ most of the last one, so that new turns are not held up by old ones.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from typing import TypeVar
 
 import structlog
@@ -20,6 +19,7 @@ from schemas.events import Embedded
 from schemas.failures import ModelMissing, Unavailable
 from schemas.memories import Memory, Place
 from schemas.modes import Fingerprint, Mode, VectorSpace, collection_name
+from streams.batching import batches
 from streams.flow.patience import until_available
 from streams.flow.steps import event_out
 from streams.flow.surroundings import Surroundings
@@ -85,11 +85,11 @@ class Reembedding:
     async def reconcile(self, partition: int) -> int:
         """Ask for every vector of a partition that is not as it should be; returns how many."""
         asked = 0
-        for ids in _pages(self._words.with_status(partition, ("stale", "pending"))):
+        for ids in batches(self._words.with_status(partition, ("stale", "pending")), PAGE):
             due = [one for one in self._records(partition, ids) if self._may_embed(one, partition)]
             asked += await self._ask(due)
         suspect = await self._suspect(partition)
-        for ids in _pages(self._words.with_status(partition, ("ready",))) if suspect else ():
+        for ids in batches(self._words.with_status(partition, ("ready",)), PAGE) if suspect else ():
             asked += await self._ask_missing(partition, ids, suspect)
         return asked
 
@@ -169,8 +169,3 @@ class Reembedding:
 
     async def _patiently(self, call: Callable[[], Awaitable[Result]]) -> Result:
         return await until_available(call, "vector index", self._around.meters)
-
-
-def _pages(ids: Iterator[str]) -> Iterator[list[str]]:
-    while page := list(islice(ids, PAGE)):
-        yield page

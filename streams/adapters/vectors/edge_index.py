@@ -19,8 +19,8 @@ from streams.adapters.vectors.edge_shard import FINGERPRINT, CollectionShard, tr
 from streams.adapters.vectors.qdrant_payload import PARTITION, admits_none, alias, indexed_fields
 from streams.adapters.vectors.qdrant_vectors import TOKENS, pooled_name
 from streams.adapters.vectors.vector_contract import (
+    BATCH,
     FETCHED,
-    batches,
     checked,
     checked_fingerprint,
     checked_ids,
@@ -32,6 +32,7 @@ from streams.adapters.vectors.vector_contract import (
     ranked,
     rows_of,
 )
+from streams.batching import batches
 
 LOCK = ".owner.lock"
 """The file in the root directory whose lock its owner holds. The kernel frees it with the process."""
@@ -78,7 +79,7 @@ class EdgeIndex:
         known = checked_ids(memory_ids)
         if not known or (shard := self._existing(space)) is None:
             return
-        for batch in batches(known):
+        for batch in batches(known, BATCH):
             shard.update(UpdateOperation.delete_points(list(batch)))
             await asyncio.sleep(0)
         await self._written(space, len(known))
@@ -118,7 +119,7 @@ class EdgeIndex:
         kept: dict[str, str] = {}
         if (shard := self._existing(space)) is None:
             return kept
-        for batch in batches(known):
+        for batch in batches(known, BATCH):
             kept |= shard.ask(hashes_of(batch))
             await asyncio.sleep(0)
         return kept

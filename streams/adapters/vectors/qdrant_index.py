@@ -27,8 +27,8 @@ from streams.adapters.vectors.qdrant_collections import ServerCollections
 from streams.adapters.vectors.qdrant_payload import HASH, PARTITION, TIME, admits_none, admitted, payload
 from streams.adapters.vectors.qdrant_vectors import TOKENS, encoded, named_vectors, pooled_name
 from streams.adapters.vectors.vector_contract import (
+    BATCH,
     FETCHED,
-    batches,
     checked,
     checked_ids,
     checked_rows,
@@ -38,6 +38,7 @@ from streams.adapters.vectors.vector_contract import (
     portions,
     ranked,
 )
+from streams.batching import batches
 
 EXACT = SearchParams(exact=True)
 """No graph decides what is found: an older collection may have one, and it is made of all users' points."""
@@ -73,7 +74,7 @@ class QdrantIndex:
         known = checked_ids(memory_ids)
         if (name := await self._collections.readable(space)) is None:
             return
-        for batch in batches(known):
+        for batch in batches(known, BATCH):
             await self._collections.write(name, self._client.delete(name, list(batch), wait=True))
 
     async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
@@ -110,7 +111,7 @@ class QdrantIndex:
         kept: dict[str, str] = {}
         if (name := await self._collections.readable(space)) is None:
             return kept
-        for batch in batches(known):
+        for batch in batches(known, BATCH):
             found = self._client.retrieve(name, list(batch), [HASH], with_vectors=False)
             records = await self._collections.ask(name, found)
             kept |= {str(record.id): record.payload[HASH] for record in records if record.payload}

@@ -6,7 +6,6 @@ that the engines would keep silently (NaN) or refuse late (a dimension, an id) r
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from itertools import islice
 from typing import TypeVar
 
 import numpy as np
@@ -83,13 +82,6 @@ def checked_fingerprint(space: VectorSpace, kept: Fingerprint) -> None:
     """Raise ValueError where a collection holds vectors of another space than the one that is asked for."""
     if kept != space.fingerprint:
         raise ValueError(f"collection {space.collection} holds vectors of {kept}, not of {space.fingerprint}")
-
-
-def batches(items: Iterable[T], size: int = BATCH) -> Iterator[list[T]]:
-    """Cut items into lists of at most `size`."""
-    rest = iter(items)
-    while batch := list(islice(rest, size)):
-        yield batch
 
 
 def portions(points: Iterable[Point]) -> Iterator[list[Point]]:
