@@ -123,14 +123,14 @@ class VectorSearch:
         found: Sequence[Scored],
     ) -> list[Scored]:
         """The best by late interaction: of all memories, or of candidates from several sides."""
-        asked, roster, postings = search.question, words.roster(), words.now().postings
-        frequencies = {term: len(where.numbers) for term, where in zip(asked.terms, postings, strict=True)}
+        asked, roster, told = search.question, words.roster(), words.now()
+        frequencies = {term: len(where.numbers) for term, where in zip(asked.terms, told.postings, strict=True)}
         spans = np.zeros((len(question.tokens), 2), np.int32) if question.spans is None else question.spans
         rows = weighted(question.tokens, spans, asked.text, frequencies, roster.documents)
         chosen = None
         if one.many:
             admitted = roster.admitted(one.nearest.lane.where, include_superseded=search.request.include_superseded)
-            chosen = candidates([near.memory_id for near in found], postings, roster, admitted)
+            chosen = candidates([near.memory_id for near in found], told.by_words, roster, admitted)
         limit = LATE_LIMIT if chosen is None else len(chosen)
         return await self._vectors.late(space, rows, one.nearest.lane.where, limit, chosen)
 

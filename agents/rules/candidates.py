@@ -4,22 +4,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agents.rules.bm25 import Postings, bm25
+from agents.rules.clues import Fields
 from agents.rules.columns import NOBODY, Floats, Mask, Numbers
 from agents.rules.roster import Roster
-from agents.rules.word_signals import around
 
 MOST_BY_WORDS = 300
 """Memories that are taken by the words of a turn, and by those of a turn with its neighbours, each."""
 
 
-def candidates(near: Sequence[str], postings: Sequence[Postings], roster: Roster, admitted: Mask) -> list[str]:
+def candidates(near: Sequence[str], by_words: Fields, roster: Roster, admitted: Mask) -> list[str]:
     """The ids of the nearest (`near`), of the best by words, and of the turns beside any of them, by number."""
-    columns, order = roster.columns, roster.order()
+    order = roster.order()
     nearest = np.array([roster.number_of[one] for one in near if one in roster.number_of], np.int64)
-    by_words = bm25(postings, columns.lengths, roster.documents)
-    by_words_around = around(postings, columns.lengths, order, roster.documents)
-    chosen = np.concatenate([nearest, _best(by_words, admitted), _best(by_words_around, admitted)])
+    chosen = np.concatenate([nearest, _best(by_words["words"], admitted), _best(by_words["around"], admitted)])
     wide = np.unique(np.concatenate([chosen, order.before[chosen], order.after[chosen]]))
     return [roster.id_of[number] for number in wide[wide != NOBODY].tolist()]
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from agents.rules.clues import Clues
 from agents.rules.columns import Floats
+from agents.rules.conversation_signals import at
 from agents.rules.ranking import DIGITS, TOPIC_WEIGHT, Ranking
 from agents.rules.scaling import SCALES
 from agents.rules.signal_names import START, told
@@ -59,6 +60,5 @@ class Explanation:
 
 def _beside(signal: Floats, clues: Clues) -> Floats:
     """The mean of a signal over the turn before and the turn after; a turn that is not there counts 0."""
-    padded = np.append(signal, 0.0)
-    mean: Floats = (padded[clues.order.before] + padded[clues.order.after]) / 2
+    mean: Floats = (at(signal, clues.order.before) + at(signal, clues.order.after)) / 2
     return mean

@@ -6,10 +6,10 @@ number of standard deviations that a memory of this rank lies above the mean, if
 first of a thousand so counts more than the first of ten, whatever a model calls near.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -63,6 +63,18 @@ class Nearest:
     missing: str | None = None
 
 
+class Nearness(NamedTuple):
+    """A kind of nearness: what a lane found by it, the mean of one question's values on our chats, their deviation."""
+
+    of: Callable[[Nearest], Sequence[Scored]]
+    usual: float
+    deviation: float
+
+
+DENSE = Nearness(lambda one: one.found, USUAL_DENSE, DEVIATION)
+LATE = Nearness(lambda one: one.late, USUAL_LATE, LATE_DEVIATION)
+
+
 def method_of(sights: Sequence[Sight]) -> Method:
     """How lanes of which this is to be seen become one order.
 
@@ -107,26 +119,20 @@ def seen(nearest: Sequence[Nearest], method: Method, roster: Roster, admitted: M
     for one in asked:
         ready |= roster.embedded(one.space)
     likely = told / max(float(told[admitted].max(initial=0.0)), TINY)
-    dense = np.where(ready, _denses(asked, method, roster, admitted), np.nan)
-    late = np.where(ready, _lates(asked, method, roster, admitted), np.nan) if any(one.late for one in asked) else None
-    return Seen(ready, _supposed(dense, likely), None if late is None else _supposed(late, likely))
+
+    def near(kind: Nearness) -> Floats:
+        return _supposed(np.where(ready, _near(kind, asked, method, roster, admitted), np.nan), likely)
+
+    return Seen(ready, near(DENSE), near(LATE) if any(one.late for one in asked) else None)
 
 
-def _denses(asked: Sequence[Nearest], method: Method, roster: Roster, admitted: Mask) -> Floats:
+def _near(kind: Nearness, asked: Sequence[Nearest], method: Method, roster: Roster, admitted: Mask) -> Floats:
+    """How near each memory is, by one kind of nearness; of a space without token vectors, as its cosines rank."""
     if method == "weighted_mean":
-        return placed(asked[0].found, roster)
-    ranks = [_ranked(one.found, one, roster, admitted) for one in asked]
+        return placed(kind.of(asked[0]), roster)
+    ranks = [_ranked(kind.of(one) or one.found, one, roster, admitted) for one in asked]
     best: Floats = np.maximum.reduce([placed(one, roster, nothing=0.0) for one in ranks])
-    return USUAL_DENSE + best
-
-
-def _lates(asked: Sequence[Nearest], method: Method, roster: Roster, admitted: Mask) -> Floats:
-    """Late interaction; of a space without token vectors, as its cosines rank."""
-    if method == "weighted_mean":
-        return placed(asked[0].late, roster)
-    ranks = [_ranked(one.late or one.found, one, roster, admitted) for one in asked]
-    best: Floats = np.maximum.reduce([placed(one, roster, nothing=0.0) for one in ranks])
-    return USUAL_LATE + best * (LATE_DEVIATION / DEVIATION)
+    return kind.usual + best * (kind.deviation / DEVIATION)
 
 
 def placed(found: Sequence[Scored], roster: Roster, nothing: float | None = None) -> Floats:

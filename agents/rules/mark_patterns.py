@@ -66,11 +66,6 @@ _HARM = (
 )
 """What a breach may do harm to: security, personal data, health."""
 
-_FAILING = (
-    r"(?:fail(?:s|ed|ing|ure)?|crash(?:es|ed|ing)?|broken|errors?|exceptions?|timeout|times? out|timed out|segfaults?|"
-    r"panics?|stuck|hangs|deadlocks?)"
-)
-
 _DATE_OR_NUMBER = (
     r"(?:the |on |at |in |den |am |el |le |a ){0,2}(?:\d|monday|tuesday|wednesday|thursday|friday|saturday|sunday|"
     r"january|february|"

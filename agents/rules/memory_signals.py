@@ -14,6 +14,7 @@ from agents.rules.conversation_signals import last_positions
 from agents.rules.marks import Mark
 from agents.rules.named_days import Stretch
 from agents.rules.question_types import TRAITS
+from agents.rules.recency import DAY_MS
 from agents.rules.word_signals import share
 
 USUAL_LENGTH = 3.0
@@ -27,9 +28,6 @@ USUAL_MEMORIES, LARGE_SCALE = 250.0, 3.0
 
 MARKS: Mapping[str, int] = {str(mark.name).lower(): mark.value for mark in Mark}
 """The marks by their names in the file of weights."""
-
-DAY_MS = 86_400_000
-"""Milliseconds of a day."""
 
 EPOCH_DAY = 719_163
 """1970-01-01 as `date.toordinal` counts."""

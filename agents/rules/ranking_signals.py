@@ -17,7 +17,6 @@ from agents.rules.clues import Clues
 from agents.rules.columns import Floats, Numbers
 from agents.rules.conversation_signals import at, best_of_each, stepped
 from agents.rules.memory_signals import (
-    DAY_MS,
     EPOCH_DAY,
     MARKS,
     MEMORY_SIGNALS,
@@ -27,6 +26,7 @@ from agents.rules.memory_signals import (
     said_within,
 )
 from agents.rules.named_days import Stretch, stretches
+from agents.rules.recency import DAY_MS
 from agents.rules.weighed_fields import Fields
 
 MOST_BESIDE, MOST_AROUND = 3.0, 4.0

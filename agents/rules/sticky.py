@@ -11,6 +11,7 @@ import numpy as np
 
 from agents.rules.columns import Mask
 from agents.rules.marks import Mark
+from agents.rules.recency import DAY_MS
 from agents.rules.roster import NOBODY
 from agents.rules.sight import Sight
 from schemas.assemble import Breach
@@ -47,7 +48,7 @@ CORRECTIONS_HERE = 3
 ERRORS_HERE = 2
 """Latest unresolved errors of the conversation: one that blocks, and the one that it followed from."""
 
-STILL_CURRENT_MS = 7 * 86_400_000
+STILL_CURRENT_MS = 7 * DAY_MS
 """An error of another conversation is current for a week of the scope's own time: then it was solved or given up."""
 
 MOST_STICKY = 1000

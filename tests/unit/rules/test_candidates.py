@@ -6,6 +6,7 @@ from agents.rules.bm25 import Postings
 from agents.rules.candidates import MOST_BY_WORDS, candidates
 from agents.rules.roster import Roster, Row
 from agents.rules.traits import Kind, Trait
+from agents.rules.weighed_fields import fields_by_words
 
 KIND = Kind((("user_id", "ana"),), "general", "episodic", "medium")
 MANY = 1000
@@ -19,7 +20,8 @@ def roster() -> Roster:
 def chosen(near: list[str], numbers: list[int]) -> list[str]:
     memories = roster()
     postings = [Postings(np.array(numbers, np.int64), np.ones(len(numbers), np.int64))]
-    return candidates(near, postings, memories, memories.columns.live[:])
+    by_words = fields_by_words(memories.columns, postings, memories.order(), memories.documents)
+    return candidates(near, by_words, memories, memories.columns.live[:])
 
 
 def test_the_nearest_and_those_with_the_words_are_taken_with_their_neighbours() -> None:
