@@ -173,7 +173,7 @@ def _point(memory: Memory, one: Vectored) -> Point:
     return Point(
         memory_id=memory.memory_id,
         vector=one.vector,
-        boundary=memory.boundary,
+        boundary=memory.shelf,
         partition=one.partition,
         scope=memory.scope,
         mode=memory.mode,

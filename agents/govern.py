@@ -49,16 +49,29 @@ class Governed:
     job: Job | None = None
 
 
+Run = Callable[[Command, int, int], Awaitable[Governed]]
+"""Carries out a command of a partition, which stands at an offset."""
+
+
 class Govern:
     """Commands in; results, declared modes and changes out."""
 
-    def __init__(self, memories: Memories, modes: Modes, embedders: Embedders, health: Health, clock: Clock) -> None:
+    def __init__(
+        self,
+        memories: Memories,
+        modes: Modes,
+        embedders: Embedders,
+        health: Health,
+        clock: Clock,
+        others: Mapping[str, Run] | None = None,
+    ) -> None:
+        """Take the ports; `others` are commands that the keepers of other tables carry out, by name."""
         self._memories = memories
         self._modes = modes
         self._embedders = embedders
         self._health = health
         self._clock = clock
-        self._commands: Mapping[str, Callable[[Command, int, int], Awaitable[Governed]]] = {
+        self._commands: Mapping[str, Run] = {
             "declare_mode": self._declare_mode,
             "rename_mode": self._rename_mode,
             "delete_mode": self._delete_mode,
@@ -69,6 +82,7 @@ class Govern:
             "forget": self._forget,
             **dict.fromkeys(JOBS, self._job),
             "health": self._show_health,
+            **(others or {}),
         }
 
     async def command(self, command: Command, partition: int, offset: int) -> Governed:
@@ -81,7 +95,7 @@ class Govern:
         return await run(command, partition, offset)
 
     async def _declare_mode(self, command: Command, partition: int, offset: int) -> Governed:
-        wanted, project = _arguments(DeclareMode, command), command.scope.project_id
+        wanted, project = arguments_of(DeclareMode, command), command.scope.project_id
         embedder = self._embedders.described(wanted.embedder)
         if embedder is None:
             message = f"{wanted.embedder[:80]!r} is neither a preset nor an embedder of the setting EMBEDDERS"
@@ -97,7 +111,7 @@ class Govern:
         return Governed(result, _of_mode("stale", mode, before, command, result))
 
     async def _rename_mode(self, command: Command, partition: int, _offset: int) -> Governed:
-        wanted, before = _arguments(RenameMode, command), self._declared(command, partition)
+        wanted, before = arguments_of(RenameMode, command), self._declared(command, partition)
         after, mode = rename(before, wanted, command.scope.project_id)
         self._modes.put(partition, command.scope.boundary, after)
         result = shown_mode(mode, after, command.scope.project_id)
@@ -105,7 +119,7 @@ class Govern:
         return Governed(result, _of_mode("move", old, before, command, result, to=mode.name))
 
     async def _delete_mode(self, command: Command, partition: int, _offset: int) -> Governed:
-        wanted, before = _arguments(DeleteMode, command), self._declared(command, partition)
+        wanted, before = arguments_of(DeleteMode, command), self._declared(command, partition)
         after, mode = delete(before, wanted, command.scope.project_id)
         self._modes.put(partition, command.scope.boundary, after)
         result: Result = {"name": mode.name, "moved": 0, "forgotten": 0}
@@ -113,7 +127,7 @@ class Govern:
         return Governed(result, _of_mode(action, mode, before, command, result, to=wanted.heir))
 
     async def _set_default_mode(self, command: Command, partition: int, _offset: int) -> Governed:
-        wanted, project = _arguments(SetDefaultMode, command), command.scope.project_id
+        wanted, project = arguments_of(SetDefaultMode, command), command.scope.project_id
         after = set_default(self._declared(command, partition), wanted, project)
         self._modes.put(partition, command.scope.boundary, after)
         return Governed(_defaults(after, project))
@@ -124,7 +138,7 @@ class Govern:
         return Governed({"modes": modes, **_defaults(declared, project)})
 
     async def _set_memory_mode(self, command: Command, partition: int, offset: int) -> Governed:
-        wanted, declared = _arguments(SetMemoryMode, command), self._declared(command, partition)
+        wanted, declared = arguments_of(SetMemoryMode, command), self._declared(command, partition)
         known(declared, wanted.mode, command.scope.project_id, "arguments.mode")
         memory = self._memories.get(partition, wanted.memory_id)
         if memory is None or memory.scope != command.scope.model_dump():
@@ -136,13 +150,13 @@ class Govern:
         return Governed({}, change, corrects)
 
     async def _get_memory(self, command: Command, partition: int, _offset: int) -> Governed:
-        memory = self._memories.get(partition, _arguments(GetMemory, command).memory_id)
+        memory = self._memories.get(partition, arguments_of(GetMemory, command).memory_id)
         if memory is None or memory.scope != command.scope.model_dump():
             raise Rejected("not_found", "this scope has no memory of that id", "arguments.memory_id")
         return Governed(shown_memory(memory))
 
     async def _forget(self, command: Command, _partition: int, _offset: int) -> Governed:
-        wanted, scope = _arguments(Forget, command), command.scope
+        wanted, scope = arguments_of(Forget, command), command.scope
         result: Result = {"forgotten": 0}
         if wanted.user or wanted.project:
             whole: Literal["user", "project"] = "user" if wanted.user else "project"
@@ -155,7 +169,7 @@ class Govern:
         return Governed(result, Change(scope=scope, action="forget", memory_id=one, result=result))
 
     async def _job(self, command: Command, partition: int, offset: int) -> Governed:
-        wanted, declared = _arguments(RunJob, command), self._declared(command, partition)
+        wanted, declared = arguments_of(RunJob, command), self._declared(command, partition)
         if wanted.mode is not None and all(mode.name != wanted.mode for mode in declared.visible(None)):
             raise unknown_mode(wanted.mode, "arguments.mode")
         job = Job(
@@ -174,7 +188,8 @@ class Govern:
         return self._modes.get(partition, command.scope.boundary)
 
 
-def _arguments(model: type[Arguments], command: Command) -> Arguments:
+def arguments_of(model: type[Arguments], command: Command) -> Arguments:
+    """The arguments of a command. Raises Rejected with the field that is not as it must be."""
     try:
         return model.model_validate(command.arguments)
     except ValidationError as problem:

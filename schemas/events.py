@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.interaction import Interaction
 from schemas.memories import Memory, Place
-from schemas.understanding import Understanding
+from schemas.understanding import IntentionUpdate, Understanding
 
 
 class Remembered(BaseModel):
@@ -72,3 +72,20 @@ class Understood(BaseModel):
     profile: str
     prompt: str
     at: datetime
+
+
+class Learned(BaseModel):
+    """What was found in a turn, all of it: whoever keeps something of that turn replaces what he has by this.
+
+    `memory` is the turn, None where it was forgotten; `items` are the items that rest on it now, as they stand;
+    `update` is what a language model said that the turn changes in what its user is after.
+    """
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    schema_: Literal["learned.v1"] = Field(default="learned.v1", alias="schema")
+    memory_id: str
+    scope: dict[str, str]
+    memory: Memory | None = None
+    items: tuple[Memory, ...] = ()
+    update: IntentionUpdate | None = None

@@ -13,6 +13,22 @@ EmbeddingStatus = Literal["not_applicable", "pending", "ready", "stale", "failed
 UnderstandingStatus = Literal["rules", "pending", "model"]
 Role = Literal["user", "assistant", "system", "tool"]
 
+Origin = Literal["said", "extracted", "distilled"]
+"""Where a memory comes from: it is a turn; was found in turns, and is shown inside them; stands for several turns."""
+
+ItemKind = Literal[
+    "fact",
+    "preference",
+    "decision",
+    "constraint",
+    "correction",
+    "procedure",
+    "open_question",
+    "error",
+    "safety",
+    "goal",
+]
+
 
 class Evidence(BaseModel):
     """A span of a turn's text, or of one of its resources; offsets count Unicode code points."""
@@ -23,6 +39,8 @@ class Evidence(BaseModel):
     start: int
     end: int
     resource: str | None = Field(default=None, exclude_if=lambda resource: resource is None)
+    memory_id: str | None = Field(default=None, exclude_if=lambda memory_id: memory_id is None)
+    """The memory that the turn is, where that is not the memory that has this evidence."""
 
 
 class Resource(BaseModel):
@@ -96,6 +114,36 @@ class TextVersion(BaseModel):
     first_seen: datetime
 
 
+class Assigned(BaseModel):
+    """A category that an item belongs to, and how surely (0..1)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    confidence: float
+
+
+class Item(BaseModel):
+    """What is known of a memory that was found in turns or distilled from them; the turns are its evidence.
+
+    `kind` is None for a segment of a document and for what was distilled. `confidence` says how surely the evidence
+    says so, `stability` how likely it still holds, both 0..1. `claim` names what an item is about, so that one that
+    says otherwise of the same takes its place. It held from `valid_from`, and until `valid_until` where another has
+    taken its place. `run` is the consolidation that made it.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: ItemKind | None = None
+    confidence: float = 0.5
+    stability: float = 0.5
+    categories: tuple[Assigned, ...] = ()
+    claim: str | None = None
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    run: str | None = None
+
+
 class Memory(BaseModel):
     """One memory. Written by `remember` alone; the same input twice gives the same record.
 
@@ -103,6 +151,9 @@ class Memory(BaseModel):
     place of the one that stands. `source` is the offset on the turns topic of the record that made it, the order
     within a conversation where times are equal; `latest` and `latest_at` are offset and timestamp of the record whose
     text stands. `content_hash` is the hash of what is embedded; another makes a vector stale.
+
+    A turn has in `items` the ids of those that were found in it; they have `item`, as what was distilled has.
+    `superseded_in` is the consolidation that gave it its successor.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -134,6 +185,15 @@ class Memory(BaseModel):
     embedding: Embedding = Embedding()
     reading: Reading = Reading()
     superseded_by: str | None = None
+    superseded_in: str | None = None
+    origin: Origin = "said"
+    items: tuple[str, ...] = ()
+    item: Item | None = None
+
+    @property
+    def shelf(self) -> str:
+        """Which memories it is searched among, and compared with: the turns of its boundary, or the items there."""
+        return item_shelf(self.boundary) if self.origin == "extracted" else self.boundary
 
     @property
     def version(self) -> int:
@@ -144,3 +204,13 @@ class Memory(BaseModel):
     def occurred_ms(self) -> int:
         """When it was said, in milliseconds since the epoch."""
         return round(self.occurred_at.timestamp() * 1000)
+
+
+def item_shelf(boundary: str) -> str:
+    """The name under which a boundary's items are indexed; no boundary is called so, as no scope value is empty."""
+    return f"{boundary}//items"
+
+
+def shelves(boundary: str) -> tuple[str, str]:
+    """Where all memories of a boundary are indexed: its turns with what was distilled from them, and its items."""
+    return boundary, item_shelf(boundary)

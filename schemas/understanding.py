@@ -4,15 +4,12 @@ It is the schema that the model is given, and what its answer is validated by. N
 must be declared, a quotation must stand in the text, a category must exist.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.interaction import Confidence, InteractionMode
-
-ItemKind = Literal[
-    "fact", "preference", "decision", "constraint", "correction", "procedure", "open_question", "error", "safety"
-]
+from schemas.memories import ItemKind
 
 Short = Annotated[str, Field(max_length=512)]
 """A name or a phrase; what is longer is not one."""

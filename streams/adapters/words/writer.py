@@ -75,7 +75,7 @@ class WordsWriter:
     def put(self, memory: Memory) -> None:
         """Write a memory over the one before."""
         with self._changing():
-            boundary = self._boundary(memory.boundary)
+            boundary = self._boundary(memory.shelf)
             old = self._stored(memory.memory_id)
             row = self._next_row(boundary) if old is None else old.row
             spelled = self._spell(memory, boundary, row, old)
