@@ -29,8 +29,6 @@ class Topics:
     understood: str
     embedded: str
     jobs: str
-    learned: str
-    consolidated: str
 
     def all(self) -> list[str]:
         """Every name."""
