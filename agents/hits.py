@@ -1,10 +1,11 @@
 """The best memories of a search as hits. Awaits nothing, so an answer is of one moment."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from agents.hit_insides import HitInsides, Record
 from agents.rules.answers import hit_of
 from agents.rules.clues import Clues
 from agents.rules.columns import Floats, Mask
@@ -12,14 +13,13 @@ from agents.rules.explaining import Explanation
 from agents.rules.fusion import TOPIC_CANDIDATES, Method, Nearest, seen, topic_share
 from agents.rules.ranking import Ranking, Weights, ranked
 from agents.rules.roster import Roster
-from agents.rules.searches import Search
+from agents.rules.searches import Search, admitted_by
+from agents.rules.sought import Sought
 from agents.rules.words import telling_terms
 from agents.word_clues import WordClues
-from schemas.memories import Memory
 from schemas.retrieval import Hit
 
-Record = Callable[[int, str], Memory | None]
-"""Reads a record by partition and memory id."""
+__all__ = ["Hits", "Record"]
 
 
 class Hits:
@@ -30,32 +30,40 @@ class Hits:
         self._weights = weights
 
     def best(
-        self, search: Search, words: WordClues, nearest: Sequence[Nearest], method: Method
+        self, search: Search, words: WordClues, nearest: Sequence[Nearest], method: Method, *, bare: bool = False
     ) -> tuple[list[Hit], int]:
-        """The best memories, best first, and among how many they were chosen."""
+        """The best memories, best first, and among how many they were chosen; `bare`: without what stands inside."""
         roster = words.roster()
         clues, admitted = self.clues(search, words, nearest, method)
         ranking = ranked(clues, admitted, self._weights.heads[clues.head])
         if method == "lexical_merge":
             ranking = ranking.with_topics(self._topics(search, roster, ranking))
-        return self._hits(search, roster, clues, ranking), int(admitted.sum())
+        insides = None if bare else self._insides(search, clues, roster)
+        return self._hits(search, roster, clues, ranking, insides), int(admitted.sum())
 
     def clues(self, search: Search, words: WordClues, nearest: Sequence[Nearest], method: Method) -> tuple[Clues, Mask]:
         """What is known of every memory of the boundary, and which of them the search admits."""
         roster = words.roster()
-        admitted = roster.admitted(search.where, include_superseded=search.request.include_superseded)
+        admitted = admitted_by(search, roster)
         clues = words.now()
         sight = seen(nearest, method, roster, admitted, clues.by_words["words"])
         return replace(clues, embedded=sight.embedded, dense=sight.dense, late=sight.late), admitted
 
-    def _hits(self, search: Search, roster: Roster, clues: Clues, ranking: Ranking) -> list[Hit]:
+    def _insides(self, search: Search, clues: Clues, roster: Roster) -> HitInsides:
+        return HitInsides(self._record, search.request, search.partition, Sought.of(clues, roster, unheard=False))
+
+    def _hits(
+        self, search: Search, roster: Roster, clues: Clues, ranking: Ranking, insides: HitInsides | None
+    ) -> list[Hit]:
         explanation = Explanation(clues, ranking) if search.request.explain else None
-        hits = []
+        hits, told = [], clues.by_words["words"]
         for place in ranking.best(search.request.top_k, roster.id_of):
-            memory = self._record(search.partition, roster.id_of[int(ranking.numbers[place])])
+            number = int(ranking.numbers[place])
+            memory = self._record(search.partition, roster.id_of[number])
             if memory is not None:
                 why = (explanation.scores(place), explanation.contributions(place)) if explanation else (None, None)
-                hits.append(hit_of(memory, ranking.score(place), *why))
+                hit = hit_of(memory, ranking.score(place), *why, shown_as=search.shown_as)
+                hits.append(insides.within(hit, memory, speaks=bool(told[number])) if insides else hit)
         return hits
 
     def _topics(self, search: Search, roster: Roster, ranking: Ranking) -> Floats:

@@ -3,11 +3,15 @@
 Every memory that the selector admits in the searched modes is ranked; what has no vector yet is found by its words
 and its neighbours. Without vectors the answer is lexical, and says why. Several vector spaces are fused by rank, or
 merged without any vectors; a cosine is only ever compared with one of the same space. The same question over the
-same memories gets the same answer.
+same memories gets the same answer. Turns and items are ranked apart, so that neither moves the other's order; where
+both are asked for, they are merged by score.
 """
 
+import heapq
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from agents.hits import Hits, Record
 from agents.mode_spaces import ModeSpaces
@@ -16,14 +20,31 @@ from agents.rules.answers import Caution, crossed, degraded, elsewhere
 from agents.rules.fusion import Method, Nearest, method_of, strategy_of
 from agents.rules.lanes import other_modes
 from agents.rules.ranking import Weights
-from agents.rules.searches import Search, search_of
+from agents.rules.roster import Roster
+from agents.rules.searches import Search, searches_of
 from agents.vector_search import VectorSearch
 from agents.word_clues import WordClues
 from agents.word_port import WordIndex
-from schemas.retrieval import RetrieveRequest, RetrieveResult
+from schemas.retrieval import Hit, RetrieveRequest, RetrieveResult, Strategy
 
 Warnings = list[Caution]
 """Codes and messages."""
+
+
+class _Found(NamedTuple):
+    """One shelf that was searched."""
+
+    search: Search
+    words: WordClues
+    nearest: Sequence[Nearest]
+
+    @property
+    def method(self) -> Method:
+        return method_of([one.sight for one in self.nearest])
+
+    @property
+    def strategy(self) -> Strategy:
+        return strategy_of([one.sight for one in self.nearest])
 
 
 class Retrieve:
@@ -49,43 +70,63 @@ class Retrieve:
         self._hits = Hits(record, weights)
         self._elapsed = elapsed
 
-    async def answer(self, request: RetrieveRequest, partition: int) -> tuple[RetrieveResult, Warnings]:
-        """Give the result and the warnings. Raises Rejected for a mode that is not declared, and for none."""
+    async def answer(
+        self, request: RetrieveRequest, partition: int, *, bare: bool = False
+    ) -> tuple[RetrieveResult, Warnings]:
+        """Give the result and the warnings; `bare`: hits without their items.
+
+        Raises Rejected for a mode that is not declared, and for none.
+        """
         started = self._elapsed()
-        search = self._search(request, partition)
-        words = WordClues(self._words, self._clock, search)
-        nearest = await self._vectors.nearest(search, words)
+        parts = [await self._found(search) for search in self._searches(request, partition)]
         # Others may have written meanwhile: from here on all is read anew, and nothing awaited.
-        sights = [one.sight for one in nearest]
-        method = method_of(sights)
-        hits, candidates = self._hits.best(search, words, nearest, method)
-        warnings = self._warnings(search, nearest, method)
+        hits, candidates = self._best(parts, request.top_k, bare=bare)
+        warnings = self._warnings(parts)
         took_ms = round(1000 * (self._elapsed() - started), 2)
         result = RetrieveResult(
             hits=hits,
-            modes=search.modes,
-            strategy=strategy_of(sights),
-            diagnostics={"candidates": candidates, "took_ms": took_ms, "method": method},
+            modes=parts[0].search.modes,
+            strategy=next((one.strategy for one in parts if one.strategy != "hybrid"), "hybrid"),
+            diagnostics={"candidates": candidates, "took_ms": took_ms, "method": parts[0].method},
         )
         return result, warnings
 
-    def _search(self, request: RetrieveRequest, partition: int) -> Search:
-        boundary = request.scope.boundary
-        declared, roster = self._modes.get(partition, boundary), self._words.roster(partition, boundary)
+    def _searches(self, request: RetrieveRequest, partition: int) -> list[Search]:
+        declared = self._modes.get(partition, request.scope.boundary)
 
         def mode_of(memory_id: str) -> str | None:
             memory = self._record(partition, memory_id)
             return None if memory is None else memory.mode
 
-        return search_of(request, partition, declared, roster, mode_of)
+        return searches_of(request, partition, declared, lambda shelf: self._words.roster(partition, shelf), mode_of)
 
-    def _warnings(self, search: Search, nearest: Sequence[Nearest], method: Method) -> Warnings:
-        several = len(nearest) > 1
-        reasons = [(one.lane.mode.name, one.missing) for one in nearest if one.missing is not None]
-        warnings = [crossed(search.modes, method)] if several else []
+    async def _found(self, search: Search) -> _Found:
+        words = WordClues(self._words, self._clock, search)
+        return _Found(search, words, await self._vectors.nearest(search, words))
+
+    def _best(self, parts: Iterable[_Found], top_k: int, *, bare: bool) -> tuple[list[Hit], int]:
+        """The best of all parts by score, equal ones by id, and among how many they were chosen."""
+        found = [self._hits.best(one.search, one.words, one.nearest, one.method, bare=bare) for one in parts]
+        candidates = sum(count for _, count in found)
+        if len(found) == 1:
+            return found[0][0], candidates
+        every = (hit for hits, _ in found for hit in hits)
+        return heapq.nsmallest(top_k, every, key=lambda hit: (-hit.score, hit.memory_id)), candidates
+
+    def _warnings(self, parts: Sequence[_Found]) -> Warnings:
+        first, several = parts[0], len(parts[0].nearest) > 1
+        reasons = [(one.lane.mode.name, one.missing) for part in parts for one in part.nearest if one.missing]
+        warnings = [crossed(first.search.modes, first.method)] if several else []
         warnings += degraded(reasons, cross_mode=several)
-        if search.request.mode is None:
-            roster = self._words.roster(search.partition, search.where.boundary)
-            superseded = search.request.include_superseded
-            warnings += elsewhere(other_modes(roster, search.where, include_superseded=superseded))
+        if first.search.request.mode is None:
+            warnings += elsewhere(_elsewhere([(one.search, one.words.roster()) for one in parts]))
         return warnings
+
+
+def _elsewhere(parts: Iterable[tuple[Search, Roster]]) -> Counter[str]:
+    """How many memories each mode has that the request would find there, but for a window's turns: those are known."""
+    counts: Counter[str] = Counter()
+    for search, roster in parts:
+        if search.within is None:
+            counts.update(other_modes(roster, search.where, include_superseded=search.request.include_superseded))
+    return counts

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from schemas.memories import EmbeddingStatus, Evidence, MemoryType, Role
+from schemas.memories import EmbeddingStatus, Evidence, ItemKind, MemoryType, Role
 from schemas.modes import ModeSource
 from schemas.moments import Moment
 from schemas.scopes import Selector
@@ -49,8 +49,24 @@ class Scores(BaseModel):
     speaker: float = 0.0
 
 
+class ItemInside(BaseModel):
+    """An item that was found in a turn, shown in that turn's hit. `score` is the share of the question it covers."""
+
+    model_config = ConfigDict(frozen=True)
+
+    memory_id: str
+    type: MemoryType
+    kind: ItemKind | None
+    text: str
+    score: float
+
+
 class Hit(BaseModel):
-    """One memory that answers, with where it comes from."""
+    """One memory that answers, with where it comes from.
+
+    `items` are what was found in the turn and matches the question, best first. The evidence of what was distilled from
+    several turns has the one that answers best first.
+    """
 
     memory_id: str
     turn_id: str | None
@@ -70,6 +86,7 @@ class Hit(BaseModel):
     evidence: tuple[Evidence, ...]
     version: int
     embedding_status: EmbeddingStatus
+    items: tuple[ItemInside, ...] = Field(default=(), exclude_if=lambda items: not items)
 
 
 class RetrieveResult(BaseModel):

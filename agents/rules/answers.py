@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from agents.rules.fusion import Method
-from schemas.memories import Evidence, Memory
+from schemas.memories import Evidence, Memory, MemoryType
 from schemas.moments import iso
 from schemas.retrieval import Hit, RetrieveRequest, Scores
 from schemas.vectors import Where
@@ -25,16 +25,21 @@ def where_of(request: RetrieveRequest) -> Where:
 
 
 def hit_of(
-    memory: Memory, score: float, scores: Scores | None = None, contributions: Mapping[str, float] | None = None
+    memory: Memory,
+    score: float,
+    scores: Scores | None = None,
+    contributions: Mapping[str, float] | None = None,
+    *,
+    shown_as: MemoryType | None = None,
 ) -> Hit:
-    """A memory as a hit; a turn's own evidence is its whole text."""
+    """A memory as a hit, of its own type or `shown_as` another; a turn's own evidence is its whole text."""
     own = Evidence(turn_id=memory.turn_id, start=0, end=len(memory.text)) if memory.turn_id else None
     return Hit(
         memory_id=memory.memory_id,
         turn_id=memory.turn_id,
         conversation_id=memory.conversation_id,
         scope=memory.scope,
-        type=memory.type,
+        type=shown_as or memory.type,
         mode=memory.mode,
         mode_source=memory.mode_source,
         role=memory.role,

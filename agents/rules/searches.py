@@ -1,12 +1,20 @@
-"""A request as a search: in which modes, of which memories, for what. Pure."""
+"""A request as searches: in which modes, of which memories, for what. Pure.
+
+One search looks at one shelf of a boundary; most requests need only one.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from agents.rules.answers import where_of
+from agents.rules.columns import Mask
 from agents.rules.lanes import Lane, asked_modes, current_mode, lanes_of
 from agents.rules.questions import Question, understood
 from agents.rules.roster import Roster
+from agents.rules.shelving import Part, parts_of
+from schemas.memories import MemoryType
 from schemas.modes import Declared
 from schemas.retrieval import RetrieveRequest
 from schemas.scopes import PROJECT
@@ -15,7 +23,11 @@ from schemas.vectors import Where
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """One request on its way. `where` covers all lanes, of which there is at least one."""
+    """One request on its way to one shelf, which is the boundary of `where`.
+
+    `where` covers all lanes, of which there is at least one. `within` names the only memories that may be found, None
+    for any; `shown_as` is the type that hits show in place of their own.
+    """
 
     request: RetrieveRequest
     partition: int
@@ -23,23 +35,49 @@ class Search:
     where: Where
     lanes: list[Lane]
     question: Question
+    within: frozenset[str] | None = None
+    shown_as: MemoryType | None = None
+
+    def among(self, memory_ids: frozenset[str]) -> "Search":
+        """The same among these memories alone."""
+        return replace(self, within=memory_ids if self.within is None else self.within & memory_ids)
 
 
-def search_of(
-    request: RetrieveRequest, partition: int, declared: Declared, roster: Roster, mode_of: Callable[[str], str | None]
-) -> Search:
-    """Understand a request among the memories of its boundary; `mode_of` tells the mode of a memory by its id.
+def searches_of(
+    request: RetrieveRequest,
+    partition: int,
+    declared: Declared,
+    roster_of: Callable[[str], Roster],
+    mode_of: Callable[[str], str | None],
+) -> list[Search]:
+    """Understand a request among the memories of its boundary; at least one search.
 
-    Raises Rejected for a mode that is not declared, and for none.
+    `roster_of` gives the memories of a shelf, `mode_of` tells the mode of a memory by its id. Raises Rejected for a
+    mode that is not declared, and for none.
     """
-    where, projects = where_of(request), request.scope.fields().get(PROJECT)
+    turns, projects = roster_of(request.scope.boundary), request.scope.fields().get(PROJECT)
     if request.mode is None:
-        names = [current_mode(_spoken(request, roster, mode_of), declared, projects)]
+        names = [current_mode(_spoken(request, turns, mode_of), declared, projects)]
     else:
         names = asked_modes(request.mode, declared, projects)
-    where = replace(where, modes=tuple(names))
-    lanes = lanes_of(names, declared, where, roster.kinds)
-    return Search(request, partition, names, where, lanes, understood(request.query, roster.speakers))
+    question = understood(request.query, turns.speakers)
+
+    def search(part: Part) -> Search:
+        where = replace(where_of(request), boundary=part.shelf, types=part.types, modes=tuple(names))
+        lanes = lanes_of(names, declared, where, roster_of(part.shelf).kinds)
+        return Search(request, partition, names, where, lanes, question, part.within, part.shown_as)
+
+    return [search(part) for part in parts_of(request, turns)]
+
+
+def admitted_by(search: Search, roster: Roster) -> Mask:
+    """Which memories of its shelf a search may find."""
+    mask = roster.admitted(search.where, include_superseded=search.request.include_superseded)
+    if search.within is not None:
+        only: Mask = np.zeros(len(mask), np.bool_)
+        only[[roster.number_of[one] for one in search.within if one in roster.number_of]] = True
+        mask &= only
+    return mask
 
 
 def _spoken(request: RetrieveRequest, roster: Roster, mode_of: Callable[[str], str | None]) -> str | None:

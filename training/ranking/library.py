@@ -18,7 +18,7 @@ from agents.rules.columns import Mask
 from agents.rules.fusion import method_of
 from agents.rules.projection import embedding_text
 from agents.rules.ranking import Weights
-from agents.rules.searches import search_of
+from agents.rules.searches import searches_of
 from agents.rules.versions import identity, next_memory
 from agents.vector_search import VectorSearch
 from agents.word_clues import WordClues
@@ -100,7 +100,7 @@ async def _asked(
     for conversation in conversations:
         for asked in conversation.questions:
             request = RetrieveRequest(scope=Selector.model_validate({"user_id": user}), query=asked.text, mode=GENERAL)
-            search = search_of(request, PARTITION, Declared(), roster, lambda _: None)
+            [search] = searches_of(request, PARTITION, Declared(), lambda _: roster, lambda _: None)
             told = WordClues(words, clock, search)
             nearest = await vectors.nearest(search, told)
             clues, admitted = hits.clues(search, told, nearest, method_of([one.sight for one in nearest]))
