@@ -74,7 +74,6 @@ def understanding_prompt(
 
     Raises ValueError for a template without its two parts or with a place that nothing fills.
     """
-    system, user = _parts(template)
     parts = {
         "modes": _as_json(_described(mode) for mode in _named_once(modes)[:MOST_NAMES]),
         "categories": _as_json(
@@ -87,7 +86,16 @@ def understanding_prompt(
         "about": _as_json([{"role": role, "speaker": speaker, "occurred_at": occurred_at.isoformat()}]),
         "turn": clipped(turn_text, LONGEST_TURN),
     }
-    return Prompt(system=system, user=_filled(user, parts | {"mark": fence_mark(parts.values())}), version=version)
+    return filled_prompt(template, version, parts)
+
+
+def filled_prompt(template: str, version: str, parts: Mapping[str, str]) -> Prompt:
+    """A template with its places filled by what is stored; `{{mark}}` fences it.
+
+    Raises ValueError for a template without its two parts or with a place that nothing fills.
+    """
+    system, user = _parts(template)
+    return Prompt(system=system, user=_filled(user, {**parts, "mark": fence_mark(parts.values())}), version=version)
 
 
 def clipped(text: str, longest: int) -> str:
