@@ -2,12 +2,18 @@
 
 import hashlib
 import json
+import unicodedata
 import uuid
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 NAMESPACE = uuid.UUID("4d1f2a3e-5f0b-5c1e-9a41-6d6f64657374")
 """The namespace of all ids. Changing it changes every id that was ever given out."""
+
+_MEANT = frozenset("#@%&-")
+"""Punctuation that is part of what a word means: `-5`, `50%`, `C#`."""
+
+_APOSTROPHES = str.maketrans("\u2018\u2019", "''")
 
 
 def memory_id(scope: Mapping[str, str], conversation_id: str, turn_id: str) -> str:
@@ -21,6 +27,31 @@ def derived_turn_id(
     """The turn id of a turn that came without one (CONTRACT §4)."""
     parts = [dict(scope), conversation_id, role, content, round(occurred_at.timestamp() * 1000)]
     return "derived-" + hashlib.sha256(_canonical(parts).encode()).hexdigest()[:32]
+
+
+def item_id(scope: Mapping[str, str], mode: str, memory_type: str, text: str) -> str:
+    """The id of an item: UUIDv5 of its scope, mode, type and what its text says, so that two that say it are one."""
+    return str(uuid.uuid5(NAMESPACE, _canonical(["item", dict(scope), mode, memory_type, normalised(text)])))
+
+
+def normalised(text: str) -> str:
+    """A text without case, compatibility forms, punctuation around its words, and with single spaces."""
+    pieces = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).casefold().split()
+    return " ".join(word for piece in pieces if (word := _bare(piece))) or " ".join(pieces)
+
+
+def _bare(word: str) -> str:
+    """A word without the punctuation around it."""
+    start, end = 0, len(word)
+    while start < end and _is_edge(word[start]):
+        start += 1
+    while end > start and _is_edge(word[end - 1]):
+        end -= 1
+    return "" if word[start:end] == "-" else word[start:end]
+
+
+def _is_edge(character: str) -> bool:
+    return not character.isalnum() and character not in _MEANT and unicodedata.category(character)[0] == "P"
 
 
 def text_hash(texts: Iterable[str]) -> str:

@@ -42,6 +42,11 @@ def sentence(part: str) -> Sentence:
     return Sentence(words, f" {' '.join(words)} ")
 
 
+def written_words(part: str) -> list[str]:
+    """The words of a part with their case and accents: mostly one for each of `Sentence.words`, if not always."""
+    return _WORD.findall(part)
+
+
 def sentences(text: str) -> list[Sentence]:
     """The sentences of a text in order, without those that have no word."""
     return [found for found in map(sentence, parts(text)) if found.words]

@@ -1,0 +1,101 @@
+"""What kind of item a sentence is by its marks, and who may say so. Pure.
+
+Enters: the marks of a sentence, its words, and who speaks. Leaves: a kind or None. Guaranteed: nobody but a user, or
+whoever runs the assistant, sets a rule; a tool reports errors and nothing else, since its output may be anybody's text.
+"""
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+
+from agents.rules.words import fold
+from schemas.memories import ItemKind, Memory
+
+KINDS: tuple[tuple[str, ItemKind], ...] = (
+    ("SAFETY", "safety"),
+    ("CORRECTION", "correction"),
+    ("CONSTRAINT", "constraint"),
+    ("OPEN_QUESTION", "open_question"),
+    ("DECISION", "decision"),
+    ("ERROR", "error"),
+    ("GOAL", "goal"),
+    ("PREFERENCE", "preference"),
+    ("INSTRUCTION", "preference"),
+    ("LIKING", "preference"),
+)
+"""Marks and kinds; of several in one sentence the first, which is the one that is missed the most."""
+
+
+class Voice(Enum):
+    """Who speaks."""
+
+    USER = "user"
+    PERSON = "person"
+    """Somebody with a name whose turns have the role of an assistant."""
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+    TOOL = "tool"
+    DOCUMENT = "document"
+    """A resource: its first person is not the one who sent it."""
+
+
+ALLOWED: Mapping[Voice, frozenset[ItemKind]] = {
+    Voice.USER: frozenset(
+        {
+            "fact",
+            "preference",
+            "decision",
+            "constraint",
+            "correction",
+            "procedure",
+            "open_question",
+            "error",
+            "safety",
+            "goal",
+        }
+    ),
+    Voice.PERSON: frozenset({"fact", "preference", "decision", "procedure", "open_question", "error", "goal"}),
+    Voice.ASSISTANT: frozenset({"fact", "decision", "procedure"}),
+    Voice.SYSTEM: frozenset({"fact", "preference", "constraint", "safety", "procedure"}),
+    Voice.TOOL: frozenset({"error"}),
+    Voice.DOCUMENT: frozenset({"fact", "decision", "constraint", "procedure"}),
+}
+"""The kinds that each may say: `agents.rules.sticky` says who sets rules and who reports errors."""
+
+PEOPLE = frozenset({Voice.USER, Voice.PERSON})
+"""Voices whose first person is somebody."""
+
+RULES: frozenset[ItemKind] = frozenset({"safety", "constraint", "correction", "preference"})
+"""Kinds by which somebody says what is to be."""
+
+_MACHINES = frozenset({"assistant", "ai", "bot", "agent", "chatbot", "model", "system", "tool"})
+_VAGUE = re.compile(
+    r" (?:love|like|enjoy|adore|hate|prefer|want|need|use|do|mag|liebe|aime|adore)(?: to (?:see|hear|do|know|say))? "
+    r"(?:it|that|this|these|those|you|your|them|how|what|the way|the idea|when you|him|her|das|es|dich|ca|cela) "
+)
+"""A liking of what only the turn before tells."""
+
+_OWN_LIKING = re.compile(
+    r" (?:i|we) (?:\w+ )?(?:love|like|enjoy|adore) | ich (?:mag|liebe) | me (?:gusta|encanta)n? | j'(?:aime|adore) "
+)
+
+
+def voice_of(memory: Memory) -> Voice | None:
+    """Who speaks in a turn; None for what is no turn."""
+    if memory.origin != "said" or memory.role is None:
+        return None
+    if memory.role == "assistant" and memory.speaker and fold(memory.speaker).strip() not in _MACHINES:
+        return Voice.PERSON
+    return Voice(memory.role)
+
+
+def kind_of(names: set[str], spaced: str) -> ItemKind | None:
+    """The kind that the marks of a sentence mean."""
+    for name, kind in KINDS:
+        if name in names and not (kind == "preference" and _is_vague(name, spaced)):
+            return kind
+    return None
+
+
+def _is_vague(name: str, spaced: str) -> bool:
+    return bool(_VAGUE.search(spaced)) or (name == "LIKING" and not _OWN_LIKING.search(spaced))

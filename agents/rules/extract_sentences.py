@@ -1,0 +1,51 @@
+"""Whether a sentence by itself is an item, and of what kind. Pure.
+
+Enters: a sentence as it was written. Leaves: a kind or None. Guaranteed: a question, a supposition and what is too
+short or too long to be understood without its neighbours is none.
+"""
+
+from agents.rules.extract_facts import states_fact
+from agents.rules.extract_kinds import kind_of
+from agents.rules.extract_procedures import says_how
+from agents.rules.mark_cues import FIRM, cue_names
+from agents.rules.sentences import Sentence, sentence, written_words
+from agents.rules.stop_words import stop_words_of
+from schemas.memories import ItemKind
+
+LONGEST = 500
+"""Characters of a sentence: what is longer is a list or a log."""
+
+LEAST_WORDS, LEAST_TELLING = 4, 2
+"""Words of an item, and those of them that are no stop words: `We decided that.` needs the turn before it."""
+
+
+def stated_kind(text: str, *, somebody: bool) -> ItemKind | None:
+    """The kind of item that a sentence is; `somebody` may say `I` of himself."""
+    if len(text) > LONGEST:
+        return None
+    found = sentence(text)
+    if len(found.words) < LEAST_WORDS or found.asks:
+        return None
+    kind = _kind(found, text, somebody=somebody)
+    return kind if kind and _tells_enough(found.words) else None
+
+
+def _kind(found: Sentence, text: str, *, somebody: bool) -> ItemKind | None:
+    names = cue_names(found)
+    if "SPECULATION" in names:
+        names -= FIRM
+    if says_how(found.spaced):
+        return "procedure"
+    if kind := kind_of(names, found.spaced):
+        return kind
+    if "SPECULATION" in names:
+        return None
+    written = written_words(text)
+    if len(written) == len(found.words) and states_fact(found.words, written, found.spaced, somebody=somebody):
+        return "fact"
+    return None
+
+
+def _tells_enough(words: list[str]) -> bool:
+    stops = stop_words_of(words)
+    return sum(word not in stops and word[0].isalnum() for word in words) >= LEAST_TELLING
