@@ -66,6 +66,10 @@ class WordIndex(Protocol):
         """For each entity the memories of this boundary that name it, in the order of `entities`."""
         ...
 
+    def category_postings(self, partition: int, boundary: str, names: Sequence[str]) -> list[Postings]:
+        """For each category the memories of this boundary that are under it, in any scope, in the order of `names`."""
+        ...
+
     def counts(self, partition: int, boundary: str) -> Mapping[str, Mapping[EmbeddingStatus, int]]:
         """How many memories a boundary has, by mode and embedding status."""
         ...

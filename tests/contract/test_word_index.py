@@ -12,7 +12,7 @@ from agents.rules.marks import marks_of
 from agents.rules.words import question_terms
 from agents.word_port import WordIndex
 from schemas.failures import Unavailable
-from schemas.memories import Embedding, Memory, Place, Reading, Resource
+from schemas.memories import Assigned, Embedding, Item, Memory, Place, Reading, Resource
 from schemas.vectors import Where
 from streams.adapters.words.sqlite_words import SqliteWords
 from tests.made_memories import embedded_in, made
@@ -335,6 +335,43 @@ def test_all_memories_of_a_status_are_listed_while_they_are_written(words: WordI
         words.put(0, memories[memory_id].model_copy(update={"embedding": READY}))
     assert sorted(listed) == sorted(memories)
     assert list(words.with_status(0, ("pending",))) == []
+
+
+def under(words: WordIndex, name: str, boundary: str = "ana") -> set[str]:
+    """The ids of the memories that are under a category."""
+    [postings] = words.category_postings(0, boundary, [name])
+    return {words.roster(0, boundary).id_of[number] for number in postings.numbers.tolist()}
+
+
+def item(*names: str) -> Item:
+    return Item(categories=tuple(Assigned(name=name, confidence=0.8) for name in names))
+
+
+def test_a_memory_is_found_under_each_of_its_categories_as_long_as_it_is_there(words: WordIndex) -> None:
+    both, one, none = (
+        made("a", number, item=item(*names)) for number, names in enumerate((("health", "food"), ("food",), ()))
+    )
+    for memory in (both, one, none, made("a", 3), made("a", 4, user="ben", item=item("food"))):
+        words.put(0, memory)
+    assert under(words, "food") == {both.memory_id, one.memory_id}
+    assert under(words, "health") == {both.memory_id}
+    words.put(0, both.model_copy(update={"item": item("health")}))
+    assert under(words, "food") == {one.memory_id}
+    words.remove(0, both.memory_id)
+    assert under(words, "health") == set()
+    assert under(words, "food", "nobody") == set()
+
+
+def test_a_category_is_neither_a_word_nor_an_entity(words: WordIndex) -> None:
+    filed = made("violin", item=item("harbour"))
+    words.put(0, filed)
+    words.put(0, made("harbour", 1, entities=("harbour",)))
+    assert filed.memory_id not in found(words, "harbour")
+    assert under(words, "harbour") == {filed.memory_id}
+    assert under(words, "Harbour") == set()
+    [named] = words.entity_postings(0, "ana", ["harbour"])
+    assert words.roster(0, "ana").id_of[int(named.numbers[0])] != filed.memory_id
+    assert int(words.roster(0, "ana").columns.lengths[words.roster(0, "ana").number_of[filed.memory_id]]) == 1
 
 
 def test_partitions_know_nothing_of_each_other(words: WordIndex) -> None:

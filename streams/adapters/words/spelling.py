@@ -1,4 +1,4 @@
-"""What the word index stores of a memory's text: terms, entities, language, marks, and a hash that tells of changes."""
+"""What the word index stores of a memory's text: terms, entities, categories, language, marks, and a hash of it all."""
 
 import hashlib
 from collections import Counter
@@ -19,9 +19,11 @@ COUNT_MASK = (1 << COUNT_BITS) - 1
 ENTITY_MARK = "\x1f"
 """Begins the terms that are entities; no word begins so."""
 
+CATEGORY_MARK = "\x1e"
+"""Begins the terms that are categories; neither a word nor an entity begins so."""
 
 AFTER_ENTITIES = "\x20"
-"""Comes in the order of texts after every entity and before every word."""
+"""Comes in the order of texts after every entity and category, and before every word."""
 
 
 class Spelled(NamedTuple):
@@ -37,18 +39,19 @@ class Spelled(NamedTuple):
     def of(cls, memory: Memory, before: Self | None) -> Self:
         """The words of a memory; `before` itself, when they are the same."""
         text = word_text(memory)
-        source = "\n".join((memory.role or "", text, *memory.entities)).encode("utf-8", "surrogatepass")
+        under = sorted({category_term(one.name) for one in memory.item.categories}) if memory.item else []
+        source = "\n".join((memory.role or "", text, *memory.entities, *under)).encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(source, digest_size=12).digest()
         if before is not None and before.digest == digest:
             return before
         words = terms(text)
         named = {entity_term(entity) for entity in memory.entities}
-        spelled = "\n".join([*words, *sorted(named)])
+        spelled = "\n".join([*words, *sorted(named), *under])
         return cls(len(words), language_of(words), int(marks_of(memory)), digest, spelled)
 
     @property
     def words(self) -> list[str]:
-        """The words without the entities, with repetitions."""
+        """The words without entities and categories, with repetitions."""
         return self.terms.split("\n")[: self.length]
 
     def postings(self, number: int) -> list[tuple[str, int]]:
@@ -60,3 +63,8 @@ class Spelled(NamedTuple):
 def entity_term(entity: str) -> str:
     """An entity as a term: folded, in one line."""
     return ENTITY_MARK + " ".join(fold(entity).split())
+
+
+def category_term(name: str) -> str:
+    """A category as a term: its name as it is written."""
+    return CATEGORY_MARK + name

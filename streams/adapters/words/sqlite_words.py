@@ -15,7 +15,7 @@ from schemas.memories import EmbeddingStatus, Memory, Place
 from streams.adapters.words.file import delete_file, open_file, translated
 from streams.adapters.words.reader import WordsReader
 from streams.adapters.words.rosters import Rosters
-from streams.adapters.words.spelling import entity_term
+from streams.adapters.words.spelling import category_term, entity_term
 from streams.adapters.words.writer import WordsWriter
 
 
@@ -88,6 +88,10 @@ class SqliteWords:
     def entity_postings(self, partition: int, boundary: str, entities: Sequence[str]) -> list[Postings]:
         """For each entity the memories that name it."""
         return self._open[partition].reader.exact_postings(boundary, [entity_term(entity) for entity in entities])
+
+    def category_postings(self, partition: int, boundary: str, names: Sequence[str]) -> list[Postings]:
+        """For each category the memories that are under it."""
+        return self._open[partition].reader.exact_postings(boundary, [category_term(name) for name in names])
 
     def counts(self, partition: int, boundary: str) -> Mapping[str, Mapping[EmbeddingStatus, int]]:
         """How many memories a boundary has, by mode and embedding status."""
