@@ -94,7 +94,7 @@ class Library:
             point = Point(
                 memory_id=memory.memory_id,
                 vector=(await embedder.passage(embedding_text(memory))).pooled,
-                boundary=memory.boundary,
+                boundary=memory.shelf,
                 partition=0,
                 scope=memory.scope,
                 mode=memory.mode,
