@@ -58,7 +58,7 @@ async def test_a_turn_is_one_hit_with_the_items_that_the_question_is_about(libra
 
 
 async def test_items_come_best_first_with_scores_within_bounds(library: Library) -> None:
-    _, [ledger, *_] = await dense(library)
+    await dense(library)
     items = (await first(library, "PostgreSQL for the ledger, and to run the release")).items
     assert [one.text for one in items][:1] == [LEDGER]
     assert len(items) == 2
@@ -82,7 +82,7 @@ async def test_items_inside_are_of_the_types_asked_for(library: Library) -> None
 
 
 async def test_a_superseded_item_is_inside_only_on_demand(library: Library) -> None:
-    turn, [ledger, *_] = await dense(library)
+    _, [ledger, *_] = await dense(library)
     library.hear(ledger.model_copy(update={"superseded_by": "another"}))
     assert (await first(library, "the ledger")).items == ()
     shown = await first(library, "the ledger", include_superseded=True)
@@ -96,7 +96,7 @@ async def test_an_item_that_is_gone_is_not_inside(library: Library) -> None:
 
 
 async def test_items_are_hits_where_turns_are_left_out(library: Library) -> None:
-    turn, items = await dense(library)
+    _, items = await dense(library)
     result, warnings = await library.ask("the ledger, the API and deploying", types=["semantic", "procedural"])
     assert {hit.memory_id for hit in result.hits} == {item.memory_id for item in items}
     assert (result.strategy, result.diagnostics["candidates"], warnings) == ("hybrid", 3, [])
@@ -110,7 +110,7 @@ async def test_items_are_hits_where_turns_are_left_out(library: Library) -> None
 
 
 async def test_items_are_found_by_words_before_they_have_vectors(library: Library) -> None:
-    turn, items = await dense(library)
+    turn, _ = await dense(library)
     library.hear(item_of(turn, text="The harbour tram is line nine."))
     [hit, *_] = (await library.ask("harbour tram line", types=["semantic"], mode="general"))[0].hits
     assert (hit.text, hit.embedding_status) == ("The harbour tram is line nine.", "pending")
