@@ -5,7 +5,7 @@ leaves as a `Change`, which answers the command when it is carried out: `ok` hol
 that comes again gives the same again.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -53,6 +53,10 @@ Run = Callable[[Command, int, int], Awaitable[Governed]]
 """Carries out a command of a partition, which stands at an offset."""
 
 
+BeforeForgetting = Callable[[Command, int, int], None]
+"""Takes away what a user has set in a project, or in all of his, before the command that forgets it is answered."""
+
+
 class Govern:
     """Commands in; results, declared modes and changes out."""
 
@@ -64,8 +68,13 @@ class Govern:
         health: Health,
         clock: Clock,
         others: Mapping[str, Run] | None = None,
+        before_forgetting: Sequence[BeforeForgetting] = (),
     ) -> None:
-        """Take the ports; `others` are commands that the keepers of other tables carry out, by name."""
+        """Take the ports; `others` are commands that the keepers of other tables carry out, by name.
+
+        `before_forgetting` are told of a command that forgets a whole project or user.
+        """
+        self._before_forgetting = before_forgetting
         self._memories = memories
         self._modes = modes
         self._embedders = embedders
@@ -155,10 +164,12 @@ class Govern:
             raise Rejected("not_found", "this scope has no memory of that id", "arguments.memory_id")
         return Governed(shown_memory(memory))
 
-    async def _forget(self, command: Command, _partition: int, _offset: int) -> Governed:
+    async def _forget(self, command: Command, partition: int, offset: int) -> Governed:
         wanted, scope = arguments_of(Forget, command), command.scope
         result: Result = {"forgotten": 0}
         if wanted.user or wanted.project:
+            for clear in self._before_forgetting:
+                clear(command, partition, offset)
             whole: Literal["user", "project"] = "user" if wanted.user else "project"
             return Governed(result, Change(scope=scope, action="forget", whole=whole, result=result))
         if wanted.conversation_id is not None and wanted.turn_id is None:

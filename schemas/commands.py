@@ -94,6 +94,20 @@ class RunJob(_Arguments):
     mode: ModeName | None = None
 
 
+Wish = Annotated[str, Field(max_length=512, pattern=r"\S")]
+"""A goal or a constraint as it is set: a sentence."""
+
+Wishes = Annotated[list[Wish], Field(max_length=50)]
+"""Goals or constraints: as many as an intention shows."""
+
+
+class SetIntention(_Arguments):
+    """The arguments of `set_intention`. A list that is left out stays as it was set before."""
+
+    goals: Wishes | None = None
+    constraints: Wishes | None = None
+
+
 SELECTORS = (("memory_id",), ("conversation_id", "turn_id"), ("conversation_id",), ("project",), ("user",))
 """What may be said together to say what is to be forgotten (CONTRACT §6)."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from schemas.memories import Evidence
 
@@ -26,7 +26,8 @@ class Entry(BaseModel):
     `evidence` names the turns that say so by their memories, none where it was `set`; `item_id` the item behind it.
     `conversation_id` and `offset` are those of the turn, `offset` its place on the turns topic; of what was set it is
     the place of the command. `text_hash` is that of the turn's text: a turn that says something else by now is no
-    evidence. `resolved_by` is the turn (its memory id) that says it is done, `advanced_by` are those that speak of a
+    evidence. `resolved_by` is the turn (its memory id) that says it is done,
+    and `resolved_at` when it was said; `advanced_by` are those that speak of a
     part of it. `categories` are those of the item.
     """
 
@@ -41,6 +42,7 @@ class Entry(BaseModel):
     conversation_id: str | None = None
     text_hash: str | None = None
     resolved_by: str | None = None
+    resolved_at: datetime | None = None
     advanced_by: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
 
@@ -50,6 +52,11 @@ class Entry(BaseModel):
         return "open" if self.resolved_by is None else "done"
 
     @property
+    def done(self) -> bool:
+        """Whether a turn says that it is done."""
+        return self.resolved_by is not None
+
+    @property
     def memory_ids(self) -> tuple[str, ...]:
         """The memories of the turns that say so, in the order of the evidence, each once."""
         found = (one.memory_id for one in self.evidence)
@@ -57,12 +64,16 @@ class Entry(BaseModel):
 
 
 class Sign(BaseModel):
-    """A turn says that something is done or works again; kept, as what it ends may still come or come again."""
+    """A turn says that something is done, or with `works` that it works again.
+
+    Kept, as what it ends may still come, or is open again when this turn is forgotten.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     text: str
     source: Literal["said", "model"]
+    works: bool = False
     at: datetime
     offset: int
     memory_id: str
@@ -85,7 +96,7 @@ class Intention(BaseModel):
     blocking_errors: tuple[Entry, ...] = ()
     decisions: tuple[Entry, ...] = ()
     signs: tuple[Sign, ...] = ()
-    set_at: int = Field(default=-1)
+    set_at: int = -1
     """The place on its topic of the last `set_intention` that was carried out."""
 
     def entries(self) -> Iterator[tuple[Part, Entry]]:

@@ -15,6 +15,7 @@ from agents.assemble import Assemble
 from agents.embed import Embed
 from agents.govern import Govern
 from agents.health import Health
+from agents.intend import Intend
 from agents.interaction_reader import InteractionReader
 from agents.language_port import LanguageModel
 from agents.maintain import Maintain
@@ -118,12 +119,14 @@ def agents_of(
     template = Template(read_prompt(UNDERSTANDING_PROMPT), UNDERSTANDING_PROMPT)
     health = Health(words, modes, spaces, index, around.jobs, deployment, around.meters.usage)
     retrieve = Retrieve(words, memories.get, index, modes, spaces, clock, weights)
+    intend = Intend(around.intentions, memories, clock)
     return Agents(
         remember=Remember(memories, words, modes, spaces, asks_model=len(settings.llm_profiles) > 0),
         embed=Embed(spaces, index, clock),
         understand=Understand(models.reader, models.language, template, modes, words, memories.get, clock),
         retrieve=retrieve,
         assemble=Assemble(words, memories.get, models.tokens, models.reader.judge, retrieve.answer),
-        govern=Govern(memories, modes, models.embedders, health, clock),
+        govern=Govern(memories, modes, models.embedders, health, clock, intend.commands, (intend.before_forgetting,)),
+        intend=intend,
         maintain=Maintain(memories, words, index, spaces, clock),
     )

@@ -29,6 +29,7 @@ class Topics:
     understood: str
     embedded: str
     jobs: str
+    learned: str
 
     def all(self) -> list[str]:
         """Every name."""

@@ -3,6 +3,7 @@
     turns ─► remember ─► remembered ─► embed, understand ─► embedded ─► remember
              a language model, beside the events ─► understood ─► remember
     retrieve ─► retrieve, assemble ─► replies
+    remember ─► learned ─► intend
     commands, consolidate ─► govern ─► replies, or changes ─► remember ─► replies, or jobs ─► maintain ─► replies
     maintain ─► embedded ─► remember
     anything that can't be processed ─► dead-letters
@@ -21,6 +22,7 @@ import structlog
 from agents.assemble import Assemble
 from agents.embed import Embed
 from agents.govern import Govern
+from agents.intend import Intend
 from agents.maintain import Maintain
 from agents.remember import Remember
 from agents.retrieve import Retrieve
@@ -35,6 +37,7 @@ from streams.flow.answering import AnswerAsked, AnswerAssemble, AnswerCommand, A
 from streams.flow.changing import Changed, RememberChanges
 from streams.flow.delivery import Delivery
 from streams.flow.embedding import AskModel, EmbedRemembered
+from streams.flow.intending import IntendLearned
 from streams.flow.maintaining import RunJobs
 from streams.flow.remembering import RememberEvents, RememberTurns
 from streams.flow.requests import Channel
@@ -55,6 +58,7 @@ class Agents:
     retrieve: Retrieve
     assemble: Assemble
     govern: Govern
+    intend: Intend
     maintain: Maintain
 
 
@@ -107,6 +111,7 @@ def readings(agents: Agents, beside: Beside, around: Surroundings) -> list[Readi
         Reading(topics.commands, Requested(commands, command, around), (govern,)),
         Reading(topics.consolidate, Requested(triggers, command, around), (govern,)),
         Reading(topics.changes, RememberChanges(changes, remember, beside.changed, around), (remember,)),
+        Reading(topics.learned, IntendLearned(agents.intend, around), (agents.intend,)),
         Reading(topics.jobs, RunJobs(jobs, agents.maintain, around), (agents.maintain,)),
     ]
 

@@ -32,6 +32,7 @@ from streams.flow.patience import until_available
 from streams.flow.progress import Progress
 from streams.flow.reembedding import Reembedding
 from streams.flow.surroundings import Surroundings
+from streams.intention_table import IntentionTable
 from streams.job_table import JobTable
 from streams.kafka_app import kafka_app, kafka_channels
 from streams.parts import (
@@ -97,6 +98,7 @@ class Parts(Service):
             partitions=settings.partitions,
             memories=self.memories,
             modes=self.modes,
+            intentions=IntentionTable(self.app),
             words=self.words,
             progress=Progress(),
             publisher=self.publisher,

@@ -29,6 +29,7 @@ from streams.watching.metrics import Meters
 from tests.fake_clock import FakeClock
 from tests.fake_embedders import FakeEmbedders
 from tests.fake_index import FakeIndex
+from tests.fake_intentions import FakeIntentions
 from tests.fake_jobs import FakeJobs
 from tests.fake_language_model import FakeLanguageModel
 from tests.fake_memories import FakeMemories
@@ -67,6 +68,7 @@ class OneWorker:
             partitions=PARTITIONS,
             memories=self.memories,
             modes=self.modes,
+            intentions=FakeIntentions(),
             words=self.words,
             progress=self.progress,
             publisher=self.publisher,

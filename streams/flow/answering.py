@@ -74,7 +74,7 @@ class AnswerCommand:
         """Carry the command out, or have it carried out."""
         turns_before = await self._turns_before(command, record.partition)
         governed = await self._govern.command(command, record.partition, record.offset)
-        safe = self._around.modes.unwritten()
+        safe = [*self._around.modes.unwritten(), *self._around.intentions.unwritten()]
         if governed.corrects:
             self._around.meters.usage.corrected()
         key = command.scope.boundary.encode()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agents.admit import Admit
+from agents.intention_port import StoredIntentions
 from agents.ports import Clock, Memories, Modes
 from agents.word_port import WordIndex
 from streams.flow.job_log import JobLog
@@ -33,6 +34,14 @@ class KeptModes(Modes, Protocol):
         ...
 
 
+class KeptIntentions(StoredIntentions, Protocol):
+    """What somebody is after, with writes that can be awaited."""
+
+    def unwritten(self) -> list[Awaitable[None]]:
+        """What must be awaited for the writes since the last call."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """One worker's shared parts."""
@@ -41,6 +50,7 @@ class Surroundings:
     partitions: int
     memories: KeptMemories
     modes: KeptModes
+    intentions: KeptIntentions
     words: WordIndex
     progress: Progress
     publisher: Publisher

@@ -14,7 +14,7 @@ class Standing:
     def __init__(self, app: faust.App, topics: Topics) -> None:
         self._app = app
         asked = (topics.retrieve, topics.commands, topics.consolidate)
-        events = (topics.changes, topics.remembered, topics.understood, topics.embedded, topics.jobs)
+        events = (topics.changes, topics.remembered, topics.understood, topics.embedded, topics.jobs, topics.learned)
         self._read = (topics.turns, *asked, *events)
 
     def partitions(self) -> set[int]:

@@ -36,6 +36,7 @@ from streams.watching.metrics import Meters
 from tests.fake_clock import FakeClock
 from tests.fake_embedders import FakeEmbedders, FakeModel
 from tests.fake_index import FakeIndex
+from tests.fake_intentions import FakeIntentions
 from tests.fake_jobs import FakeJobs
 from tests.fake_language_model import FakeLanguageModel
 from tests.fake_memories import FakeMemories
@@ -58,6 +59,7 @@ class InMemoryMap:
     profiles: Profiles = field(default_factory=Profiles)
     language: FakeLanguageModel = field(init=False)
     modes: FakeModes = field(default_factory=FakeModes)
+    intentions: FakeIntentions = field(default_factory=FakeIntentions)
     memories: FakeMemories = field(default_factory=FakeMemories)
     meters: Meters = field(default_factory=Meters)
     jobs: JobLog = field(default_factory=lambda: JobLog(FakeJobs()))
@@ -78,6 +80,7 @@ class InMemoryMap:
         shutil.copytree(self.directory, directory)
         copy = InMemoryMap(directory, self.partitions, profiles=self.profiles)
         copy.index, copy.modes, copy.memories = deepcopy((self.index, self.modes, self.memories))
+        copy.intentions = deepcopy(self.intentions)
         copy.topics.copy_from(self.topics)
         return copy
 
@@ -130,6 +133,7 @@ class InMemoryMap:
             partitions=self.partitions,
             memories=self.memories,
             modes=self.modes,
+            intentions=self.intentions,
             words=words,
             progress=Progress(),
             publisher=InMemoryPublisher(self.topics, (), self.arrows),

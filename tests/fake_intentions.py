@@ -1,0 +1,36 @@
+"""Intentions in a dict: what the table `intentions` is in a worker."""
+
+from collections.abc import Awaitable, Mapping, Sequence
+
+from schemas.intention import Intention
+from schemas.scopes import boundary_key
+
+
+class FakeIntentions:
+    """Implements `streams.flow.surroundings.KeptIntentions` in memory; `writes` counts how often it was written."""
+
+    def __init__(self) -> None:
+        self.writes = 0
+        self._kept: dict[tuple[int, tuple[tuple[str, str], ...]], str] = {}
+
+    def get(self, partition: int, scope: Mapping[str, str]) -> Intention:
+        """The intention of a scope; an empty one for a scope that has none."""
+        value = self._kept.get((partition, tuple(scope.items())))
+        return Intention() if value is None else Intention.model_validate_json(value)
+
+    def put(self, partition: int, scope: Mapping[str, str], intention: Intention) -> None:
+        """Write an intention over the one before."""
+        self.writes += 1
+        self._kept[partition, tuple(scope.items())] = intention.model_dump_json(exclude_defaults=True)
+
+    def scopes(self, partition: int, boundary: str) -> Sequence[Mapping[str, str]]:
+        """The scopes of a boundary that have an intention."""
+        return [dict(scope) for where, scope in self._kept if where == partition and _of(dict(scope), boundary)]
+
+    def unwritten(self) -> list[Awaitable[None]]:
+        """Nothing: a dict is written at once."""
+        return []
+
+
+def _of(scope: Mapping[str, str], boundary: str) -> bool:
+    return boundary_key([scope["user_id"]]) == boundary
