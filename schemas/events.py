@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.interaction import Interaction
-from schemas.memories import Memory, Place
+from schemas.memories import Assigned, Memory, Place
 from schemas.understanding import IntentionUpdate, Understanding
 
 
@@ -39,7 +39,8 @@ class Embedded(BaseModel):
     `content_hash` is that of the text which was embedded, `mode` the one that it was embedded for: the record may
     have moved on meanwhile. `interaction` is what the turn is for, read by the rules from the same pass, where that was
     not known. `waiting`: the mode's model is not loaded, `error` says why; `stale`: make it again; `again`: the same,
-    and until then the memory is found by the one that it has.
+    and until then the memory is found by the one that it has. `categories` are those that an item's vector fits, None
+    where it was not looked at.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
@@ -53,6 +54,7 @@ class Embedded(BaseModel):
     at: datetime
     error: str | None = None
     interaction: Interaction | None = None
+    categories: tuple[Assigned, ...] | None = None
 
 
 class Understood(BaseModel):

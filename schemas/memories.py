@@ -115,12 +115,13 @@ class TextVersion(BaseModel):
 
 
 class Assigned(BaseModel):
-    """A category that an item belongs to, and how surely (0..1)."""
+    """A category that an item belongs to, and how surely (0..1): by the likeness of vectors, or as a model said."""
 
     model_config = ConfigDict(frozen=True)
 
     name: str
     confidence: float
+    by: Literal["likeness", "model"] = "likeness"
 
 
 class Item(BaseModel):
