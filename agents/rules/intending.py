@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from agents.rules.resolving import latest, resolved, undone
-from agents.rules.saying import Saying, saying, text_hash_of
+from agents.rules.saying import Saying, saying
 from schemas.events import Learned
 from schemas.intention import PARTS, Entry, Intention, Part, Sign
 
@@ -24,11 +24,8 @@ MOST_SIGNS = 50
 
 
 def intended(before: Intention, event: Learned) -> Intention:
-    """The intention once what it has of a turn is replaced by what was found there.
-
-    What a language model said stays while nothing newer is said of the same text: not every event repeats it.
-    """
-    entries, signs = _with_kept(before, event, saying(event))
+    """The intention once what it has of a turn is replaced by what was found there."""
+    entries, signs = saying(event)
     if (entries, signs) == _of_turn(before, event):
         return before
     lists: dict[Part, list[Entry]] = {
@@ -63,19 +60,6 @@ def without_what_was_set(before: Intention, offset: int) -> Intention:
     """The intention without what was set by a command that stands before this place."""
     lists = {part: [one for one in before.of(part) if one.source != "set" or one.offset >= offset] for part in PARTS}
     return _settled(before, lists, before.signs)
-
-
-def _with_kept(before: Intention, event: Learned, said: Saying) -> Saying:
-    """What a turn says, with what a model said of the same text where this event is silent on that."""
-    entries, signs = said
-    if event.memory is not None and event.update is None:
-        same = text_hash_of(event.memory)
-        there, signs_there = _of_turn(before, event)
-        texts = {(part, entry.text) for part, entry in entries}
-        modelled = [one for one in there if one[1].source == "model" and one[1].text_hash == same]
-        entries += tuple((part, entry) for part, entry in modelled if (part, entry.text) not in texts)
-        signs += tuple(sign for sign in signs_there if sign.source == "model" and sign.text_hash == same)
-    return tuple(sorted(entries, key=lambda one: PARTS.index(one[0]))), _ordered(signs)
 
 
 def _of_turn(before: Intention, event: Learned) -> Saying:

@@ -8,7 +8,7 @@ Guaranteed: a sign only touches what was said before it.
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from agents.rules.telling import share, telling
+from agents.rules.overlap import share, telling
 from schemas.intention import Entry, Intention, Part, Sign
 
 RESOLVABLE: tuple[Part, ...] = ("goals", "blocking_errors")

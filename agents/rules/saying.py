@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 
 from agents.rules.marks import Mark, marked_parts
-from agents.rules.telling import share, telling
+from agents.rules.overlap import share, telling
 from agents.rules.words import fold
 from schemas.events import Learned
 from schemas.intention import PARTS, Entry, Part, Sign
@@ -52,7 +52,7 @@ Saying = tuple[tuple[tuple[Part, Entry], ...], tuple[Sign, ...]]
 
 
 def saying(event: Learned) -> Saying:
-    """What a turn says, by its items and by what a language model said of it where it says so in this event."""
+    """What a turn says, by its items, by its sentences, and by what a language model said of it."""
     turn = event.memory
     if turn is None:
         return (), ()
@@ -61,7 +61,8 @@ def saying(event: Learned) -> Saying:
     if event.update is not None:
         found += [one for one in _by_model(event, turn) if not _told(one, found)]
         signs += [_sign(turn, text, "model") for text in _texts(event.update.resolved)]
-    return tuple(_once(found)), tuple(dict.fromkeys(signs))
+    ordered = sorted(_once(found), key=lambda one: PARTS.index(one[0]))
+    return tuple(ordered), tuple(sorted(dict.fromkeys(signs), key=lambda sign: (sign.source, sign.text)))
 
 
 def text_hash_of(memory: Memory) -> str:
