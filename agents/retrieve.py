@@ -11,12 +11,14 @@ import heapq
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from agents.hits import Hits, Record
+from agents.layers import Layers, Level
 from agents.mode_spaces import ModeSpaces
 from agents.ports import Clock, Modes, VectorIndex
-from agents.rules.answers import Caution, crossed, degraded, elsewhere
+from agents.rules.answers import Caution, crossed, degraded, elsewhere, where_of
 from agents.rules.fusion import Method, Nearest, method_of, strategy_of
 from agents.rules.lanes import other_modes
 from agents.rules.ranking import Weights
@@ -46,6 +48,9 @@ class _Found(NamedTuple):
     def strategy(self) -> Strategy:
         return strategy_of([one.sight for one in self.nearest])
 
+    def among(self, memory_ids: frozenset[str] | None) -> "_Found":
+        return self if memory_ids is None else self._replace(search=self.search.among(memory_ids))
+
 
 class Retrieve:
     """Answers retrieve requests. Writes nothing; what it reads is reached through ports."""
@@ -59,15 +64,20 @@ class Retrieve:
         spaces: ModeSpaces,
         clock: Clock,
         weights: Weights,
+        layers: Layers | None = None,
         elapsed: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Take the ports. `record` reads by partition and memory id; `elapsed` counts seconds."""
+        """Take the ports. `record` reads by partition and memory id; `elapsed` counts seconds.
+
+        Without `layers` there is nothing above the items.
+        """
         self._words = words
         self._record = record
         self._modes = modes
         self._clock = clock
         self._vectors = VectorSearch(vectors, spaces)
         self._hits = Hits(record, weights)
+        self._layers = layers
         self._elapsed = elapsed
 
     async def answer(
@@ -80,14 +90,21 @@ class Retrieve:
         started = self._elapsed()
         parts = [await self._found(search) for search in self._searches(request, partition)]
         # Others may have written meanwhile: from here on all is read anew, and nothing awaited.
-        hits, candidates = self._best(parts, request.top_k, bare=bare)
+        level, hits, candidates = self._deep_enough(parts, request, bare=bare)
         warnings = self._warnings(parts)
         took_ms = round(1000 * (self._elapsed() - started), 2)
         result = RetrieveResult(
             hits=hits,
             modes=parts[0].search.modes,
             strategy=next((one.strategy for one in parts if one.strategy != "hybrid"), "hybrid"),
-            diagnostics={"candidates": candidates, "took_ms": took_ms, "method": parts[0].method},
+            intention=level.intention,
+            categories=level.categories,
+            diagnostics={
+                "candidates": candidates,
+                "took_ms": took_ms,
+                "method": parts[0].method,
+                "depth": level.depth,
+            },
         )
         return result, warnings
 
@@ -103,6 +120,24 @@ class Retrieve:
     async def _found(self, search: Search) -> _Found:
         words = WordClues(self._words, self._clock, search)
         return _Found(search, words, await self._vectors.nearest(search, words))
+
+    def _deep_enough(
+        self, parts: Sequence[_Found], request: RetrieveRequest, *, bare: bool
+    ) -> tuple[Level, list[Hit], int]:
+        """The first layer from above that suffices and has a memory which the request may see; else the items."""
+        for level in self._levels(parts, request):
+            hits, candidates = self._best([part.among(level.within) for part in parts], request.top_k, bare=bare)
+            if hits or level.within is None:
+                break
+        return level, hits, candidates
+
+    def _levels(self, parts: Sequence[_Found], request: RetrieveRequest) -> Iterable[Level]:
+        if request.depth == "items" or self._layers is None:
+            return [Level()]
+        search, where = parts[0].search, where_of(request)
+        turns = parts[0].words if search.where.boundary == where.boundary else None
+        turns = turns or WordClues(self._words, self._clock, replace(search, where=where))
+        return self._layers.down(search.partition, where, turns.now(), turns.roster())
 
     def _best(self, parts: Iterable[_Found], top_k: int, *, bare: bool) -> tuple[list[Hit], int]:
         """The best of all parts by score, equal ones by id, and among how many they were chosen."""

@@ -1,15 +1,17 @@
 """Everything that retrieval reads, in one place, with memories of any mode written into it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from agents.layers import Layers
 from agents.mode_spaces import ModeSpaces
 from agents.retrieve import Retrieve, Warnings
 from agents.rules.projection import embedding_text
 from agents.rules.ranking import Weights
+from schemas.categories import Taxonomy
 from schemas.memories import Embedding, Memory, Place
 from schemas.modes import VectorSpace
 from schemas.retrieval import RetrieveRequest, RetrieveResult
@@ -18,6 +20,7 @@ from schemas.vectors import Point, Scored, Vector, Where
 from streams.adapters.words.sqlite_words import SqliteWords
 from tests.fake_embedders import FakeEmbedders
 from tests.fake_index import FakeIndex
+from tests.fake_intentions import FakeIntentions
 from tests.fake_modes import FakeModes
 from tests.made_memories import START
 
@@ -51,6 +54,16 @@ class InterruptedIndex(FakeIndex):
 
 
 @dataclass
+class DeclaredTopics:
+    """Categories by project."""
+
+    by_project: Mapping[str, Taxonomy]
+
+    def get(self, partition: int, scope: Mapping[str, str]) -> Taxonomy:
+        return self.by_project.get(scope["project_id"], Taxonomy()) if partition == 0 else Taxonomy()
+
+
+@dataclass
 class Library:
     """Retrieval over fakes and a real word index, partition 0."""
 
@@ -60,11 +73,16 @@ class Library:
     modes: FakeModes = field(default_factory=FakeModes)
     clock: Hour = field(default_factory=Hour)
     records: dict[str, Memory] = field(default_factory=dict)
+    intentions: FakeIntentions = field(default_factory=FakeIntentions)
+    taxonomies: dict[str, Taxonomy] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         weights = Weights.loads(WEIGHTS.read_text())
         self.spaces = ModeSpaces(self.modes, self.embedders)
-        self.retrieve = Retrieve(self.words, self._record, self.vectors, self.modes, self.spaces, self.clock, weights)
+        layers = Layers(self.intentions, DeclaredTopics(self.taxonomies), self._record)
+        self.retrieve = Retrieve(
+            self.words, self._record, self.vectors, self.modes, self.spaces, self.clock, weights, layers
+        )
 
     def _record(self, partition: int, memory_id: str) -> Memory | None:
         return self.records.get(memory_id) if partition == 0 else None

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ async def dense(library: Library) -> tuple[Memory, list[Memory]]:
     return turn, items
 
 
-async def first(library: Library, query: str, **fields: object) -> Hit:
+async def first(library: Library, query: str, **fields: Any) -> Hit:
     return (await library.ask(query, **fields))[0].hits[0]
 
 
@@ -131,7 +132,7 @@ async def test_items_are_hits_across_modes_and_in_times(library: Library, explai
     turns = [made("The parser leaks.", 1, mode="code"), made("The kitchen tap leaks.", 5)]
     items = [item_of(turn, text=f"It is so: {turn.text}") for turn in turns]
     await library.remember(*turns, *items)
-    how = {"types": ["semantic"], "explain": explain}
+    how: dict[str, Any] = {"types": ["semantic"], "explain": explain}
     result, [(code, _)] = await library.ask("what leaks?", mode="*", **how)
     assert (len(result.hits), result.strategy, code) == (2, "cross_mode", "cross_mode")
     later, _ = await library.ask("what leaks?", mode="*", since=START + timedelta(minutes=3), **how)
