@@ -13,13 +13,13 @@ from agents.rules.saying import Saying, saying
 from schemas.events import Learned
 from schemas.intention import PARTS, Entry, Intention, Part, Sign
 
-MOST_OPEN = 50
+MOST_OPEN = 40
 """Entries of a list that still stand; the oldest leaves. Nobody is after more at once, and a context holds fewer."""
 
 MOST_DONE = 20
 """Entries of a list that are done and still told: what a week or two of work leaves."""
 
-MOST_SIGNS = 50
+MOST_SIGNS = 30
 """Signs that end nothing yet, the latest: what they speak of may come late, after a replay in another order."""
 
 

@@ -31,20 +31,22 @@ MOST_ADVANCES = 8
 def resolved(intention: Intention) -> Intention:
     """The intention with what its signs end and advance."""
     fresh = {part: [undone(entry) for entry in intention.of(part)] for part in RESOLVABLE}
+    abouts = {part: [telling(entry.text) for entry in entries] for part, entries in fresh.items()}
     for sign in sorted(intention.signs, key=lambda sign: (sign.at, sign.offset, sign.text)):
-        if not _applied(sign, fresh):
+        if not _applied(sign, fresh, abouts):
             _end_the_only_error(sign, fresh["blocking_errors"])
     return intention.model_copy(update={part: tuple(entries) for part, entries in fresh.items()})
 
 
-def _applied(sign: Sign, fresh: dict[Part, list[Entry]]) -> bool:
+def _applied(sign: Sign, fresh: dict[Part, list[Entry]], abouts: dict[Part, list[frozenset[str]]]) -> bool:
     """Let a sign end and advance what it speaks of; says whether it spoke of anything."""
     said, touched = telling(sign.text), False
-    for part, ends in ((part, _ENDS[part]) for part in RESOLVABLE):
-        for place, entry in enumerate(fresh[part]):
-            about = telling(entry.text)
-            if _before(entry, sign) and entry.resolved_by is None and said & about:
-                fresh[part][place] = _ended(entry, sign) if ends(sign, said, about) else _advanced(entry, sign)
+    for part, entries in fresh.items():
+        for place in [place for place, about in enumerate(abouts[part]) if not said.isdisjoint(about)]:
+            entry, about = entries[place], abouts[part][place]
+            if _before(entry, sign) and entry.resolved_by is None:
+                ends = _ENDS[part](sign, said, about)
+                entries[place] = _ended(entry, sign) if ends else _advanced(entry, sign)
                 touched = True
     return touched
 

@@ -76,6 +76,14 @@ def test_a_key_leads_back_to_its_scope(values: tuple[str, str]) -> None:
     assert scope_of(scope_key(scope(*values))) == scope(*values)
 
 
+def test_what_another_worker_wrote_meanwhile_is_read(table: IntentionTable) -> None:
+    table.put(0, scope("ana"), SAIL)
+    later = SAIL.model_copy(update={"version": 9})
+    shard: Shard = table.table.data._db_for_partition(0)  # type: ignore[attr-defined]
+    shard[b"ana/default"] = later.model_dump_json().encode()
+    assert table.get(0, scope("ana")) == later
+
+
 def test_equal_values_are_parsed_once_and_those_kept_are_bounded(
     table: IntentionTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
