@@ -1,5 +1,6 @@
 """Intentions in a dict: what the table `intentions` is in a worker."""
 
+import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 
 from schemas.intention import Intention
@@ -7,9 +8,13 @@ from schemas.scopes import boundary_key
 
 
 class FakeIntentions:
-    """Implements `streams.flow.surroundings.KeptIntentions` in memory; `writes` counts how often it was written."""
+    """Implements `streams.flow.surroundings.KeptIntentions` in memory; `writes` counts how often it was written.
+
+    While `outage` is true, what is written is here and stays unsafe, as with a changelog that does not answer.
+    """
 
     def __init__(self) -> None:
+        self.outage = False
         self.writes = 0
         self._kept: dict[tuple[int, tuple[tuple[str, str], ...]], str] = {}
 
@@ -28,8 +33,12 @@ class FakeIntentions:
         return [dict(scope) for where, scope in self._kept if where == partition and _of(dict(scope), boundary)]
 
     def unwritten(self) -> list[Awaitable[None]]:
-        """Nothing: a dict is written at once."""
-        return []
+        """Nothing where a dict is written at once; else what never ends."""
+        return [_never()] if self.outage else []
+
+
+async def _never() -> None:
+    await asyncio.Event().wait()
 
 
 def _of(scope: Mapping[str, str], boundary: str) -> bool:
