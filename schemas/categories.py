@@ -44,7 +44,8 @@ class Category(BaseModel):
 
     `anchors` are ids of its most representative members, the best first; `rests_on` names every memory that went into
     the summary or is an anchor, with the hash of its content then. `size` is how many members it had when it was last
-    refreshed, `version` counts its descriptions and its summaries. `declared`: by a user, in this scope.
+    refreshed, `version` counts its descriptions and its summaries. `profile` is the language model profile that wrote
+    the summary, None for one made of the members' own words. `declared`: by a user, in this scope.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -56,6 +57,7 @@ class Category(BaseModel):
     rests_on: dict[str, str] = Field(default_factory=dict)
     version: int = 1
     size: int = 0
+    profile: str | None = None
     declared: bool = False
 
 
@@ -80,3 +82,11 @@ class Taxonomy(BaseModel):
     def having(self, *changed: Category) -> "Taxonomy":
         """The same with these categories in place of those of their names."""
         return Taxonomy(categories={**self.categories, **{one.name: one for one in changed}})
+
+
+class CategorySummary(BaseModel):
+    """What a language model answers when it is asked for a category's summary."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    summary: Annotated[str, Field(max_length=2000)]

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from schemas.memories import Assigned
 from schemas.scopes import Scope
 
 
@@ -15,7 +16,8 @@ class Change(BaseModel):
 
     The one of an id, or those in `mode`: of `project`, or where that is None of all projects but `except_projects`; or
     those of a conversation of the scope; or with `whole` those of the scope's project or of the boundary.
-    `move` puts them into the mode `to`, `forget` removes them for good, `stale` has them embedded again. `result` is
+    `move` puts them into the mode `to`, `forget` removes them for good, `stale` has them embedded again, `assign` puts
+    the items in `assigned` under other categories, each under those that stand with its id and no others. `result` is
     what the command is answered with, its `moved` or `forgotten` replaced by how many there were; None: the memory.
 
     `turns_before` is where the turns of the partition ended when the command came: those before it are applied before
@@ -26,7 +28,7 @@ class Change(BaseModel):
 
     schema_: Literal["change.v1"] = Field(default="change.v1", alias="schema")
     scope: Scope
-    action: Literal["move", "forget", "stale"]
+    action: Literal["move", "forget", "stale", "assign"]
     memory_id: str | None = None
     mode: str | None = None
     project: str | None = None
@@ -37,3 +39,4 @@ class Change(BaseModel):
     turns_until: int | None = None
     to: str | None = None
     result: dict[str, Any] | None = None
+    assigned: dict[str, tuple[Assigned, ...]] = Field(default_factory=dict)

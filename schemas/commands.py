@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from schemas.categories import CategoryDescription, CategoryName
 from schemas.modes import Decay
 from schemas.scopes import Scope
 from schemas.turns import Identifier
@@ -106,6 +107,26 @@ class SetIntention(_Arguments):
 
     goals: Wishes | None = None
     constraints: Wishes | None = None
+
+
+class DeclareCategory(_Arguments):
+    """The arguments of `declare_category`. Declared again without a description it keeps the one that it has."""
+
+    name: CategoryName
+    description: CategoryDescription | None = None
+
+
+class ListCategories(_Arguments):
+    """The arguments of `list_categories`."""
+
+    include_summary: bool = False
+    include_items: bool = False
+
+
+class GetCategory(_Arguments):
+    """The arguments of `get_category`."""
+
+    name: CategoryName
 
 
 SELECTORS = (("memory_id",), ("conversation_id", "turn_id"), ("conversation_id",), ("project",), ("user",))

@@ -32,6 +32,7 @@ def as_it_stands(category: Category, read: ReadMemory) -> Category:
             "summary": summary_of(memory.text for memory in left.values()),
             "anchors": tuple(left),
             "rests_on": {one: category.rests_on[one] for one in left},
+            "profile": None,
         }
     )
 

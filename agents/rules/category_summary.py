@@ -5,14 +5,19 @@ of multiple documents", 2004), each chosen for what it adds to those before it (
 and Goldstein, 1998). The summary is the texts of the first of them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
+from schemas.categories import Category
 from schemas.vectors import Matrix
 
 MOST_ANCHORS = 8
 """Anchors of a category: as many as a person reads at a glance."""
+
+FEWEST_CHANGES, SHARE_CHANGED = 3, 0.2
+"""A summary is made anew when so many members have come or gone since, and at least this share of those it was made
+of: below, a reader would see the same summary in other words."""
 
 LONGEST_SUMMARY = 600
 """Characters of a summary: some 150 tokens, which a context can spare for each of a few categories."""
@@ -20,6 +25,13 @@ LONGEST_SUMMARY = 600
 RELEVANCE = 0.7
 """The weight of nearness to the centroid against likeness to an anchor that is there already: the middle of what
 Carbonell and Goldstein call best for a summary (0.3 to 0.7 for variety, above for nearness)."""
+
+
+def is_due(category: Category, size: int) -> bool:
+    """Whether the summary of a category that has so many members now is to be made anew."""
+    if size == 0 or not category.anchors:
+        return size > 0 or category.size > 0 or len(category.anchors) > 0
+    return abs(size - category.size) >= max(FEWEST_CHANGES, SHARE_CHANGED * category.size)
 
 
 def anchors_of(vectors: Matrix, most: int = MOST_ANCHORS) -> list[int]:
@@ -58,8 +70,3 @@ def summary_of(texts: Iterable[str]) -> str | None:
 def _unit(rows: Matrix) -> Matrix:
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths == 0, 1, lengths), np.float32)
-
-
-def unit_rows(rows: Sequence[Matrix]) -> Matrix:
-    """These vectors as rows of length 1."""
-    return _unit(np.stack(rows))

@@ -1,0 +1,32 @@
+"""Puts items under other categories, as a change says: records and words.
+
+A change comes in, a step leaves for every item, each written when it is given. The same change again writes the same.
+"""
+
+from collections.abc import Iterator
+
+from agents.ports import Memories
+from agents.word_port import WordIndex
+from schemas.changes import Change
+from schemas.memories import Memory
+
+
+class Assign:
+    """The part of `Remember` that puts items under categories."""
+
+    def __init__(self, memories: Memories, words: WordIndex) -> None:
+        self._memories = memories
+        self._words = words
+
+    def carried_out(self, change: Change, partition: int) -> Iterator[tuple[Memory | None, None]]:
+        """Write each item that is still there, and nothing where it is under these categories already."""
+        for memory_id, categories in change.assigned.items():
+            memory = self._memories.get(partition, memory_id)
+            if memory is None or memory.item is None or memory.scope != change.scope.model_dump():
+                yield None, None
+                continue
+            filed = memory.model_copy(update={"item": memory.item.model_copy(update={"categories": categories})})
+            # The words first: if they can't be written, the record says so when all of it is tried again.
+            self._words.put(partition, filed)
+            self._memories.put(partition, filed)
+            yield filed, None

@@ -1,0 +1,49 @@
+"""The table `categories`: the categories of each scope, as JSON under the scope's values (`user/project`).
+
+What the deployment names is in every scope, also in those that the table has nothing of. Its changelog is for reading,
+too.
+"""
+
+from collections.abc import Awaitable, Mapping
+
+import faust
+
+from agents.rules.category_taxonomy import with_deployment
+from schemas.categories import Taxonomy
+from streams.intention_table import scope_key
+from streams.tables import AwaitedTable, stored, unwritten
+
+PARSED = 1024
+"""Taxonomies that are kept parsed: some megabytes."""
+
+
+class CategoryTable:
+    """Implements `agents.category_port.Categories`. Writes belong to the handling of an event of the partition."""
+
+    def __init__(self, app: faust.App, deployment: Mapping[str, str]) -> None:
+        """Take the app, and the descriptions of the deployment's categories by name."""
+        self.table = AwaitedTable(app, name="categories", key_type=bytes, value_type=bytes)
+        app.tables.add(self.table)
+        self._deployment = deployment
+        self._everywhere = with_deployment(Taxonomy(), deployment)
+        self._parsed: dict[bytes, Taxonomy] = {}
+
+    def get(self, partition: int, scope: Mapping[str, str]) -> Taxonomy:
+        """The categories of a scope. Every item asks, so equal bytes are read once."""
+        value = stored(self.table, partition, scope_key(scope))
+        return self._everywhere if value is None else self._read(value)
+
+    def put(self, _partition: int, scope: Mapping[str, str], taxonomy: Taxonomy) -> None:
+        """Write a scope's categories over what was."""
+        self.table[scope_key(scope).encode()] = taxonomy.model_dump_json().encode()
+
+    def unwritten(self) -> list[Awaitable[None]]:
+        """What must be awaited for the writes since the last call."""
+        return unwritten(self.table)
+
+    def _read(self, value: bytes) -> Taxonomy:
+        if value not in self._parsed:
+            if len(self._parsed) >= PARSED:
+                self._parsed.clear()
+            self._parsed[value] = with_deployment(Taxonomy.model_validate_json(value), self._deployment)
+        return self._parsed[value]

@@ -1,0 +1,34 @@
+"""Categories in a dict: what the table `categories` is in a worker."""
+
+from collections.abc import Awaitable, Mapping
+
+from agents.rules.category_taxonomy import declared, with_deployment
+from schemas.categories import Taxonomy
+
+
+class FakeCategories:
+    """Implements `streams.flow.surroundings.KeptCategories` in memory; `writes` counts how often it was written."""
+
+    def __init__(self, deployment: Mapping[str, str] | None = None) -> None:
+        """Take the descriptions of the deployment's categories by name."""
+        self.writes = 0
+        self.deployment = dict(deployment or {})
+        self._kept: dict[tuple[int, tuple[tuple[str, str], ...]], str] = {}
+
+    def get(self, partition: int, scope: Mapping[str, str]) -> Taxonomy:
+        """The categories of a scope, those of the deployment among them."""
+        kept = self._kept.get((partition, tuple(sorted(scope.items()))), "{}")
+        return with_deployment(Taxonomy.model_validate_json(kept), self.deployment)
+
+    def put(self, partition: int, scope: Mapping[str, str], taxonomy: Taxonomy) -> None:
+        """Write a scope's categories over what was."""
+        self.writes += 1
+        self._kept[partition, tuple(sorted(scope.items()))] = taxonomy.model_dump_json()
+
+    def declare(self, name: str, description: str, scope: Mapping[str, str], partition: int = 0) -> None:
+        """Declare a category as a command does."""
+        self.put(partition, scope, declared(self.get(partition, scope), name, description))
+
+    def unwritten(self) -> list[Awaitable[None]]:
+        """Nothing: a dict is written at once."""
+        return []
