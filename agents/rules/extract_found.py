@@ -73,16 +73,16 @@ def found_at(
         start=span.start,
         end=span.end,
         resource=place.resource,
-        confidence=confidence_of(kind, place.voice) if confidence is None else confidence,
+        confidence=confidence_of(kind, place.voice, spaced) if confidence is None else confidence,
         stability=stability_of(kind, spaced),
-        claim=_claim(place, kind, spaced),
+        claim=_claim(place, kind, said),
         entities=entities(said),
         times=dates(said, place.memory.occurred_at),
     )
 
 
-def _claim(place: Place, kind: ItemKind | None, spaced: str) -> str | None:
+def _claim(place: Place, kind: ItemKind | None, said: str) -> str | None:
     """What it says one thing of. A document takes no one's word back: it may be old, or about something else."""
     if kind not in CLAIMING or place.voice is Voice.DOCUMENT:
         return None
-    return claim_of(spaced, fold(place.memory.speaker or place.memory.role or "").strip())
+    return claim_of(said, fold(place.memory.speaker or place.memory.role or "").strip())

@@ -7,6 +7,7 @@ whoever runs the assistant, sets a rule; a tool reports errors and nothing else,
 import re
 from collections.abc import Mapping
 from enum import Enum
+from typing import get_args
 
 from agents.rules.words import fold
 from schemas.memories import ItemKind, Memory
@@ -40,20 +41,7 @@ class Voice(Enum):
 
 
 ALLOWED: Mapping[Voice, frozenset[ItemKind]] = {
-    Voice.USER: frozenset(
-        {
-            "fact",
-            "preference",
-            "decision",
-            "constraint",
-            "correction",
-            "procedure",
-            "open_question",
-            "error",
-            "safety",
-            "goal",
-        }
-    ),
+    Voice.USER: frozenset(get_args(ItemKind)),
     Voice.PERSON: frozenset({"fact", "preference", "decision", "procedure", "open_question", "error", "goal"}),
     Voice.ASSISTANT: frozenset({"fact", "decision", "procedure"}),
     Voice.SYSTEM: frozenset({"fact", "preference", "constraint", "safety", "procedure"}),
@@ -62,21 +50,61 @@ ALLOWED: Mapping[Voice, frozenset[ItemKind]] = {
 }
 """The kinds that each may say: `agents.rules.sticky` says who sets rules and who reports errors."""
 
-PEOPLE = frozenset({Voice.USER, Voice.PERSON})
-"""Voices whose first person is somebody."""
-
 RULES: frozenset[ItemKind] = frozenset({"safety", "constraint", "correction", "preference"})
 """Kinds by which somebody says what is to be."""
 
+PEOPLE = frozenset({Voice.USER, Voice.PERSON})
+"""Voices whose first person is somebody."""
+
 _MACHINES = frozenset({"assistant", "ai", "bot", "agent", "chatbot", "model", "system", "tool"})
-_VAGUE = re.compile(
-    r" (?:love|like|enjoy|adore|hate|prefer|want|need|use|do|mag|liebe|aime|adore)(?: to (?:see|hear|do|know|say))? "
-    r"(?:it|that|this|these|those|you|your|them|how|what|the way|the idea|when you|him|her|das|es|dich|ca|cela) "
+
+_THAT = (
+    r"(?:it|that|this|these|those|you|your|yours|them|how|what|the way|the idea|when you|him|her|something|anything|"
+    r"several|about|either|so|das|es|dich|ihn|ca|cela|eso|lo)"
 )
-"""A liking of what only the turn before tells."""
+"""What only the turn before tells."""
+
+_VAGUE: Mapping[ItemKind, re.Pattern[str]] = {
+    "constraint": re.compile(
+        r" must (?:really |also |all )?(?:have (?:a lot|been|so)|add|feel|be (?:so |really |very )?(?:\w+ing|awesome|"
+        r"amazing|incredible|fantastic|perfect|happy|lovely|magical|special|hard|cool)) | never give up "
+    ),
+    "preference": re.compile(
+        r" (?:love|like|enjoy|adore|hate|prefer\w*|want|need|use|do|mag|liebe|aime|adore|rather have|rather)"
+        rf"(?: to (?:see|hear|do|know|say|be|go|help))? (?:{_THAT}|was|is|not|say|the (?:thought|sound|last|first)) |"
+        r"^ (?:it's|that's|this is|it is|that is) | the moment "
+    ),
+    "decision": re.compile(
+        rf" (?:decided|chose|chosen|agreed|agree|settled|settle|refused|accepted|dropped|go with|go for|say yes to|"
+        rf"said yes to)(?: to| on| with| to do| for)? {_THAT} | i'd decided | dropped off | picked (?:up|this) |"
+        rf" before | going for (?:a|another) | taking the (?!job|offer|flat|role) | decided to $| almost | nearly |"
+        rf" let's (?!go with |use |stick with |settle on |switch to )| let's use {_THAT} | noch nicht | not decided "
+    ),
+    "goal": re.compile(
+        rf" (?:nicht|no|not|kein|never) | to (?:do|get|make|find|see|build|keep) {_THAT} |"
+        r" trying to (?:stay|be|do|keep|remain|find a|have|get) | like i'm | working on (?:one|it|this|that|myself) "
+    ),
+    "safety": re.compile(r" (?:not|isn't|aren't|no|nicht|pas|nobody) (?:es |is |soy |einmal )?(?:\w+ )?all?erg"),
+    "error": re.compile(r" (?:not one|not a single|last (?:week|month|year)) "),
+    "open_question": re.compile(
+        r" (?:what for|what to (?:say|do)(?: \w+)*|why|how) $| (?:is how|when|that) (?:we|i|you) |"
+        r" (?:gotta|when we|and|i|we) (?:figure|find) out "
+    ),
+}
+"""What keeps a sentence from telling, by itself, what is liked, decided, wanted or not known."""
 
 _OWN_LIKING = re.compile(
-    r" (?:i|we) (?:\w+ )?(?:love|like|enjoy|adore) | ich (?:mag|liebe) | me (?:gusta|encanta)n? | j'(?:aime|adore) "
+    r"(?:^| [,:!]| and| but| so| yeah| oh) (?:i|we) (?:(?:really|also|still|just|absolutely|always) )?"
+    r"(?:love|like|enjoy|adore) | ich (?:mag|liebe) | me (?:gusta|encanta)n? | j'(?:aime|adore) "
+)
+"""A liking of the speaker's own, in a main clause."""
+
+_HENCEFORTH = re.compile(
+    r" (?:from|as of) now on | ab (?:jetzt|sofort) | de ahora en adelante | dorenavant | desormais "
+)
+_ADDRESSED = re.compile(
+    r" (?:please|answer\w*|repl\w+|respond|write|call me|tell me|you|your|bitte|antworte\w*|du|sie|responde|contesta|"
+    r"reponds|repondez) "
 )
 
 
@@ -92,10 +120,16 @@ def voice_of(memory: Memory) -> Voice | None:
 def kind_of(names: set[str], spaced: str) -> ItemKind | None:
     """The kind that the marks of a sentence mean."""
     for name, kind in KINDS:
-        if name in names and not (kind == "preference" and _is_vague(name, spaced)):
-            return kind
+        if name in names:
+            meant = _meant(name, kind, spaced)
+            vague = _VAGUE.get(meant)
+            if not (vague and vague.search(spaced)) and (name != "LIKING" or _OWN_LIKING.search(spaced)):
+                return meant
     return None
 
 
-def _is_vague(name: str, spaced: str) -> bool:
-    return bool(_VAGUE.search(spaced)) or (name == "LIKING" and not _OWN_LIKING.search(spaced))
+def _meant(name: str, kind: ItemKind, spaced: str) -> ItemKind:
+    """What holds from now on is a decision, unless it tells the assistant how to answer."""
+    if name in ("PREFERENCE", "INSTRUCTION") and _HENCEFORTH.search(spaced) and not _ADDRESSED.search(spaced):
+        return "decision"
+    return kind

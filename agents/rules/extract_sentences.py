@@ -4,6 +4,8 @@ Enters: a sentence as it was written. Leaves: a kind or None. Guaranteed: a ques
 short or too long to be understood without its neighbours is none.
 """
 
+import re
+
 from agents.rules.extract_facts import states_fact
 from agents.rules.extract_kinds import kind_of
 from agents.rules.extract_procedures import says_how
@@ -19,10 +21,15 @@ LEAST_WORDS, LEAST_TELLING = 4, 2
 """Words of an item, and those of them that are no stop words: `We decided that.` needs the turn before it."""
 
 
+_DASH = re.compile("\u2014|[\u2013-](?=\\s)")
+"""A dash parts clauses as a comma does."""
+
+
 def stated_kind(text: str, *, somebody: bool) -> ItemKind | None:
     """The kind of item that a sentence is; `somebody` may say `I` of himself."""
     if len(text) > LONGEST:
         return None
+    text = _DASH.sub(", ", text)
     found = sentence(text)
     if len(found.words) < LEAST_WORDS or found.asks:
         return None

@@ -1,8 +1,9 @@
 """What is worth keeping by itself in one turn: items by rule, items of a language model, segments of documents. Pure.
 
 Enters: the memory that a turn is, and what a model understood of it. Leaves: what was found, each with the place where
-it stands. Guaranteed: every span lies inside its text; the text of what rules found is exactly its span; the same memory
-gives the same items in the same order; time linear in the text. A sentence that asks or only supposes gives nothing.
+it stands. Guaranteed: every span lies inside its text; the text of what rules found is exactly its span; the same
+memory gives the same items in the same order; time linear in the text. A sentence that asks or only supposes gives
+nothing.
 """
 
 from collections.abc import Iterator, Sequence

@@ -7,6 +7,7 @@ overlap, in time linear in the text; what is quoted, fenced as code or part of a
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import repeat
 from typing import NamedTuple
 
 from agents.rules.sentences import LONGEST_READ
@@ -22,6 +23,9 @@ _END = re.compile(r"(?<![.!?\u2026])[.!?\u2026]++[\"')\u201d\u2019]{0,2}(?=\s|$)
 _FENCE = "```"
 _QUOTED = (">", "|", '"', "\u201c", "\u201e", "\u00ab", "\u2018")
 """How a line or a sentence begins that tells what somebody else says, or is a row of a table."""
+
+_MARKS = ('"', "\u201c", "\u201d", "\u201e", "\u00ab", "\u00bb")
+"""Quotation marks; an odd number of them in a sentence opens or closes a quotation that goes on."""
 
 _BULLET = re.compile(r"(?:[-*+\u2022]|\d{1,2}[.)]|#{1,6})\s+")
 _ABBREVIATED = re.compile(
@@ -83,19 +87,18 @@ def _cut(text: str, start: int, limit: int, ends: list[int]) -> int:
 
 
 def _sentences(text: str, line: Span) -> Iterator[Span]:
+    """The sentences of a line that are not, and do not share, a quotation."""
     bullet = _BULLET.match(text, line.start, line.end)
     start = bullet.end() if bullet else line.start
-    for match in _END.finditer(text, start, line.end):
-        if not _goes_on(text, match):
-            yield from _stated(text, start, match.end())
-            start = match.end()
-    yield from _stated(text, start, line.end)
-
-
-def _stated(text: str, start: int, end: int) -> Iterator[Span]:
-    span = _stripped(text, start, end)
-    if span.start < span.end and not text.startswith(_QUOTED, span.start):
-        yield span
+    ends = [match.end() for match in _END.finditer(text, start, line.end) if not _goes_on(text, match)]
+    quoted = False
+    for end in [*ends, line.end]:
+        span = _stripped(text, start, end)
+        start = end
+        shared = sum(map(text.count, _MARKS, repeat(span.start), repeat(span.end))) % 2 == 1
+        if span.start < span.end and not (quoted or shared or text.startswith(_QUOTED, span.start)):
+            yield span
+        quoted ^= shared
 
 
 def _goes_on(text: str, end: re.Match[str]) -> bool:
