@@ -2,36 +2,36 @@
 
 A change comes in, a step leaves for every memory, each written when it is given; between two steps others may be
 handled. In place of each record a mark stays, which is read before a turn is accepted. What was derived goes before
-what it was derived from, so that a change that comes again after a kill still finds it by its evidence; what a derived
-memory stood for is served again.
+what it was derived from, so that a change that comes again after a kill still finds it: a turn names its items and what
+stands for it. Items that other turns say as well stay, with what those say; what a distilled memory stood for is served
+again.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain
 
+from agents.keep_items import Event, KeepItems, gone
 from agents.ports import Memories
 from agents.rules.forgetting import (
-    Said,
     conversations,
-    derived,
     everything,
     in_mode,
     in_scope,
     rests_on,
-    said,
     superseded,
     was_said_after,
 )
+from agents.rules.noteworthy import tells
 from agents.rules.roster import Roster
-from agents.rules.traits import ScopeItems
 from agents.word_port import WordIndex
 from schemas.changes import Change
-from schemas.events import Forgotten
-from schemas.memories import Memory, Place
+from schemas.events import Forgotten, Learned
+from schemas.memories import Memory, item_shelf, shelves
 
-Step = tuple[Memory | None, Forgotten | None]
-"""A memory as it was, with the event that must follow; without an event one that is served again; or nothing."""
+Step = tuple[Memory | None, Sequence[Event]]
+"""A memory as it was, with what must follow; without a `Forgotten` one that is served again; or nothing."""
 
-NOTHING: Step = (None, None)
+NOTHING: Step = (None, ())
 """Nothing was done: others may have their turn."""
 
 Concerned = Callable[[Memory, Change], bool]
@@ -41,31 +41,38 @@ Concerned = Callable[[Memory, Change], bool]
 class Forget:
     """The part of `Remember` that forgets."""
 
-    def __init__(self, memories: Memories, words: WordIndex, concerned: Concerned) -> None:
+    def __init__(self, memories: Memories, words: WordIndex, items: KeepItems, concerned: Concerned) -> None:
         self._memories = memories
         self._words = words
+        self._items = items
         self._concerned = concerned
 
     def carried_out(self, change: Change, partition: int) -> Iterator[Step]:
         """Forget what a change selects, and what was derived from that."""
-        gone: set[Said] = set()
-        chosen: list[str] = []
+        chosen: dict[str, None] = {}
+        named: dict[str, None] = {}
         for memory in self._read(self._selected(change, partition), partition):
             if memory is not None and self._concerned(memory, change) and not was_said_after(memory, change):
-                chosen.append(memory.memory_id)
-                gone.update(filter(None, (said(memory),)))
+                chosen[memory.memory_id] = None
+                named |= dict.fromkeys(memory.items)
             yield NOTHING
-        yield from self._cascade(gone, chosen, change, partition)
-        yield from self._forgotten(chosen, partition)
-        # What was derived while others had their turn.
-        yield from self._cascade(gone, (), change, partition)
+        # All at once: an item that many of them say is written once.
+        yield from self._items.withdrawn(named, chosen, partition)
+        yield from self._forgotten(chosen, chosen, partition)
+        if change.mode is not None:
+            yield from self._put_there(change, partition)
 
     def unfinished(self, change: Change, partition: int) -> Iterator[Step]:
-        """What has a mark and is still in the words: a worker was killed before that was safe."""
-        for memory_id in [change.memory_id] if change.memory_id else everything(self._roster(change, partition)):
-            if self._memories.is_forgotten(partition, memory_id):
+        """What is no more and is still in the words: a worker was killed before that was safe."""
+        if change.memory_id is not None and not self._memories.is_removed(partition, change.memory_id):
+            return
+        rosters = [self._words.roster(partition, shelf) for shelf in shelves(change.scope.boundary)]
+        known = chain.from_iterable(map(everything, rosters))
+        for memory_id in list(dict.fromkeys([*([change.memory_id] if change.memory_id else []), *known])):
+            if self._memories.is_removed(partition, memory_id):
                 self._words.remove(partition, memory_id)
-                yield None, _gone(memory_id, self._memories.forgotten_place(partition, memory_id))
+                place = self._memories.last_place(partition, memory_id)
+                yield None, (Forgotten(memory_id=memory_id, places=() if place is None else (place,)),)
             yield NOTHING
 
     def _selected(self, change: Change, partition: int) -> Iterable[str]:
@@ -85,48 +92,75 @@ class Forget:
             if known is not None and known.conversation_id == wanted:
                 yield from turns
 
-    def _cascade(
-        self, gone: Collection[Said], chosen: Collection[str], change: Change, partition: int
-    ) -> Iterator[Step]:
-        """Forget what rests on turns that go, and serve again what only that or what is chosen stood for."""
-        if change.whole is not None:
-            return  # All of it is chosen.
-        resting: list[str] = []
-        roster, scopes = self._roster(change, partition), {scope for scope, _ in gone}
-        for memory in self._read(derived(roster, scopes), partition):
-            if memory is not None and rests_on(memory, gone):
-                resting.append(memory.memory_id)
-            yield NOTHING
-        yield from self._served_again({*resting, *chosen}, scopes | {tuple(sorted(change.scope))}, change, partition)
-        yield from self._forgotten(resting, partition)
-
-    def _served_again(
-        self, doomed: Collection[str], scopes: Collection[ScopeItems], change: Change, partition: int
-    ) -> Iterator[Step]:
-        """Take back that these stand for others: they are about to go."""
-        for memory in self._read(superseded(self._roster(change, partition), scopes), partition):
-            if memory is not None and memory.superseded_by in doomed and memory.memory_id not in doomed:
-                served = memory.model_copy(update={"superseded_by": None})
-                self._words.put(partition, served)
-                self._memories.put(partition, served)
-                yield served, None
+    def _put_there(self, change: Change, partition: int) -> Iterator[Step]:
+        """Forget the items that somebody has put into a mode that goes, and whose turns are elsewhere."""
+        roster = self._words.roster(partition, item_shelf(change.scope.boundary))
+        for item in self._read(in_mode(roster, change.mode), partition):
+            if item is not None and self._concerned(item, change):
+                yield from self._forgotten([item.memory_id], (), partition)
             yield NOTHING
 
-    def _forgotten(self, memory_ids: Iterable[str], partition: int) -> Iterator[Step]:
+    def _forgotten(self, memory_ids: Iterable[str], doomed: Collection[str], partition: int) -> Iterator[Step]:
         """Forget these as they are now: they may have been written or forgotten since they were chosen."""
-        for memory in self._read(memory_ids, partition):
-            if memory is not None:
-                place = memory.embedding.place
-                self._words.remove(partition, memory.memory_id)
-                self._memories.forget(partition, memory.memory_id, place)
-                yield memory, _gone(memory.memory_id, place)
+        for memory_id in memory_ids:
+            # Others may have been handled since: what rests on it is asked for last.
+            while (memory := self._memories.get(partition, memory_id)) is not None:
+                derived = next(self._derived(memory, doomed, partition), None)
+                if derived is None:
+                    yield memory, self._marked(memory, partition)
+                    break
+                yield derived
+
+    def _derived(self, memory: Memory, doomed: Collection[str], partition: int) -> Iterator[Step]:
+        """What still rests on a memory, or is hidden by it: each is written when it is given."""
+        if memory.origin == "said":
+            yield from self._items.withdrawn(memory.items, (memory.memory_id,), partition)
+            for over in self._standing_for(memory, partition):
+                yield from self._derived(over, doomed, partition)
+                yield over, self._marked(over, partition)
+        for hidden in self._hidden(memory, partition):
+            if hidden.superseded_by == memory.memory_id and hidden.memory_id not in doomed:
+                yield self._served_again(hidden, partition)
+
+    def _standing_for(self, memory: Memory, partition: int) -> Iterator[Memory]:
+        """What was distilled from a turn and stands for it, and what stands for that."""
+        over = memory
+        while over.superseded_by is not None:
+            above = self._memories.get(partition, over.superseded_by)
+            if above is None or not rests_on(above, memory):
+                return
+            yield above
+            over = above
+
+    def _hidden(self, memory: Memory, partition: int) -> Iterator[Memory]:
+        """The memories that this one may stand for."""
+        if memory.origin == "distilled":
+            ids: Iterable[str] = dict.fromkeys(filter(None, (one.memory_id for one in memory.evidence)))
+        elif memory.origin == "extracted":
+            ids = superseded(self._words.roster(partition, memory.shelf), memory.scope)
+        else:
+            ids = ()
+        return filter(None, self._read(ids, partition))
+
+    def _served_again(self, memory: Memory, partition: int) -> Step:
+        served = memory.model_copy(update={"superseded_by": None, "superseded_in": None})
+        if memory.origin == "extracted":
+            return self._items.put(served, memory, partition)
+        self._words.put(partition, served)
+        self._memories.put(partition, served)
+        return served, ()
+
+    def _marked(self, memory: Memory, partition: int) -> Sequence[Event]:
+        """Put a mark in place of a memory; returns what must follow."""
+        if memory.origin == "extracted":
+            return self._items.forgotten(memory, partition)
+        self._words.remove(partition, memory.memory_id)
+        self._memories.forget(partition, memory.memory_id, memory.embedding.place)
+        told = memory.origin == "said" and tells(memory)
+        return [gone(memory), *([Learned(memory_id=memory.memory_id, scope=memory.scope)] if told else [])]
 
     def _read(self, memory_ids: Iterable[str], partition: int) -> Iterator[Memory | None]:
         return (self._memories.get(partition, memory_id) for memory_id in memory_ids)
 
     def _roster(self, change: Change, partition: int) -> Roster:
         return self._words.roster(partition, change.scope.boundary)
-
-
-def _gone(memory_id: str, place: Place | None) -> Forgotten:
-    return Forgotten(memory_id=memory_id, places=() if place is None else (place,))

@@ -39,8 +39,16 @@ class Memories(Protocol):
         """
         ...
 
-    def forgotten_place(self, partition: int, memory_id: str) -> Place | None:
-        """The place that was given to `forget`."""
+    def remove(self, partition: int, memory_id: str, place: Place | None = None) -> None:
+        """Leave nothing of a record but where its last vector is known to lie: a record of this id may come again."""
+        ...
+
+    def is_removed(self, partition: int, memory_id: str) -> bool:
+        """Whether a record of this id was here and is no more, removed or forgotten."""
+        ...
+
+    def last_place(self, partition: int, memory_id: str) -> Place | None:
+        """The place that was given to `forget` or `remove`."""
         ...
 
     def is_forgotten(self, partition: int, memory_id: str) -> bool:

@@ -2,15 +2,18 @@
 
 Turns come in, in the order of their partition; each is a record and can be found by its words when `turn` returns.
 What the indexer did comes in as `Embedded` and moves the embedding status; what was understood comes in as
-`Understood` and may move the mode; what a command changes comes in as a `Change`. Everything is an overwrite under a
-deterministic id: the same input again, after a kill or a replay, leaves the same state. No method awaits: one event is
-handled at a time. All return the events that must follow.
+`Understood` and may move the mode; what a command changes comes in as a `Change`. What is found in a turn is kept as
+items beside it. Everything is an overwrite under a deterministic id: the same input again, after a kill or a replay,
+leaves the same state. No method awaits: one event is handled at a time. All return the events that must follow.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from agents.claim_port import Claims
+from agents.contradict import Contradict
 from agents.forget import Forget
+from agents.keep_items import Event, KeepItems
 from agents.mode_spaces import ModeSpaces
 from agents.ports import Memories, Modes
 from agents.rules.embedding_status import (
@@ -22,14 +25,16 @@ from agents.rules.embedding_status import (
     place_left_behind,
     written_place,
 )
+from agents.rules.extracting import found_by_rules, found_in
 from agents.rules.forgetting import in_mode
+from agents.rules.noteworthy import tells
 from agents.rules.precedence import Decision, first_mode, mode_after_answer
 from agents.rules.readings import is_read, with_interaction, with_understanding
 from agents.rules.versions import Identity, identity, is_outdated, is_redelivered, is_repeated, moved, next_memory
 from agents.word_port import WordIndex
 from schemas.changes import Change
 from schemas.events import Embedded, Forgotten, Remembered, Understood
-from schemas.memories import Memory, Place
+from schemas.memories import Memory, Place, shelves
 from schemas.modes import GENERAL, Declared, ModeSource
 from schemas.moments import moment_of
 from schemas.records import Record
@@ -37,34 +42,56 @@ from schemas.scopes import PROJECT
 from schemas.turns import Turn, TurnAccepted
 
 Follows = Remembered | Forgotten | None
-"""The event that must follow a write, if any."""
+"""The event that must follow a write of one memory, if any."""
 
-Step = tuple[Memory | None, Follows]
+Step = tuple[Memory | None, Sequence[Event]]
 """A memory that was changed, with what must follow; or neither, and others may have their turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What a turn became, and the event that must follow, if any."""
+    """What a turn became, and what must follow: the event of the turn, if any, and those of what rests on it."""
 
     result: TurnAccepted
     event: Remembered | None
+    beside: tuple[Event, ...] = ()
     forgotten: bool = False
+
+    @property
+    def events(self) -> list[Event]:
+        """All that must follow."""
+        return _all_of(self.event, self.beside)
 
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """The event that must follow what was understood; whether a model agrees with the default, None without a model."""
+    """What must follow what was understood, as with a turn that is accepted.
+
+    `agrees`: whether a model agrees with the default, None without a model.
+    """
 
     event: Follows = None
     agrees: bool | None = None
+    beside: tuple[Event, ...] = ()
+
+    @property
+    def events(self) -> list[Event]:
+        """All that must follow."""
+        return _all_of(self.event, self.beside)
 
 
 class Remember:
     """Turns in, records and word index written, `Remembered` and `Forgotten` out."""
 
     def __init__(
-        self, memories: Memories, words: WordIndex, modes: Modes, spaces: ModeSpaces, *, asks_model: bool = False
+        self,
+        memories: Memories,
+        words: WordIndex,
+        modes: Modes,
+        spaces: ModeSpaces,
+        claims: Claims,
+        *,
+        asks_model: bool = False,
     ) -> None:
         """Take the ports; `asks_model`: whether a language model is to read every turn."""
         self._memories = memories
@@ -72,7 +99,8 @@ class Remember:
         self._modes = modes
         self._spaces = spaces
         self._asks_model = asks_model
-        self._forget = Forget(memories, words, _is_concerned)
+        self._items = KeepItems(memories, words, Contradict(memories, claims, self._write), self._write)
+        self._forget = Forget(memories, words, self._items, _is_concerned)
 
     def turn(self, turn: Turn, record: Record) -> Accepted:
         """Accept a turn. Raises Rejected where its mode is not declared."""
@@ -87,9 +115,12 @@ class Remember:
         declared = self._modes.get(record.partition, turn.scope.boundary)
         mode = first_mode(turn.mode, turn.scope.project_id, declared, known)
         memory = next_memory(turn, who, known, mode, record.offset, asks_model=self._asks_model)
+        memory = memory.model_copy(update={"items": known.items}) if known is not None and known.items else memory
         memory = _with_decay(memory, declared)
-        self._write(record.partition, memory)
-        return Accepted(_result(memory, duplicate=False), Remembered(memory=memory))
+        named = known is not None and tells(known)
+        memory, events = self._items.found(memory, found_by_rules(memory), record.partition)
+        events += self._learned(memory, record.partition, named=named)
+        return Accepted(_result(memory, duplicate=False), Remembered(memory=memory), tuple(events))
 
     def embedded(self, event: Embedded, partition: int) -> Follows:
         """Note what became of a memory's vector; returns the event that puts right what is not as it should be."""
@@ -115,13 +146,16 @@ class Remember:
         declared, project = self._modes.get(partition, memory.boundary), memory.scope[PROJECT]
         mode, source = mode_after_answer(read, answered, project, declared)
         agrees = mode == declared.default(project)[0] if answered and source == "model" else None
-        if mode != read.mode:
-            return Noted(self._move(read, (mode, source), partition), agrees)
-        stays = read.model_copy(update={"mode_source": source})
-        self._write(partition, stays)
+        moves = mode != read.mode
+        there = self._in_mode(read, (mode, source), partition) if moves else _by(source, read)
+        if event.found is None:
+            written, events = self._items.again(there, found_by_rules(there), partition)
+        else:
+            written, events = self._items.found(there, found_in(there, event.found), partition)
+        events += self._learned(written, partition, named=tells(memory))
         # An answer that comes again may have moved it, and then the worker was killed before it told the indexer.
-        untold = answered is not None and memory.reading.status == "model" and is_on_its_way(stays)
-        return Noted(Remembered(memory=stays) if untold else None, agrees)
+        untold = answered is not None and memory.reading.status == "model" and is_on_its_way(written)
+        return Noted(Remembered(memory=written) if moves or untold else None, agrees, tuple(events))
 
     def changed(self, change: Change, partition: int) -> Iterator[Step]:
         """Carry out what a command changes, a step for one memory or for none; those done are skipped.
@@ -134,33 +168,43 @@ class Remember:
             yield from self._forget.unfinished(change, partition)
             yield from self._forget.carried_out(change, partition)
             return
-        for memory_id in self._concerned(change, partition):
-            memory = self._memories.get(partition, memory_id)
-            if memory is None or not _is_concerned(memory, change):
-                continue
-            if change.action == "stale":
-                stale = outdated(memory)
-                self._write(partition, stale)
-                yield stale, None
-            elif change.to is not None:
-                yield self._put_into(change.to, "caller" if change.memory_id else memory.mode_source, memory, partition)
+        # Turns before items: those of a turn are made anew in its mode, and what is left was put there by somebody.
+        for shelf in shelves(change.scope.boundary):
+            for memory_id in self._concerned(change, shelf, partition):
+                memory = self._memories.get(partition, memory_id)
+                if memory is not None and memory.shelf == shelf and _is_concerned(memory, change):
+                    yield self._step(memory, change, partition)
 
-    def _concerned(self, change: Change, partition: int) -> list[str]:
+    def _concerned(self, change: Change, shelf: str, partition: int) -> list[str]:
         """The ids to look at: taken before the first write, as writing changes what is gone through."""
         if change.memory_id is not None:
             return [change.memory_id]
-        return in_mode(self._words.roster(partition, change.scope.boundary), change.mode)
+        return in_mode(self._words.roster(partition, shelf), change.mode)
+
+    def _step(self, memory: Memory, change: Change, partition: int) -> Step:
+        if change.action == "stale":
+            stale = outdated(memory)
+            self._write(partition, stale)
+            return stale, ()
+        assert change.to is not None
+        source = "caller" if change.memory_id else memory.mode_source
+        return self._put_into((change.to, source), memory, partition)
 
     def _again(self, known: Memory, record: Record) -> Accepted:
         """A turn whose text stands already: written once more if this very record made it, else left alone.
 
         A worker that was killed may have written its own disk and not yet Kafka.
         """
-        redelivered = is_redelivered(known, record.offset)
-        if redelivered:
-            self._write(record.partition, known)
-        waits = redelivered and known.embedding.status == "pending"
-        return Accepted(_result(known, duplicate=not redelivered), Remembered(memory=known) if waits else None)
+        if not is_redelivered(known, record.offset):
+            return Accepted(_result(known, duplicate=True), None)
+        known, events = self._items.again(known, found_by_rules(known), record.partition)
+        events += self._learned(known, record.partition)
+        waits = known.embedding.status == "pending"
+        return Accepted(_result(known, duplicate=False), Remembered(memory=known) if waits else None, tuple(events))
+
+    def _learned(self, turn: Memory, partition: int, *, named: bool = False) -> list[Event]:
+        """What those who keep more of a turn are told; `named`: whether they had something of it."""
+        return [self._items.learned(turn, partition)] if named or tells(turn) else []
 
     def _noted(self, event: Embedded, memory: Memory, partition: int) -> Follows:
         """Note an event about today's text and mode. One about yesterday's embedder asks for today's."""
@@ -188,25 +232,35 @@ class Remember:
         self._write(partition, waiting)
         return Remembered(memory=waiting, strays=() if stray is None else (stray,))
 
-    def _move(self, memory: Memory, mode: Decision, partition: int) -> Remembered:
-        there = _with_decay(moved(memory, mode), self._modes.get(partition, memory.boundary))
-        self._write(partition, there)
-        return Remembered(memory=there)
+    def _in_mode(self, memory: Memory, mode: Decision, partition: int) -> Memory:
+        return _with_decay(moved(memory, mode), self._modes.get(partition, memory.boundary))
 
-    def _put_into(self, mode: str, source: ModeSource, memory: Memory, partition: int) -> Step:
-        """Put a memory into a mode; one that is there already needs no new vector."""
-        if memory.mode != mode:
-            event = self._move(memory, (mode, source), partition)
-            return event.memory, event
-        same = memory.model_copy(update={"mode_source": source})
-        self._write(partition, same)
-        # It may have been moved by this very change, before a worker was killed.
-        return same, Remembered(memory=same) if is_on_its_way(same) else None
+    def _put_into(self, mode: Decision, memory: Memory, partition: int) -> Step:
+        """Put a memory into a mode; one that is there already needs no new vector.
+
+        A turn's items are made anew in its mode. An item goes alone, and stays there while its turns stay in theirs.
+        """
+        same = memory.mode == mode[0]
+        there = _by(mode[1], memory) if same else self._in_mode(memory, mode, partition)
+        if there.origin == "extracted":
+            return self._items.put(there, memory, partition)
+        there, events = self._items.written(there, self._items.given(there, partition), partition)
+        learned = [self._items.learned(there, partition)] if there.items else []
+        # One that is there already may have been moved by this very change, before a worker was killed.
+        return there, [*([Remembered(memory=there)] if is_on_its_way(there) else []), *events, *learned]
 
     def _write(self, partition: int, memory: Memory) -> None:
         # The words first: if they can't be written, the record says so when all of it is tried again.
         self._words.put(partition, memory)
         self._memories.put(partition, memory)
+
+
+def _all_of(event: Follows, beside: Sequence[Event]) -> list[Event]:
+    return [*([] if event is None else [event]), *beside]
+
+
+def _by(source: ModeSource, memory: Memory) -> Memory:
+    return memory.model_copy(update={"mode_source": source})
 
 
 def _with_decay(memory: Memory, declared: Declared) -> Memory:

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from schemas.aims import IntentionUpdate
 from schemas.interaction import Interaction
 from schemas.modes import Decay, ModeSource
 
@@ -89,7 +90,8 @@ class Reading(BaseModel):
 
     `pending`: the rules have answered, and a language model is still to. `interaction` is what the turn is for as it
     reads by itself, without the turns before it. `model` and `prompt` name the profile and the version of the prompt
-    that answered. `times` are dates that the text speaks of, as ISO dates.
+    that answered. `times` are dates that the text speaks of, as ISO dates. `aims` is what a model said that the turn
+    changes in what its user is after.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -103,6 +105,7 @@ class Reading(BaseModel):
     interaction: Interaction | None = None
     model: str | None = None
     prompt: str | None = None
+    aims: IntentionUpdate | None = Field(default=None, exclude_if=lambda aims: aims is None)
 
 
 class TextVersion(BaseModel):
@@ -124,13 +127,40 @@ class Assigned(BaseModel):
     by: Literal["likeness", "model"] = "likeness"
 
 
+class Support(BaseModel):
+    """What one turn gives to an item: where it says so, how surely, and of what.
+
+    `text_hash` is that of the turn's text that says it. `occurred_at` and `source` are those of the turn: the latest
+    support gives the item its words.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    memory_id: str
+    turn_id: str
+    text_hash: str
+    occurred_at: datetime
+    source: int
+    type: MemoryType
+    kind: ItemKind | None
+    text: str
+    start: int
+    end: int
+    resource: str | None = None
+    confidence: float
+    stability: float
+    claim: str | None = None
+    entities: tuple[str, ...] = ()
+    times: tuple[str, ...] = ()
+
+
 class Item(BaseModel):
     """What is known of a memory that was found in turns or distilled from them; the turns are its evidence.
 
     `kind` is None for a segment of a document and for what was distilled. `confidence` says how surely the evidence
     says so, `stability` how likely it still holds, both 0..1. `claim` names what an item is about, so that one that
     says otherwise of the same takes its place. It held from `valid_from`, and until `valid_until` where another has
-    taken its place. `run` is the consolidation that made it.
+    taken its place. `run` is the consolidation that made it. `supports` is all that turns give to it, the latest last.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -143,6 +173,7 @@ class Item(BaseModel):
     valid_from: datetime | None = None
     valid_until: datetime | None = None
     run: str | None = None
+    supports: tuple[Support, ...] = ()
 
 
 class Memory(BaseModel):

@@ -8,14 +8,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from schemas.aims import MOST, IntentionUpdate, Short
 from schemas.interaction import Confidence, InteractionMode
 from schemas.memories import ItemKind
 
-Short = Annotated[str, Field(max_length=512)]
-"""A name or a phrase; what is longer is not one."""
-
-MOST = 64
-"""Entries of any list in an answer: what has more repeats itself."""
+__all__ = ["MOST", "FoundCategory", "FoundItem", "IntentionUpdate", "Short", "Understanding"]
 
 
 class FoundItem(BaseModel):
@@ -36,18 +33,6 @@ class FoundCategory(BaseModel):
 
     name: Short
     confidence: Confidence = 0.5
-
-
-class IntentionUpdate(BaseModel):
-    """What the turn changes in what its user is after."""
-
-    model_config = ConfigDict(frozen=True)
-
-    goals: Annotated[tuple[Short, ...], Field(max_length=MOST)] = ()
-    constraints: Annotated[tuple[Short, ...], Field(max_length=MOST)] = ()
-    decisions: Annotated[tuple[Short, ...], Field(max_length=MOST)] = ()
-    blocking_errors: Annotated[tuple[Short, ...], Field(max_length=MOST)] = ()
-    resolved: Annotated[tuple[Short, ...], Field(max_length=MOST)] = ()
 
 
 class Understanding(BaseModel):

@@ -121,7 +121,7 @@ def agents_of(
     retrieve = Retrieve(words, memories.get, index, modes, spaces, clock, weights)
     intend = Intend(around.intentions, memories, clock)
     return Agents(
-        remember=Remember(memories, words, modes, spaces, asks_model=len(settings.llm_profiles) > 0),
+        remember=Remember(memories, words, modes, spaces, around.claims, asks_model=len(settings.llm_profiles) > 0),
         embed=Embed(spaces, index, clock),
         understand=Understand(models.reader, models.language, template, modes, words, memories.get, clock),
         retrieve=retrieve,

@@ -64,6 +64,11 @@ FORGOTTEN = b"forgotten"
 """What a value begins with that stands in place of a forgotten record: kept for good, so that a replay does not bring
 it back. The place of its vector follows, if it had one."""
 
+REMOVED = b"removed"
+"""The same of a record that was removed, and may come again."""
+
+GONE = (FORGOTTEN, REMOVED)
+
 
 class MemoryTable:
     """The table `memories`. Calls belong to the handling of an event of the memory's partition."""
@@ -81,7 +86,7 @@ class MemoryTable:
     def get(self, partition: int, memory_id: str) -> Memory | None:
         """The record, or None."""
         value = stored(self.table, partition, memory_id)
-        return None if value is None or value.startswith(FORGOTTEN) else Memory.model_validate_json(value)
+        return None if value is None or value.startswith(GONE) else Memory.model_validate_json(value)
 
     def put(self, _partition: int, memory: Memory) -> None:
         """Write a record over the one before."""
@@ -89,12 +94,20 @@ class MemoryTable:
 
     def forget(self, _partition: int, memory_id: str, place: Place | None = None) -> None:
         """Leave a mark in place of a record."""
-        self.table[memory_id.encode()] = FORGOTTEN + (place.model_dump_json().encode() if place else b"")
+        self.table[memory_id.encode()] = FORGOTTEN + _written(place)
 
-    def forgotten_place(self, partition: int, memory_id: str) -> Place | None:
+    def remove(self, _partition: int, memory_id: str, place: Place | None = None) -> None:
+        """Leave nothing of a record but the place of its vector."""
+        self.table[memory_id.encode()] = REMOVED + _written(place)
+
+    def is_removed(self, partition: int, memory_id: str) -> bool:
+        """Whether the record is no more."""
+        return (stored(self.table, partition, memory_id) or b"").startswith(GONE)
+
+    def last_place(self, partition: int, memory_id: str) -> Place | None:
         """The place in the mark."""
         value = stored(self.table, partition, memory_id) or b""
-        place = value.removeprefix(FORGOTTEN) if value.startswith(FORGOTTEN) else b""
+        place = value.removeprefix(FORGOTTEN).removeprefix(REMOVED) if value.startswith(GONE) else b""
         return Place.model_validate_json(place) if place else None
 
     def is_forgotten(self, partition: int, memory_id: str) -> bool:
@@ -107,7 +120,11 @@ class MemoryTable:
 
     def all(self) -> Iterator[Memory]:
         """Every record of the partitions that are here."""
-        return (Memory.model_validate_json(value) for value in self.table.values() if not value.startswith(FORGOTTEN))
+        return (Memory.model_validate_json(value) for value in self.table.values() if not value.startswith(GONE))
+
+
+def _written(place: Place | None) -> bytes:
+    return place.model_dump_json().encode() if place else b""
 
 
 class ModeTable:

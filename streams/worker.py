@@ -25,6 +25,7 @@ from streams.adapters.kafka.admin import committed_offsets, ensure_topics
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.adapters.kafka.turns_log import KafkaTurns
 from streams.adapters.words.sqlite_words import SqliteWords
+from streams.claim_table import ClaimTable
 from streams.flow.arrival import Arrival
 from streams.flow.asking_model import AskingModel
 from streams.flow.job_log import JobLog
@@ -98,6 +99,7 @@ class Parts(Service):
             partitions=settings.partitions,
             memories=self.memories,
             modes=self.modes,
+            claims=ClaimTable(self.app),
             intentions=IntentionTable(self.app),
             words=self.words,
             progress=Progress(),

@@ -17,7 +17,8 @@ class FakeMemories:
     def __init__(self) -> None:
         self.outage = False
         self._kept: dict[int, dict[str, str]] = {}
-        self._forgotten: dict[tuple[int, str], Place | None] = {}
+        self._removed: dict[tuple[int, str], Place | None] = {}
+        self._forgotten: set[tuple[int, str]] = set()
 
     def get(self, partition: int, memory_id: str) -> Memory | None:
         """The record, or None."""
@@ -26,19 +27,31 @@ class FakeMemories:
 
     def forget(self, partition: int, memory_id: str, place: Place | None = None) -> None:
         """Leave a mark in place of a record."""
-        self._kept.get(partition, {}).pop(memory_id, None)
-        self._forgotten[partition, memory_id] = place
-
-    def forgotten_place(self, partition: int, memory_id: str) -> Place | None:
-        """The place that was given to `forget`."""
-        return self._forgotten.get((partition, memory_id))
+        self.remove(partition, memory_id, place)
+        self._forgotten.add((partition, memory_id))
 
     def is_forgotten(self, partition: int, memory_id: str) -> bool:
         """Whether a mark stands there."""
         return (partition, memory_id) in self._forgotten
 
+    def remove(self, partition: int, memory_id: str, place: Place | None = None) -> None:
+        """Leave nothing of a record but a place."""
+        self._kept.get(partition, {}).pop(memory_id, None)
+        self._forgotten.discard((partition, memory_id))
+        self._removed[partition, memory_id] = place
+
+    def is_removed(self, partition: int, memory_id: str) -> bool:
+        """Whether the record is no more."""
+        return (partition, memory_id) in self._removed
+
+    def last_place(self, partition: int, memory_id: str) -> Place | None:
+        """The place that was given to `forget` or `remove`."""
+        return self._removed.get((partition, memory_id))
+
     def put(self, partition: int, memory: Memory) -> None:
         """Write a record over the one before."""
+        self._removed.pop((partition, memory.memory_id), None)
+        self._forgotten.discard((partition, memory.memory_id))
         self._kept.setdefault(partition, {})[memory.memory_id] = memory.model_dump_json()
 
     def unwritten(self) -> list[Awaitable[Any]]:

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 
 from agents.embed import Embed
 from agents.govern import Govern
+from agents.keep_items import Event
 from agents.mode_spaces import ModeSpaces
-from agents.remember import Follows, Remember, Step
+from agents.remember import Remember, Step
 from agents.rules.identity import text_hash
 from agents.rules.projection import embedding_text
 from agents.rules.versions import identity
@@ -28,6 +29,7 @@ from schemas.turns import Turn
 from schemas.understanding import Understanding
 from schemas.vectors import Point, Vector
 from streams.adapters.words.sqlite_words import SqliteWords
+from tests.fake_claims import FakeClaims
 from tests.fake_clock import FakeClock
 from tests.fake_memories import FakeMemories
 from tests.fake_modes import FakeModes
@@ -55,7 +57,7 @@ class MovingMemories:
         self.words.drop(PARTITION)
         self.words.open(PARTITION)
         self.spaces = ModeSpaces(self.modes, self.embedders)
-        self.remember = Remember(self.memories, words, self.modes, self.spaces, asks_model=True)
+        self.remember = Remember(self.memories, words, self.modes, self.spaces, FakeClaims(), asks_model=True)
         embed = Embed(self.spaces, self.index, self.clock)
         self.govern = Govern(self.memories, self.modes, self.embedders, self._no_health, self.clock)
         self.topics = {name: Topic() for name in ("turns", "commands", "changes", "understood", "embedded")}
@@ -234,7 +236,7 @@ class MovingMemories:
                     )
                 except Rejected:
                     return []
-                return _following(accepted.event)
+                return _following(accepted.events)
             case Command():
                 try:
                     governed = self._run(self.govern.command(event, PARTITION, offset))
@@ -242,9 +244,10 @@ class MovingMemories:
                     return []
                 return [("changes", governed.change)] if governed.change else []
             case Embedded():
-                return _following(self.remember.embedded(event, PARTITION))
+                after = self.remember.embedded(event, PARTITION)
+                return _following([] if after is None else [after])
             case _:
-                return _following(self.remember.understood(event, PARTITION).event)
+                return _following(self.remember.understood(event, PARTITION).events)
 
     def _carry_on(self, topic: Topic, *, killed: bool) -> None:
         """One memory of a change, or its end."""
@@ -288,9 +291,8 @@ class MovingMemories:
         return {}
 
 
-def _following(event: Follows) -> list[tuple[str, Any]]:
-    assert event is None or isinstance(event, Remembered | Forgotten)
-    return [] if event is None else [("remembered", event)]
+def _following(events: Sequence[Event]) -> list[tuple[str, Any]]:
+    return [("remembered", event) for event in events if isinstance(event, Remembered | Forgotten)]
 
 
 def _is_declaration(event: Any) -> bool:

@@ -26,6 +26,7 @@ from streams.flow.surroundings import Surroundings
 from streams.parts import INTERACTION_MODEL, UNDERSTANDING_PROMPT
 from streams.topics import named
 from streams.watching.metrics import Meters
+from tests.fake_claims import FakeClaims
 from tests.fake_clock import FakeClock
 from tests.fake_embedders import FakeEmbedders
 from tests.fake_index import FakeIndex
@@ -55,6 +56,7 @@ class OneWorker:
         self.language = FakeLanguageModel()
         self.memories = FakeMemories()
         self.modes = FakeModes()
+        self.claims = FakeClaims()
         self.words = SqliteWords(directory)
         self.words.open(HERE)
         self.index = FakeIndex()
@@ -68,6 +70,7 @@ class OneWorker:
             partitions=PARTITIONS,
             memories=self.memories,
             modes=self.modes,
+            claims=self.claims,
             intentions=FakeIntentions(),
             words=self.words,
             progress=self.progress,
@@ -77,7 +80,7 @@ class OneWorker:
             jobs=JobLog(FakeJobs()),
         )
         self.spaces = ModeSpaces(self.modes, self.embedders)
-        self.remember = Remember(self.memories, self.words, self.modes, self.spaces, asks_model=asks_model)
+        self.remember = Remember(self.memories, self.words, self.modes, self.spaces, self.claims, asks_model=asks_model)
         self.embed = Embed(self.spaces, self.index, self.clock)
         reader = InteractionReader(lambda: self.embedders.of(GENERAL_MODE), classifier())
         template = Template(read_prompt(UNDERSTANDING_PROMPT), UNDERSTANDING_PROMPT)

@@ -4,21 +4,19 @@ Enters: the roster of a boundary, a scope, records. Leaves: ids, in the order of
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from agents.rules.columns import NOBODY, Mask
 from agents.rules.roster import Roster
-from agents.rules.traits import Kind, ScopeItems
+from agents.rules.traits import Kind
 from schemas.changes import Change
 from schemas.memories import Memory
 
+
 SAID = "episodic"
 """The type of what somebody said; memories of all other types were derived from that."""
-
-Said = tuple[ScopeItems, str]
-"""A scope and a turn id in it: what evidence names."""
 
 
 def everything(roster: Roster) -> list[str]:
@@ -36,14 +34,9 @@ def in_mode(roster: Roster, mode: str | None) -> list[str]:
     return _ids(roster, _of_kind(roster, lambda kind: kind.mode == mode))
 
 
-def derived(roster: Roster, scopes: Collection[ScopeItems]) -> list[str]:
-    """The memories of these scopes that nobody said."""
-    return _ids(roster, _of_kind(roster, lambda kind: kind.scope in scopes and kind.type != SAID))
-
-
-def superseded(roster: Roster, scopes: Collection[ScopeItems]) -> list[str]:
-    """The memories of these scopes that others stand for."""
-    return _ids(roster, _of_kind(roster, lambda kind: kind.scope in scopes) & roster.columns.superseded)
+def superseded(roster: Roster, scope: Mapping[str, str]) -> list[str]:
+    """The memories of one scope that others stand for."""
+    return _ids(roster, _of_kind(roster, lambda kind: dict(kind.scope) == scope) & roster.columns.superseded)
 
 
 def conversations(roster: Roster, scope: Mapping[str, str]) -> list[list[str]]:
@@ -55,16 +48,9 @@ def conversations(roster: Roster, scope: Mapping[str, str]) -> list[list[str]]:
     return list(talks.values())
 
 
-def said(memory: Memory) -> Said | None:
-    """What evidence calls this memory; None for one that nobody said."""
-    if memory.type != SAID or memory.turn_id is None:
-        return None
-    return _turn(memory, memory.turn_id)
-
-
-def rests_on(memory: Memory, gone: Collection[Said]) -> bool:
-    """Whether a memory was derived from one of these turns."""
-    return memory.type != SAID and any(_turn(memory, evidence.turn_id) in gone for evidence in memory.evidence)
+def rests_on(memory: Memory, turn: Memory) -> bool:
+    """Whether a memory was distilled from a turn, among others."""
+    return memory.origin == "distilled" and any(one.memory_id == turn.memory_id for one in memory.evidence)
 
 
 def was_said_after(memory: Memory, change: Change) -> bool:
@@ -72,10 +58,6 @@ def was_said_after(memory: Memory, change: Change) -> bool:
     if change.turns_before is None or change.turns_until is None:
         return False
     return change.turns_before <= memory.source < change.turns_until
-
-
-def _turn(memory: Memory, turn_id: str) -> Said:
-    return tuple(sorted(memory.scope.items())), turn_id
 
 
 def _of_kind(roster: Roster, admits: Callable[[Kind], bool]) -> Mask:

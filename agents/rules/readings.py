@@ -1,5 +1,6 @@
 """What a turn was understood as: first by the rules alone, then with what a model adds. Pure."""
 
+from schemas.aims import IntentionUpdate
 from schemas.events import Understood
 from schemas.interaction import Interaction
 from schemas.memories import Memory, Reading
@@ -50,6 +51,7 @@ def with_understanding(memory: Memory, event: Understood) -> Memory:
         interaction=event.interaction or before.interaction,
         model=event.profile,
         prompt=event.prompt,
+        aims=found.intention if found.intention != IntentionUpdate() else None,
     )
     known = {entity.casefold() for entity in memory.entities}
     added = [one for one in dict.fromkeys(found.entities) if one.strip() and one.casefold() not in known]

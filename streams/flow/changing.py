@@ -18,7 +18,7 @@ from schemas.records import Record
 from schemas.replies import Answer
 from streams.flow.awaiting import all_of
 from streams.flow.patience import until_available
-from streams.flow.remembering import STORAGE_S, Applied, follows
+from streams.flow.remembering import STORAGE_S, Applied, follows, unwritten
 from streams.flow.requests import Asked, Channel, Handled
 from streams.flow.surroundings import Surroundings
 from streams.flow.turns_log import all_applied
@@ -61,8 +61,9 @@ class Done:
 
     def add(self, step: Step) -> None:
         """Count a step, unless nothing was done in it; what is served again was not forgotten."""
-        memory, event = step
-        if isinstance(event, Forgotten) if self.action == "forget" else memory is not None:
+        memory, events = step
+        forgotten = any(isinstance(event, Forgotten) for event in events)
+        if forgotten if self.action == "forget" else memory is not None:
             self.count += 1
             self.last = memory
 
@@ -114,7 +115,7 @@ class RememberChanges(Applied):
         async with self._around.unsafe[partition]:
             while taken < STEPS_AT_ONCE and (step := await steps.next()):
                 # Taken before anybody else may write: what is awaited here are the writes of this change.
-                safe += self._around.memories.unwritten()
+                safe += unwritten(self._around)
                 safe += [await self._around.publisher.send(out) for out in follows(self._around, boundary, step[1])]
                 done.add(step)
                 taken += 1

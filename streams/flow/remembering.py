@@ -6,8 +6,9 @@ acknowledged. Each topic by itself is applied in order.
 
 from collections.abc import Awaitable, Sequence
 
-from agents.remember import Accepted, Follows, Remember
-from schemas.events import Embedded, Understood
+from agents.keep_items import Event
+from agents.remember import Accepted, Remember
+from schemas.events import Embedded, Learned, Understood
 from schemas.records import Outgoing, Record
 from schemas.replies import Answer, Warned
 from schemas.turns import Turn
@@ -66,11 +67,11 @@ class RememberTurns(Applied):
 
         # A full disk is no reason to refuse a turn: it waits, and those behind it.
         accepted = await until_available(remember, "storage", self._around.meters, at_most_s=STORAGE_S)
-        safe = self._around.memories.unwritten()
+        safe = unwritten(self._around)
         if accepted.event is not None:
             self._around.meters.usage.decided(accepted.result.mode_source)
         warnings = (FORGOTTEN,) if accepted.forgotten else ()
-        events = follows(self._around, turn.scope.boundary, accepted.event)
+        events = follows(self._around, turn.scope.boundary, accepted.events)
         return Handled(Answer(accepted.result, warnings), events, safe)
 
 
@@ -88,13 +89,13 @@ class RememberEvents(Internal):
         """Apply one event."""
         event = await self.read(record)
 
-        async def remember() -> Follows:
-            return None if event is None else self._applied(event, record.partition)
+        async def remember() -> Sequence[Event]:
+            return [] if event is None else self._applied(event, record.partition)
 
-        event_after = await until_available(remember, "storage", self._around.meters, at_most_s=STORAGE_S)
-        safe: list[Awaitable[object]] = list(self._around.memories.unwritten())
+        events = await until_available(remember, "storage", self._around.meters, at_most_s=STORAGE_S)
+        safe = unwritten(self._around)
         boundary = (record.key or b"").decode()
-        safe += [await self._around.publisher.send(out) for out in follows(self._around, boundary, event_after)]
+        safe += [await self._around.publisher.send(out) for out in follows(self._around, boundary, events)]
         self._around.words.set_applied(record.partition, record.topic, record.offset + 1)
         return _then(all_of(safe), record.partition)
 
@@ -102,13 +103,14 @@ class RememberEvents(Internal):
         """Commit the word index of the partitions that were written."""
         await _commit(self._around, finished)
 
-    def _applied(self, event: Embedded | Understood, partition: int) -> Follows:
+    def _applied(self, event: Embedded | Understood, partition: int) -> Sequence[Event]:
         if isinstance(event, Embedded):
-            return self._remember.embedded(event, partition)
+            after = self._remember.embedded(event, partition)
+            return [] if after is None else [after]
         noted = self._remember.understood(event, partition)
         if noted.agrees is not None:
             self._around.meters.usage.model_answered(agrees=noted.agrees)
-        return noted.event
+        return noted.events
 
 
 async def _commit(around: Surroundings, partitions: Sequence[int]) -> None:
@@ -120,9 +122,18 @@ async def _commit(around: Surroundings, partitions: Sequence[int]) -> None:
     await until_available(commit, "storage", around.meters, at_most_s=STORAGE_S)
 
 
-def follows(around: Surroundings, boundary: str, event: Follows) -> list[Outgoing]:
-    """The event that must follow a write, as it is published."""
-    return [] if event is None else [event_out(around.topics.remembered, boundary, event)]
+def follows(around: Surroundings, boundary: str, events: Sequence[Event]) -> list[Outgoing]:
+    """What must follow a write, as it is published: to the indexer, or to those who keep more of a turn."""
+    topics = around.topics
+    return [
+        event_out(topics.learned if isinstance(event, Learned) else topics.remembered, boundary, event)
+        for event in events
+    ]
+
+
+def unwritten(around: Surroundings) -> list[Awaitable[object]]:
+    """What must be awaited for the keeper's writes since the last call."""
+    return [*around.memories.unwritten(), *around.claims.unwritten()]
 
 
 async def _then(finishing: Awaitable[object], partition: int) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agents.admit import Admit
+from agents.claim_port import Claims
 from agents.intention_port import StoredIntentions
 from agents.ports import Clock, Memories, Modes
 from agents.word_port import WordIndex
@@ -42,6 +43,14 @@ class KeptIntentions(StoredIntentions, Protocol):
         ...
 
 
+class KeptClaims(Claims, Protocol):
+    """What is said of claims, with writes that can be awaited."""
+
+    def unwritten(self) -> list[Awaitable[None]]:
+        """What must be awaited for the writes since the last call."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """One worker's shared parts."""
@@ -50,6 +59,7 @@ class Surroundings:
     partitions: int
     memories: KeptMemories
     modes: KeptModes
+    claims: KeptClaims
     intentions: KeptIntentions
     words: WordIndex
     progress: Progress

@@ -33,6 +33,7 @@ from streams.settings import Settings
 from streams.topics import named
 from streams.topology import Agents, Beside, Reading, connect, readings
 from streams.watching.metrics import Meters
+from tests.fake_claims import FakeClaims
 from tests.fake_clock import FakeClock
 from tests.fake_embedders import FakeEmbedders, FakeModel
 from tests.fake_index import FakeIndex
@@ -61,6 +62,7 @@ class InMemoryMap:
     modes: FakeModes = field(default_factory=FakeModes)
     intentions: FakeIntentions = field(default_factory=FakeIntentions)
     memories: FakeMemories = field(default_factory=FakeMemories)
+    claims: FakeClaims = field(default_factory=FakeClaims)
     meters: Meters = field(default_factory=Meters)
     jobs: JobLog = field(default_factory=lambda: JobLog(FakeJobs()))
     arrows: set[Arrow] = field(default_factory=set)
@@ -79,7 +81,8 @@ class InMemoryMap:
         """Another worker with what this one has kept, while neither runs."""
         shutil.copytree(self.directory, directory)
         copy = InMemoryMap(directory, self.partitions, profiles=self.profiles)
-        copy.index, copy.modes, copy.memories = deepcopy((self.index, self.modes, self.memories))
+        copy.index, copy.modes = deepcopy((self.index, self.modes))
+        copy.memories, copy.claims = deepcopy((self.memories, self.claims))
         copy.intentions = deepcopy(self.intentions)
         copy.topics.copy_from(self.topics)
         return copy
@@ -133,6 +136,7 @@ class InMemoryMap:
             partitions=self.partitions,
             memories=self.memories,
             modes=self.modes,
+            claims=self.claims,
             intentions=self.intentions,
             words=words,
             progress=Progress(),

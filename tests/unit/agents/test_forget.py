@@ -1,11 +1,12 @@
 """Forgetting: what each selector takes, what goes with it, and what a kill may cut off."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agents.keep_items import Event
 from agents.mode_spaces import ModeSpaces
 from agents.remember import Remember
 from schemas.changes import Change
@@ -13,6 +14,7 @@ from schemas.events import Forgotten
 from schemas.memories import Evidence, Memory
 from schemas.scopes import Scope
 from streams.adapters.words.sqlite_words import SqliteWords
+from tests.fake_claims import FakeClaims
 from tests.fake_embedders import FakeEmbedders
 from tests.fake_memories import FakeMemories
 from tests.fake_modes import FakeModes
@@ -27,7 +29,7 @@ class Keeping:
     def __init__(self, words: SqliteWords) -> None:
         self.memories, self.words = FakeMemories(), words
         modes = FakeModes()
-        self.keeper = Remember(self.memories, words, modes, ModeSpaces(modes, FakeEmbedders()))
+        self.keeper = Remember(self.memories, words, modes, ModeSpaces(modes, FakeEmbedders()), FakeClaims())
         said = [("a1", "a", "p1"), ("a2", "a", "p1"), ("b1", "b", "p1"), ("c1", "a", "p2")]
         for number, (name, conversation, project) in enumerate(said):
             self.keep(name, number, conversation_id=conversation, project=project)
@@ -54,8 +56,8 @@ class Keeping:
     def steps(self, project: str = "p1", /, **selector: Any) -> Iterator[tuple[Memory, Forgotten]]:
         """The steps in which something is forgotten."""
         change = Change(scope=Scope(user_id="ana", project_id=project), action="forget", **selector)
-        for memory, event in self.keeper.changed(change, HERE):
-            if isinstance(event, Forgotten):
+        for memory, events in self.keeper.changed(change, HERE):
+            for event in forgettings(events):
                 assert memory is not None
                 yield memory, event
 
@@ -65,6 +67,11 @@ class Keeping:
         known = [self.words.roster(HERE, boundary).number_of for boundary in ("ana", "ben")]
         assert {one.memory_id for one in there} == set().union(*known)
         return sorted(memory.text for memory in there)
+
+
+def forgettings(events: Sequence[Event]) -> list[Forgotten]:
+    """The memories that are gone by these events."""
+    return [event for event in events if isinstance(event, Forgotten)]
 
 
 @pytest.fixture
@@ -108,7 +115,7 @@ def test_each_leaves_a_mark_and_the_place_of_its_vector(keeping: Keeping) -> Non
     for memory, event in keeping.steps(conversation_id="a"):
         assert keeping.memories.is_forgotten(HERE, memory.memory_id)
         assert event == Forgotten(memory_id=memory.memory_id, places=(memory.embedding.place,))
-        assert keeping.memories.forgotten_place(HERE, memory.memory_id) == memory.embedding.place
+        assert keeping.memories.last_place(HERE, memory.memory_id) == memory.embedding.place
 
 
 def test_superseded_turns_are_forgotten_too(keeping: Keeping) -> None:
@@ -160,10 +167,10 @@ def test_killed_after_each_memory_all_of_it_is_forgotten_and_told_of_when_the_co
     told: list[str] = []
     for _ in doomed:
         keeping.words.commit(HERE)
-        made = (event for _, event in keeping.keeper.changed(change, HERE) if isinstance(event, Forgotten))
+        made = (event for _, events in keeping.keeper.changed(change, HERE) for event in forgettings(events))
         told += [event.memory_id for event, _ in zip(made, range(len(told) + 1), strict=False)]
         keeping.words.open(HERE)  # What was not committed is gone.
-    again = [event for _, event in keeping.keeper.changed(change, HERE) if isinstance(event, Forgotten)]
+    again = [event for _, events in keeping.keeper.changed(change, HERE) for event in forgettings(events)]
     assert {event.memory_id for event in again} == doomed
     assert set(told) <= doomed
     assert keeping.left() == ["b1", "c1", "z1"]

@@ -15,6 +15,7 @@ from schemas.failures import Rejected
 from schemas.modes import GENERAL, Declared
 from schemas.scopes import Scope
 from streams.adapters.words.sqlite_words import SqliteWords
+from tests.fake_claims import FakeClaims
 from tests.fake_clock import FakeClock
 from tests.fake_embedders import FakeEmbedders
 from tests.fake_memories import FakeMemories
@@ -29,7 +30,7 @@ class Governing:
 
     def __init__(self, words: SqliteWords) -> None:
         self.memories, self.modes, self.embedders = FakeMemories(), FakeModes(), FakeEmbedders()
-        self.keeper = Remember(self.memories, words, self.modes, ModeSpaces(self.modes, self.embedders))
+        self.keeper = Remember(self.memories, words, self.modes, ModeSpaces(self.modes, self.embedders), FakeClaims())
         self.govern = Govern(self.memories, self.modes, self.embedders, self._health, FakeClock())
         self.offset = 0
 

@@ -15,6 +15,7 @@ from schemas.interaction import Interaction
 from schemas.memories import Memory, Place
 from schemas.modes import GENERAL, GENERAL_MODE, Mode
 from streams.adapters.words.sqlite_words import SqliteWords
+from tests.fake_claims import FakeClaims
 from tests.fake_embedders import FakeEmbedders
 from tests.fake_memories import FakeMemories
 from tests.fake_modes import FakeModes
@@ -47,7 +48,7 @@ class Kept:
         self.memories, self.modes, self.embedders = FakeMemories(), FakeModes(), FakeEmbedders()
         self.words = words
         self.spaces = ModeSpaces(self.modes, self.embedders)
-        self.keeper = Remember(self.memories, words, self.modes, self.spaces)
+        self.keeper = Remember(self.memories, words, self.modes, self.spaces, FakeClaims())
 
     def tell(self, text: str, offset: int, *, mode: str | None = None, turn_id: str | None = "t") -> Accepted:
         """A turn, as the record at this offset."""
@@ -242,7 +243,7 @@ def test_an_old_vector_that_was_written_over_the_new_one_makes_it_be_asked_for_a
 def test_news_of_a_memory_that_is_not_here_changes_nothing(kept: Kept) -> None:
     told = kept.tell("violin", 3)
     memories = FakeMemories()
-    kept.keeper = Remember(memories, kept.words, kept.modes, kept.spaces)
+    kept.keeper = Remember(memories, kept.words, kept.modes, kept.spaces, FakeClaims())
     assert isinstance(kept.embedded(told), Forgotten), "a vector that no record knows of is removed"
     assert kept.embedded(told, "failed") is None
     assert list(memories.all()) == []
@@ -308,7 +309,7 @@ def test_an_edit_keeps_its_mode_and_the_place_of_its_vector(kept: Kept) -> None:
 
 def test_a_turn_that_a_model_is_to_read_says_so(kept: Kept) -> None:
     assert kept.memory(kept.tell("violin", 3)).reading.status == "rules"
-    kept.keeper = Remember(kept.memories, kept.words, kept.modes, kept.spaces, asks_model=True)
+    kept.keeper = Remember(kept.memories, kept.words, kept.modes, kept.spaces, FakeClaims(), asks_model=True)
     told = kept.tell("cello", 4)
     assert kept.memory(told).reading.status == "pending"
     assert list(kept.words.unread(PARTITION)) == [told.result.memory_id]

@@ -15,6 +15,7 @@ from schemas.memories import Memory
 from schemas.modes import Declared, Mode
 from schemas.scopes import Scope
 from streams.adapters.words.sqlite_words import SqliteWords
+from tests.fake_claims import FakeClaims
 from tests.fake_embedders import FakeEmbedders
 from tests.fake_memories import FakeMemories
 from tests.fake_modes import FakeModes
@@ -45,7 +46,7 @@ class Keeping:
     def __init__(self, words: BreakableWords) -> None:
         self.memories, self.modes, self.words = FakeMemories(), FakeModes(), words
         self.spaces = ModeSpaces(self.modes, FakeEmbedders())
-        self.keeper = Remember(self.memories, words, self.modes, self.spaces)
+        self.keeper = Remember(self.memories, words, self.modes, self.spaces, FakeClaims())
         self.modes.put(PARTITION, "u1", Declared(modes=(CODE, DIARY)))
         self.code1, self.code2 = self.tell("violin", "code", "p1", 1), self.tell("cello", "code", "p2", 2)
         self.diary = self.tell("drum", "diary", "p1", 3)
@@ -87,7 +88,9 @@ class Keeping:
 
     def steps(self, change: Change) -> Iterator[tuple[Memory, Follows]]:
         """Carry out a change; the memories that it changes, with what follows."""
-        return ((memory, event) for memory, event in self.keeper.changed(change, PARTITION) if memory is not None)
+        for memory, events in self.keeper.changed(change, PARTITION):
+            if memory is not None:
+                yield memory, next((one for one in events if isinstance(one, Remembered | Forgotten)), None)
 
 
 @pytest.fixture

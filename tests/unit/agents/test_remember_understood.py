@@ -15,6 +15,7 @@ from schemas.memories import Memory
 from schemas.modes import GENERAL, Declared, Mode
 from schemas.understanding import Understanding
 from streams.adapters.words.sqlite_words import SqliteWords
+from tests.fake_claims import FakeClaims
 from tests.fake_embedders import FakeEmbedders
 from tests.fake_memories import FakeMemories
 from tests.fake_modes import FakeModes
@@ -34,7 +35,7 @@ class Keeping:
         self.memories, self.modes = FakeMemories(), FakeModes()
         self.words = words
         self.spaces = ModeSpaces(self.modes, FakeEmbedders())
-        self.keeper = Remember(self.memories, words, self.modes, self.spaces, asks_model=True)
+        self.keeper = Remember(self.memories, words, self.modes, self.spaces, FakeClaims(), asks_model=True)
         self.declare(CODE, DIARY, THEIRS)
 
     def declare(self, *modes: Mode, **fields: Any) -> None:

@@ -121,7 +121,7 @@ async def test_a_word_index_that_was_made_again_is_kept(home: Home) -> None:
 async def test_what_a_model_is_still_to_read_is_known_in_a_word_index_that_was_made_again(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.words.open(HERE)
-    home.remember = Remember(home.memories, home.words, home.modes, home.spaces, asks_model=True)
+    home.remember = Remember(home.memories, home.words, home.modes, home.spaces, home.claims, asks_model=True)
     memory = home.tell("violin", 4)
     home.words.drop(HERE)
     home.committed = {(TOPICS.turns, HERE): 5}

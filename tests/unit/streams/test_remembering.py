@@ -58,7 +58,7 @@ class Home(OneWorker):
         self.words = self.full = FullAtTimes(directory)
         self.words.open(HERE)
         object.__setattr__(self.around, "words", self.words)
-        self.remember = Remember(self.memories, self.words, self.modes, self.spaces, asks_model=True)
+        self.remember = Remember(self.memories, self.words, self.modes, self.spaces, self.claims, asks_model=True)
         self.changed: list[tuple[Change, int]] = []
         self.declare("code", "tiny32")
         self.declare("journal", "tiny48")

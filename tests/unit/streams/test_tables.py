@@ -101,7 +101,7 @@ def test_a_forgotten_record_is_gone_for_good_and_known_to_have_been_there(
         table.put(0, memory)
     place = Place(mode="code", space="s1")
     table.forget(0, gone.memory_id, place)
-    assert (table.forgotten_place(0, gone.memory_id), table.forgotten_place(0, stays.memory_id)) == (place, None)
+    assert (table.last_place(0, gone.memory_id), table.last_place(0, stays.memory_id)) == (place, None)
     assert (table.get(0, gone.memory_id), table.get(0, stays.memory_id)) == (None, stays)
     known = [table.is_forgotten(0, one) for one in (gone.memory_id, stays.memory_id, "never there")]
     assert known == [True, False, False]

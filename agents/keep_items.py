@@ -1,0 +1,185 @@
+"""Keeps the items that are found in turns, beside them: their records, words, and by its events their vectors.
+
+A turn comes in with what it gives to items; what must follow leaves. An item is what its turns give to it: the same
+again changes nothing, another turn adds its evidence, and one that is edited, moved or forgotten takes it back. Without
+any an item is gone, and may come again; one that a user has forgotten is not made again.
+
+A turn is written before its items, and names all that may have its evidence, those included that it gives nothing to
+any more; only when these are written it names the others alone. So what a kill cut off is found and done again.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+from agents.contradict import Contradict
+from agents.ports import Memories
+from agents.rules.embedding_status import is_on_its_way
+from agents.rules.extracting import Found
+from agents.rules.item_merging import given_by, id_in, made_item, rests_on_any, supported, supports_of
+from agents.word_port import WordIndex
+from schemas.events import Forgotten, Learned, Remembered
+from schemas.memories import Memory, Support
+
+Event = Remembered | Forgotten | Learned
+"""What others are told of a memory."""
+
+Write = Callable[[int, Memory], None]
+"""Writes a record and its words."""
+
+MOST_HOPS = 8
+"""Items that took each other's place in consolidations and are followed."""
+
+
+class KeepItems:
+    """The part of `Remember` that keeps items."""
+
+    def __init__(self, memories: Memories, words: WordIndex, contradict: Contradict, write: Write) -> None:
+        self._memories = memories
+        self._words = words
+        self._contradict = contradict
+        self._write = write
+
+    def found(self, turn: Memory, found: Iterable[Found], partition: int) -> tuple[Memory, list[Event]]:
+        """Write a turn in which this was found, and nothing else."""
+        return self.written(turn, supports_of(turn, found), partition)
+
+    def again(self, turn: Memory, found: Iterable[Found], partition: int) -> tuple[Memory, list[Event]]:
+        """Write a turn once more, with what it gives already and what the rules find."""
+        given = self.given(turn, partition)
+        there = {id_in(turn, one) for one in given}
+        return self.written(
+            turn, [*given, *(one for one in supports_of(turn, found) if id_in(turn, one) not in there)], partition
+        )
+
+    def given(self, turn: Memory, partition: int) -> list[Support]:
+        """All that a turn gives to items, by the text that stands."""
+        return [one for item in self.items_of(turn, partition) for one in given_by(item, turn)]
+
+    def written(self, turn: Memory, supports: Sequence[Support], partition: int) -> tuple[Memory, list[Event]]:
+        """Write a turn that gives this to items, and the items. Returns the turn, and what must follow beside it."""
+        wanted = self._wanted(turn, supports, partition)
+        dropped = [one for one in turn.items if one not in wanted]
+        named = turn.model_copy(update={"items": (*wanted, *dropped)}) if wanted or dropped else turn
+        self._write(partition, named)
+        events = [event for one, given in wanted.items() for event in self._give(one, given, named, partition)]
+        for one in dropped:
+            events += self._put_right_without(one, (turn.memory_id,), partition)
+        if dropped:
+            named = named.model_copy(update={"items": tuple(wanted)})
+            self._write(partition, named)
+        return named, events
+
+    def withdrawn(
+        self, memory_ids: Iterable[str], turns: Collection[str], partition: int
+    ) -> Iterator[tuple[Memory, list[Event]]]:
+        """Take back what these turns give to items: a step for each item that they gave something to."""
+        for memory_id in memory_ids:
+            item = self._memories.get(partition, memory_id)
+            if item is not None and rests_on_any(item, turns):
+                yield item, self._without(item, turns, partition)
+
+    def put(self, item: Memory, before: Memory | None, partition: int) -> tuple[Memory, list[Event]]:
+        """Write an item as it is to be, with what took its place."""
+        written, others = self._contradict.stands(before, item, partition)
+        self._write(partition, written)
+        told = self._told(others, partition)
+        return written, [*([Remembered(memory=written)] if is_on_its_way(written) else []), *told]
+
+    def forgotten(self, item: Memory, partition: int) -> list[Event]:
+        """Leave a mark in place of an item, so that it is not made again; its turns no longer name it."""
+        others = self._contradict.gone(item, partition)
+        for turn in self._turns_of(item, partition):
+            left = tuple(one for one in turn.items if one != item.memory_id)
+            self._write(partition, turn.model_copy(update={"items": left}))
+        place = item.embedding.place
+        self._words.remove(partition, item.memory_id)
+        self._memories.forget(partition, item.memory_id, place)
+        turns = [self.learned(turn, partition) for turn in self._turns_of(item, partition)]
+        return [gone(item), *turns, *self._told(others, partition)]
+
+    def items_of(self, turn: Memory, partition: int) -> list[Memory]:
+        """The items that a turn names and that are there."""
+        known = [self._memories.get(partition, one) for one in turn.items]
+        return [item for item in known if item is not None]
+
+    def learned(self, turn: Memory, partition: int) -> Learned:
+        """All that rests on a turn as it is now."""
+        return Learned(
+            memory_id=turn.memory_id,
+            scope=turn.scope,
+            memory=turn,
+            items=tuple(self.items_of(turn, partition)),
+            update=turn.reading.aims,
+        )
+
+    def _wanted(self, turn: Memory, supports: Sequence[Support], partition: int) -> dict[str, list[Support]]:
+        """What a turn gives to each item; nothing to one that was forgotten."""
+        wanted: dict[str, list[Support]] = {}
+        for one in supports:
+            memory_id = self._standing_for(id_in(turn, one), partition)
+            if memory_id is not None:
+                wanted.setdefault(memory_id, []).append(one)
+        return wanted
+
+    def _standing_for(self, memory_id: str, partition: int) -> str | None:
+        """The item that a consolidation has put in the place of one; None where it was forgotten."""
+        for _ in range(MOST_HOPS):
+            if self._memories.is_forgotten(partition, memory_id):
+                return None
+            item = self._memories.get(partition, memory_id)
+            if item is None or item.superseded_in is None or item.superseded_by is None:
+                break
+            memory_id = item.superseded_by
+        return memory_id
+
+    def _give(self, memory_id: str, given: Sequence[Support], turn: Memory, partition: int) -> list[Event]:
+        before = self._memories.get(partition, memory_id)
+        supports = supported(before, (turn.memory_id,), given)
+        return self.put(self._made(memory_id, supports, turn, before, partition), before, partition)[1]
+
+    def _without(self, item: Memory, turns: Collection[str], partition: int) -> list[Event]:
+        """An item without what these turns give to it; one that nothing is given to goes."""
+        supports = supported(item, turns)
+        if supports:
+            return self.put(self._made(item.memory_id, supports, item, item, partition), item, partition)[1]
+        others = self._contradict.gone(item, partition)
+        self._words.remove(partition, item.memory_id)
+        self._memories.remove(partition, item.memory_id, item.embedding.place)
+        return [gone(item), *self._told(others, partition)]
+
+    def _put_right_without(self, memory_id: str, turns: Collection[str], partition: int) -> list[Event]:
+        """The same, also where it was done before and those who must know were not told."""
+        item = self._memories.get(partition, memory_id)
+        if item is None:
+            self._words.remove(partition, memory_id)
+            place = self._memories.last_place(partition, memory_id)
+            return [Forgotten(memory_id=memory_id, places=() if place is None else (place,))]
+        events = self._without(item, turns, partition) if rests_on_any(item, turns) else []
+        if item.superseded_in is not None and item.superseded_by is not None:
+            # A consolidation has given this evidence to another.
+            events += self._put_right_without(item.superseded_by, turns, partition)
+        return events
+
+    def _made(
+        self, memory_id: str, supports: Sequence[Support], turn: Memory, before: Memory | None, partition: int
+    ) -> Memory:
+        """The record of an item. Where the turn that supports it last is gone, what is known of it stays."""
+        last = supports[-1].memory_id
+        lead = turn if turn.memory_id == last else self._memories.get(partition, last)
+        return made_item(memory_id, supports, lead or before or turn, before)
+
+    def _turns_of(self, item: Memory, partition: int) -> list[Memory]:
+        ids = dict.fromkeys(one.memory_id for one in (item.item.supports if item.item else ()))
+        known = [self._memories.get(partition, one) for one in ids]
+        return [turn for turn in known if turn is not None]
+
+    def _told(self, items: Sequence[Memory], partition: int) -> list[Event]:
+        """What is said of the turns that these items rest on last: one of them is replaced now, or stands again."""
+        last = dict.fromkeys(item.item.supports[-1].memory_id for item in items if item.item and item.item.supports)
+        turns = [self._memories.get(partition, one) for one in last]
+        return [self.learned(turn, partition) for turn in turns if turn is not None]
+
+
+def gone(memory: Memory) -> Forgotten:
+    """What is said of a memory that is no more."""
+    place = memory.embedding.place
+    return Forgotten(memory_id=memory.memory_id, places=() if place is None else (place,))
