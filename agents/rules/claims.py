@@ -2,8 +2,8 @@
 
 Enters: a sentence and who says it. Leaves: a claim, or None. Guaranteed: people who speak of themselves have claims of
 their own; things that can be true beside each other have none. A wrong claim hides something true, so a subject needs a
-noun that has one value at a time and a word that tells it from others of its kind, and the value must be a name, a number
-or a date: `The deploy target is unclear` takes nothing's place.
+noun that has one value at a time and a word that tells it from others of its kind, and the value must be a name, a
+number or a date: `The deploy target is unclear` takes nothing's place.
 """
 
 import re
@@ -32,13 +32,20 @@ _THE = r"(?:the|our|der|die|das|unser|unsere|el|la|nuestro|nuestra|le|notre)"
 _NEW = re.compile(r"\b(?:new|current|actual|latest|neue|neuer|neues|nuevo|nueva|nouveau|nouvelle) ")
 _IS = r"(?:is|are|will be|ist|sind|es|est|sera|wird)"
 _THEN = r"(?:now |jetzt |nun |ahora |maintenant |called |on |at |in |the |am |el |le )*"
-_SUBJECT = rf"(?P<subject>(?:{NOUN}){{1,4}}?{_SLOT}(?: of (?:the )?{NOUN[:-1]})?)"
-_SUBJECT_AFTER = rf"(?P<subject>{_SLOT} (?:of|for) (?:the |our )?(?:{NOUN}){{1,3}}?)"
+_COMPOUND = r"[^ ,:?!]{3,}(?:ziel|frist|passwort|adresse|nummer|datum|datenbank|preis|grenze)"
+_SUBJECT = rf"(?P<subject>(?:(?:{NOUN}){{1,4}}?{_SLOT}|{_COMPOUND})(?: of (?:the )?[^ ,:?!]+)?)"
+_SUBJECT_OF = rf"(?P<subject>{_SLOT} (?:of|for) (?:the |our )?(?:{NOUN}){{1,3}}?)"
 _NOT_BUT = r"(?:isn't|is not|ist nicht|no es|n'est pas) (?:[^ ,]+ ){1,4}(?:, )?(?:but|sondern|sino|mais) "
+_MY = r"(?:my|mein|meine|mi|mon|ma)"
+_LIVE = (
+    r"(?:i|we) (?:now |still )?live in|(?:ich|wir) (?:wohne|wohnen) (?:jetzt )?in|(?:vivo|vivimos) (?:ahora )?en|"
+    r"(?:j'habite|nous habitons) (?:maintenant )?a"
+)
+"""Not `moved to`: people move to another tool as well."""
 
 _CLAIMS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(rf"{OPENS}{_THE} {_SUBJECT} (?:{_IS} (?!not ){_THEN}|{_NOT_BUT})"), "{subject}|is"),
-    (re.compile(rf"{OPENS}{_THE} {_SUBJECT_AFTER}(?:{_IS} (?!not ){_THEN}|{_NOT_BUT})"), "{subject}|is"),
+    (re.compile(rf"{OPENS}{_THE} {_SUBJECT_OF}(?:{_IS} (?!not ){_THEN}|{_NOT_BUT})"), "{subject}|is"),
     (
         re.compile(
             rf"{OPENS}(?:we|i|they)(?:'ve| have)? (?:just |now )?(?:moved|changed|switched|set|raised|lowered) {_THE} "
@@ -46,17 +53,9 @@ _CLAIMS: tuple[tuple[re.Pattern[str], str], ...] = (
         ),
         "{subject}|is",
     ),
-    (
-        re.compile(rf"{OPENS}(?:my|mein|meine|mi|mon|ma) (?P<subject>{_PERSONAL}) {_IS} (?!not ){_THEN}"),
-        "{own}|{subject}",
-    ),
-    (re.compile(rf"{OPENS}(?:i|we) (?:now |still )?live in (?!\d)"), "{own}|lives in"),
-    (re.compile(rf"{OPENS}(?:i've|we've|i|we) (?:just |have |have just )?moved to (?!\d)"), "{own}|lives in"),
-    (
-        re.compile(rf"{OPENS}(?:ich|wir) (?:wohne|wohnen) (?:jetzt )?in (?!\d)|{OPENS}(?:vivo|vivimos) (?:ahora )?en "),
-        "{own}|lives in",
-    ),
-    (re.compile(rf"{OPENS}(?:j'habite|nous habitons) (?:maintenant )?a "), "{own}|lives in"),
+    (re.compile(rf"{OPENS}{_MY} (?P<subject>{_PERSONAL}) {_IS} (?!not ){_THEN}"), "{own}|{subject}"),
+    (re.compile(rf"{OPENS}{_MY} {_SUBJECT} {_IS} (?!not ){_THEN}"), "{own}|{subject}"),
+    (re.compile(rf"{OPENS}(?:{_LIVE}) (?!\d)"), "{own}|lives in"),
 )
 """Patterns that end where the value begins, and the claims that they make."""
 

@@ -1,8 +1,8 @@
 """Whether a sentence states a fact, and whether what stands in it tells anything. Pure.
 
-Enters: a sentence, folded and as it was written. Leaves: yes or no. Guaranteed: what is guessed, wished or supposed is no
-fact; a form that needs a telling value counts only with a name, a number or a date right behind it: `The deploy target is
-fly.io` states something, `The weather is nice` passes.
+Enters: a sentence, folded and as it was written. Leaves: yes or no. Guaranteed: what is guessed, wished or supposed is
+no fact; a form that needs a telling value counts only with a name, a number or a date right behind it: `The deploy
+target is fly.io` states something, `The weather is nice` passes.
 """
 
 import re
@@ -28,7 +28,9 @@ _UNSURE = re.compile(
 _DATES = frozenset({*MONTHS, *WEEKDAYS, *(word for word, number in NUMBERS.items() if number > 1)}) - {"may", "mar"}
 _MARKED = re.compile(r"[\d._/@]")
 _OPENERS = frozenset({"I", "I'm", "I've", "I'd", "I'll"})
-_STOPS = frozenset(", : ? ! and but because so since when while than und aber weil y pero porque et mais car".split())
+_STOPS = frozenset({",", ":", "?", "!", "and", "but", "because", "so", "since", "when", "while", "than"}) | frozenset(
+    {"und", "aber", "weil", "y", "pero", "porque", "et", "mais", "car"}
+)
 """Where another clause begins."""
 
 

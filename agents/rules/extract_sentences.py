@@ -17,8 +17,8 @@ from schemas.memories import ItemKind
 LONGEST = 500
 """Characters of a sentence: what is longer is a list or a log."""
 
-LEAST_WORDS, LEAST_TELLING = 4, 2
-"""Words of an item, and those of them that are no stop words: `We decided that.` needs the turn before it."""
+LEAST_WORDS, LEAST_TELLING = 3, 2
+"""Words of an item, and of one that is no fact those that are no stop words: `We decided that.` needs the turn before it."""
 
 
 _DASH = re.compile("\u2014|[\u2013-](?=\\s)")
@@ -34,7 +34,7 @@ def stated_kind(text: str, *, somebody: bool) -> ItemKind | None:
     if len(found.words) < LEAST_WORDS or found.asks:
         return None
     kind = _kind(found, text, somebody=somebody)
-    return kind if kind and _tells_enough(found.words) else None
+    return kind if kind == "fact" or (kind and _tells_enough(found.words)) else None
 
 
 def _kind(found: Sentence, text: str, *, somebody: bool) -> ItemKind | None:

@@ -56,7 +56,9 @@ FOR_NOW = 0.5
 LEANING = 0.7
 """What a pronoun at the beginning takes off: only the turn before tells of what it speaks."""
 
-_LEANS = re.compile(r"^ (?:and |but |so )?(?:it|it's|she|he|they|that|that's|this|these|those|er|sie|es|das|elle|il) ")
+_LEANS = re.compile(
+    r"^ (?:and |but |so )?(?:it|it's|she|he|they|that|that's|this|these|those|er|sie|es|das ist|elle|il) "
+)
 _FOR_NOW = re.compile(
     r" (?:today|tonight|currently|for now|right now|at the moment|this (?:week|morning|evening|afternoon|weekend)|"
     r"tomorrow|temporarily|for the time being|heute|gerade|derzeit|momentan|vorerst|morgen|hoy|ahora mismo|de momento|"
