@@ -1,16 +1,20 @@
 """A request for a context in, a prompt of three messages that fits its token budget out, and an account of it.
 
 First comes what must not be dropped, by priority; then what was pinned; then each section as far as its budget goes:
-rules, state, decisions, distilled memories, the last turns, and what was found for the query. Room that is left over
-goes to what was found and to older turns. What the interaction mode has no use for is left out. The whole prompt,
-counted as it is sent, never has more tokens than were asked for.
+rules, state, decisions, distilled memories, the last turns, what was found for the query, and summaries of categories
+that it is about, where no turn says the same. Room that is left over goes to what was found and to older turns. What
+the interaction mode has no use for is left out. The whole prompt, counted as it is sent, never has more tokens than
+were asked for.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from agents.category_capsules import CategoryCapsules
 from agents.packing import Packing, Prompt
+from agents.revised_rules import RevisedRules
 from agents.rules.budgets import rooms, scaled
+from agents.rules.columns import Mask
 from agents.rules.filling import Filling
 from agents.rules.keeping import KEEPING
 from agents.rules.offers import Offers, offers_of
@@ -23,7 +27,7 @@ from agents.word_port import WordIndex
 from schemas.assemble import AssembleRequest, AssembleResult
 from schemas.failures import ModelMissing, Unavailable
 from schemas.interaction import Interaction, InteractionMode
-from schemas.memories import Memory
+from schemas.memories import Memory, item_shelf
 from schemas.retrieval import RetrieveRequest, RetrieveResult
 from schemas.vectors import Where
 
@@ -53,12 +57,16 @@ UNSURE = Interaction(mode="GENERAL", confidence=0.0)
 
 
 class Moment(NamedTuple):
-    """What a context is made of, read at one moment. `pins` and `turns` have the newest first; `age_of` orders ids."""
+    """What a context is made of, read at one moment.
+
+    `pins` and `turns` have the newest first; `summaries` are of categories, by ids of their own; `age_of` orders ids.
+    """
 
     offers: Offers
     pins: list[str]
     unknown: list[str]
     turns: list[str]
+    summaries: dict[str, Memory]
     age_of: Callable[[str], int]
 
 
@@ -72,13 +80,16 @@ class Assemble:
         tokens: TokenCounter,
         interaction: Judge,
         search: Search,
+        capsules: CategoryCapsules | None = None,
     ) -> None:
-        """Take the ports; `record` reads by partition and memory id."""
+        """Take the ports; `record` reads by partition and memory id. Without `capsules` there are no categories."""
         self._words = words
         self._record = record
         self._tokens = tokens
         self._interaction = interaction
         self._search = search
+        self._capsules = capsules
+        self._revised = RevisedRules(words, record)
 
     async def answer(self, request: AssembleRequest, partition: int) -> tuple[AssembleResult, Warnings]:
         """Assemble a context.
@@ -86,11 +97,15 @@ class Assemble:
         Raises Rejected, `unknown_mode`, or `invalid_value` where the system prompt leaves no room; Unavailable while
         there is no tokenizer.
         """
-        packing = await Packing.begin(request, lambda memory_id: self._record(partition, memory_id), self._tokens)
+        summaries: dict[str, Memory] = {}
+        packing = await Packing.begin(
+            request, lambda one: summaries.get(one) or self._record(partition, one), self._tokens
+        )
         found, warnings = await self._search(_search_of(request), partition)
         interaction, unsure = await self._judged(request, partition)
         # Others may have written meanwhile: from here on all is read anew, and what is offered is of one moment.
         moment = self._moment(request, partition, interaction.mode, [hit.memory_id for hit in found.hits])
+        summaries |= moment.summaries
         await _fill(packing, interaction.mode, moment)
         result = _result(packing.filling, await packing.prompt(), interaction, moment, request.budget_tokens)
         return result, [*warnings, *unsure, *_unknown_pins(moment.unknown)]
@@ -107,21 +122,32 @@ class Assemble:
 
     def _moment(self, request: AssembleRequest, partition: int, mode: InteractionMode, hits: Sequence[str]) -> Moment:
         roster, where = self._words.roster(partition, request.scope.boundary), _where(request)
-        sight = Sight.of(roster, where, request.conversation_id)
+        sight = self._revised.applied(Sight.of(roster, where, request.conversation_id), roster, partition, where)
         said_as = {
             memory.memory_id: memory.reading.interaction.mode
             for memory in self._records(partition, hits)
             if memory.reading.interaction is not None
         }
         turns = last_turns(roster, where, request.conversation_id, request.budget_tokens)
-        seen = {pin: _admitted(roster, sight, pin) for pin in request.pins}
+        visible = self._visible(request, partition, roster, sight.admitted)
         return Moment(
             offers=offers_of(mode, sight, roster, hits, said_as),
-            pins=sorted((pin for pin, admitted in seen.items() if admitted), key=sight.age_of(roster), reverse=True),
-            unknown=[pin for pin, admitted in seen.items() if not admitted],
+            pins=sorted(visible, key=sight.age_of(roster), reverse=True),
+            unknown=[pin for pin in dict.fromkeys(request.pins) if pin not in visible],
             turns=turns[::-1],
+            summaries={} if self._capsules is None else self._capsules.about(request.query, partition, where),
             age_of=sight.age_of(roster),
         )
+
+    def _visible(self, request: AssembleRequest, partition: int, turns: Roster, admitted: Mask) -> list[str]:
+        """The pins that the request may see, each once: turns, what was distilled, and items."""
+        items, where = self._words.roster(partition, item_shelf(request.scope.boundary)), _where(request)
+        shelves = ((turns, admitted), (items, items.admitted(where)))
+        return [
+            pin
+            for pin in dict.fromkeys(request.pins)
+            if any(pin in roster.number_of and mask[roster.number_of[pin]] for roster, mask in shelves)
+        ]
 
     def _records(self, partition: int, memory_ids: Iterable[str]) -> list[Memory]:
         """The records that are there, in the order of their ids."""
@@ -142,6 +168,7 @@ async def _fill(packing: Packing, mode: InteractionMode, moment: Moment) -> None
     await packing.offer("capsules", offers.capsules, room["capsules"])
     await packing.offer("recent_window", moment.turns, room["recent_window"], unbroken=True)
     await packing.offer("retrieved_evidence", offers.evidence, room["retrieved_evidence"])
+    await packing.offer("capsules", moment.summaries, room["capsules"] - filling.tokens()["capsules"])
     for section in KEEPING[mode].spare:
         window = section == "recent_window"
         await packing.offer(section, moment.turns if window else offers.evidence, filling.left, unbroken=window)
@@ -176,11 +203,6 @@ def _search_of(request: AssembleRequest) -> RetrieveRequest:
         conversation_id=request.conversation_id,
         top_k=min(MOST_HITS, max(FEWEST_HITS, turns_in(request.budget_tokens))),
     )
-
-
-def _admitted(roster: Roster, sight: Sight, memory_id: str) -> bool:
-    number = roster.number_of.get(memory_id)
-    return number is not None and bool(sight.admitted[number])
 
 
 def _unknown_pins(unknown: Sequence[str]) -> Warnings:

@@ -13,28 +13,32 @@ from schemas.retrieval import Hit, RetrieveRequest
 Record = Callable[[int, str], Memory | None]
 """Reads a record by partition and memory id."""
 
-MOST_ITEMS = 32
-"""Items of one turn that are looked at: rules find at most some eight, the rest come from a model or a long page."""
+MOST_ITEMS = 200
+"""Items that are looked at for one answer, those of the best hits first, some 60 us each: most turns have none or one,
+a turn with a long page has one for each of its segments."""
 
 MOST_SOURCES = 50
 """Sources of one distilled memory that are compared with the question. The others follow in the order they have."""
 
 
 class HitInsides:
-    """Reads what stands inside the hits of one question. Awaits nothing."""
+    """Reads what stands inside the hits of one question. Awaits nothing; the best hit comes first."""
 
     def __init__(self, record: Record, request: RetrieveRequest, partition: int, sought: Sought) -> None:
         self._record = record
         self._request = request
         self._partition = partition
         self._sought = sought
+        self._left = MOST_ITEMS
 
     def within(self, hit: Hit, memory: Memory, *, speaks: bool) -> Hit:
         """The hit of this memory with its inside; `speaks`: it has a word of the question, so its items may."""
         if memory.origin == "distilled":
             return hit.model_copy(update={"evidence": self._evidence(memory)})
         if memory.origin == "said" and memory.items and speaks:
-            inside = items_inside(self._records(memory.items[:MOST_ITEMS]), self._request, self._sought)
+            looked_at = memory.items[: self._left]
+            self._left -= len(looked_at)
+            inside = items_inside(self._records(looked_at), self._request, self._sought)
             return hit.model_copy(update={"items": inside})
         return hit
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.assemble import Assemble, Warnings
+from agents.category_capsules import CategoryCapsules
 from agents.rules.answers import hit_of
 from agents.token_port import TokenCounter
 from schemas.assemble import AssembleRequest, AssembleResult
@@ -42,11 +43,12 @@ class Library:
     judge_outage: bool = False
     records: dict[str, Memory] = field(default_factory=dict)
     judged: list[tuple[str, list[str]]] = field(default_factory=list)
+    capsules: CategoryCapsules | None = None
 
     def __post_init__(self) -> None:
-        self.assemble = Assemble(self.words, self._record, self.tokens, self._judge, self.search)
+        self.assemble = Assemble(self.words, self.record, self.tokens, self._judge, self.search, self.capsules)
 
-    def _record(self, partition: int, memory_id: str) -> Memory | None:
+    def record(self, partition: int, memory_id: str) -> Memory | None:
         return self.records.get(memory_id) if partition == 0 else None
 
     async def _judge(self, request: AssembleRequest, partition: int, turns: Sequence[Memory]) -> Interaction:
@@ -62,7 +64,9 @@ class Library:
             self.records[memory.memory_id] = memory
         return [memory.memory_id for memory in memories]
 
-    async def ask(self, user: str = "ana", project: str = "default", **fields: Any) -> tuple[AssembleResult, Warnings]:
+    async def ask(
+        self, user: str = "ana", project: str | list[str] = "default", **fields: Any
+    ) -> tuple[AssembleResult, Warnings]:
         request = {"scope": {"user_id": user, "project_id": project}, "conversation_id": "c1", "query": "and now?"}
         return await self.assemble.answer(AssembleRequest.model_validate_json(json.dumps(request | fields)), 0)
 

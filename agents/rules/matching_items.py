@@ -10,13 +10,15 @@ LEAST_SHARE = 0.2
 """The share of a question's telling words, by weight, from which an item is about it: one rare word in five. With less
 it shares what everything here shares. Chosen by reading, on our own chats."""
 
+MOST_INSIDE = 8
+"""Items of one hit: of a turn with a long page the best segments."""
+
 
 def items_inside(items: Iterable[Memory], request: RetrieveRequest, sought: Sought) -> tuple[ItemInside, ...]:
-    """The items that match the question and the types asked for, best first, equal ones by id."""
-    shown = [_inside(item, sought) for item in items if _asked_for(item, request)]
-    return tuple(
-        sorted((one for one in shown if one.score >= LEAST_SHARE), key=lambda one: (-one.score, one.memory_id))
-    )
+    """The items that match the question and the types asked for, best first, equal ones by id; the best of them."""
+    shown = (_inside(item, sought) for item in items if _asked_for(item, request))
+    found = sorted((one for one in shown if one.score >= LEAST_SHARE), key=lambda one: (-one.score, one.memory_id))
+    return tuple(found[:MOST_INSIDE])
 
 
 def best_first(evidence: Sequence[Evidence], texts: Mapping[str, str], sought: Sought) -> tuple[Evidence, ...]:

@@ -3,8 +3,8 @@
 Memories are numbers, as in a roster. Every list of numbers that leaves has the newest first.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -43,6 +43,14 @@ class Sight:
         when = np.full(len(admitted), NOBODY)
         when[order] = np.arange(len(order))
         return cls(columns, admitted, here, when)
+
+    def revised(self, marks: Mapping[int, Mark]) -> Self:
+        """The same memories, some with other marks, by number."""
+        if not marks:
+            return self
+        column = self.columns.marks.copy()
+        column[list(marks)] = [int(mark) for mark in marks.values()]
+        return replace(self, columns=replace(self.columns, marks=column))
 
     def marked(self, any_of: Mark, by: Mark = NO_MARK) -> Mask:
         """Which admitted memories have one of these marks, said by one of these roles, or by anybody."""
