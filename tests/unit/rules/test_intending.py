@@ -143,9 +143,10 @@ def test_an_error_that_comes_back_is_open_again() -> None:
     assert [entry.state for entry in found.blocking_errors] == ["done", "open"]
 
 
-def test_a_sign_that_speaks_of_a_part_advances_a_goal() -> None:
+@pytest.mark.parametrize("sign", ["We finished the shop import and its tests.", "The shop is finished."])
+def test_a_sign_that_speaks_of_a_part_advances_a_goal(sign: str) -> None:
     goal = learned("We want to build a recommender for the shop in Rust.", 1, "goal")
-    part = learned("We finished the shop import and its tests.", 2)
+    part = learned(sign, 2)
     [entry] = after(goal, part).goals
     assert (entry.state, entry.advanced_by) == ("open", (part.memory_id,))
 
