@@ -58,10 +58,10 @@ class Layers:
     def __init__(
         self,
         intentions: ShownIntentions,
-        categories: KnownCategories,
+        categories: KnownCategories | None,
         record: Callable[[int, str], Memory | None],
     ) -> None:
-        """Take the ports; `record` reads by partition and memory id."""
+        """Take the ports; `record` reads by partition and memory id. Without categories there are none to show."""
         self._intentions = intentions
         self._categories = categories
         self._record = record
@@ -85,7 +85,8 @@ class Layers:
 
     def _category_layer(self, partition: int, scopes: Sequence[Scope], clues: Clues, sought: Sought) -> Layer:
         """What categories say; only those that are about the question are looked at as they stand now."""
-        known = [(scope, one) for scope in scopes for one in self._categories.get(partition, scope).all()]
+        taxonomies = [(scope, self._categories.get(partition, scope)) for scope in scopes] if self._categories else []
+        known = [(scope, one) for scope, taxonomy in taxonomies for one in taxonomy.all()]
         near = matches([_text(one) for _, one in known], sought)
         read = partial(self._record, partition)
         standing = [(known[one.place][0], as_it_stands(known[one.place][1], read)) for one in near]

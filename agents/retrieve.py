@@ -80,13 +80,15 @@ class Retrieve:
         self._layers = layers
         self._elapsed = elapsed
 
-    async def answer(
-        self, request: RetrieveRequest, partition: int, *, bare: bool = False
-    ) -> tuple[RetrieveResult, Warnings]:
-        """Give the result and the warnings; `bare`: hits without their items.
+    async def answer(self, request: RetrieveRequest, partition: int) -> tuple[RetrieveResult, Warnings]:
+        """Give the result and the warnings. Raises Rejected for a mode that is not declared, and for none."""
+        return await self._answer(request, partition, bare=False)
 
-        Raises Rejected for a mode that is not declared, and for none.
-        """
+    async def turns(self, request: RetrieveRequest, partition: int) -> tuple[RetrieveResult, Warnings]:
+        """The same for whoever has no use for what stands inside the hits."""
+        return await self._answer(request, partition, bare=True)
+
+    async def _answer(self, request: RetrieveRequest, partition: int, *, bare: bool) -> tuple[RetrieveResult, Warnings]:
         started = self._elapsed()
         parts = [await self._found(search) for search in self._searches(request, partition)]
         # Others may have written meanwhile: from here on all is read anew, and nothing awaited.
