@@ -18,6 +18,7 @@ from agents.health import Health
 from agents.intend import Intend
 from agents.interaction_reader import InteractionReader
 from agents.language_port import LanguageModel
+from agents.layers import Layers
 from agents.maintain import Maintain
 from agents.mode_spaces import ModeSpaces
 from agents.ports import Embedders, VectorIndex
@@ -118,14 +119,15 @@ def agents_of(
     spaces = ModeSpaces(modes, models.embedders)
     template = Template(read_prompt(UNDERSTANDING_PROMPT), UNDERSTANDING_PROMPT)
     health = Health(words, modes, spaces, index, around.jobs, deployment, around.meters.usage)
-    retrieve = Retrieve(words, memories.get, index, modes, spaces, clock, weights)
     intend = Intend(around.intentions, memories, clock)
+    layers = Layers(intend, None, memories.get)
+    retrieve = Retrieve(words, memories.get, index, modes, spaces, clock, weights, layers)
     return Agents(
         remember=Remember(memories, words, modes, spaces, around.claims, asks_model=len(settings.llm_profiles) > 0),
         embed=Embed(spaces, index, clock),
         understand=Understand(models.reader, models.language, template, modes, words, memories.get, clock),
         retrieve=retrieve,
-        assemble=Assemble(words, memories.get, models.tokens, models.reader.judge, retrieve.answer),
+        assemble=Assemble(words, memories.get, models.tokens, models.reader.judge, retrieve.turns),
         govern=Govern(memories, modes, models.embedders, health, clock, intend.commands, (intend.before_forgetting,)),
         intend=intend,
         maintain=Maintain(memories, words, index, spaces, clock),
