@@ -115,7 +115,8 @@ class Forget:
         """What still rests on a memory, or is hidden by it: each is written when it is given."""
         if memory.origin == "said":
             yield from self._items.withdrawn(memory.items, (memory.memory_id,), partition)
-            for over in self._standing_for(memory, partition):
+            # What stands for another goes before that, which is found by it no more.
+            for over in reversed(list(self._standing_for(memory, partition))):
                 yield from self._derived(over, doomed, partition)
                 yield over, self._marked(over, partition)
         for hidden in self._hidden(memory, partition):

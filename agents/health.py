@@ -10,7 +10,7 @@ from agents.word_port import WordIndex
 from schemas.commands import Command
 from schemas.failures import ModelMissing, Unavailable
 from schemas.jobs import Tally
-from schemas.memories import EmbeddingStatus
+from schemas.memories import EmbeddingStatus, shelves
 from schemas.modes import Mode
 from schemas.moments import iso
 
@@ -46,21 +46,26 @@ class Health:
         self._usage = usage
 
     async def __call__(self, command: Command, partition: int) -> dict[str, Any]:
-        """Of the command's boundary and of the deployment."""
+        """Of the command's boundary and of the deployment.
+
+        A mode's counts are of all that has a vector there: turns, what was distilled from them, and `items`.
+        """
         boundary = command.scope.boundary
-        counts = self._words.counts(partition, boundary)
+        turns, items = (self._words.counts(partition, shelf) for shelf in shelves(boundary))
+        counts = {name: _added(turns.get(name, {}), items.get(name, {})) for name in {**turns, **items}}
         visible = self._spaces.visible(partition, boundary, None)
         names = sorted({*counts, *(mode.name for mode in visible)})
         last = self._jobs.last_backfill(partition, boundary)
         modes = {
             name: self._of_modes([mode for mode in visible if mode.name == name], counts.get(name, {}))
+            | {"items": sum(items.get(name, {}).values())}
             | {"last_backfill": iso(last[name]) if name in last else None}
             for name in names
         }
         return {
             "modes": modes,
             "jobs": [_progress(tally) for tally in self._jobs.under_way(boundary)],
-            "telemetry": self._telemetry(counts, partition, boundary),
+            "telemetry": self._telemetry(turns, partition, boundary),
             "vector_index": await self._reachable(),
             **self._deployment(),
         }
@@ -96,6 +101,10 @@ class Health:
         except Unavailable as problem:
             return f"unavailable: {problem}"
         return "ready"
+
+
+def _added(one: Mapping[EmbeddingStatus, int], other: Mapping[EmbeddingStatus, int]) -> dict[EmbeddingStatus, int]:
+    return {status: one.get(status, 0) + other.get(status, 0) for status in {**one, **other}}
 
 
 def _progress(tally: Tally) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from agents.rules.maintaining import Due, Outcome, due, is_of_another_space, out
 from agents.word_port import WordIndex
 from schemas.events import Embedded
 from schemas.jobs import Job
-from schemas.memories import Memory, Place
+from schemas.memories import Memory, Place, shelves
 from schemas.modes import VectorSpace, collection_name
 from schemas.vectors import Where
 
@@ -50,9 +50,9 @@ class Maintain:
         self._clock = clock
 
     def concerned(self, job: Job, partition: int) -> list[str]:
-        """The ids of all memories of the job's boundary, or of one mode there."""
-        roster = self._words.roster(partition, job.scope.boundary)
-        return everything(roster) if job.mode is None else in_mode(roster, job.mode)
+        """The ids of all memories of the job's boundary, or of one mode there: turns, then items."""
+        rosters = [self._words.roster(partition, shelf) for shelf in shelves(job.scope.boundary)]
+        return [one for each in rosters for one in (everything(each) if job.mode is None else in_mode(each, job.mode))]
 
     def modes(self, job: Job, partition: int) -> list[str]:
         """The names of the modes that a job goes through."""
@@ -98,8 +98,9 @@ class Maintain:
         """The ids of a boundary's points in a space: a search in any direction that leaves none out."""
         anywhere = np.eye(1, space.fingerprint.dim, dtype=np.float32)[0]
         most = await self._index.count(space, partition)
-        found = await self._index.search(space, anywhere, Where(job.scope.boundary), most) if most else []
-        return [one.memory_id for one in found]
+        wheres = [Where(shelf) for shelf in shelves(job.scope.boundary)] if most else []
+        found = [await self._index.search(space, anywhere, where, most) for where in wheres]
+        return [one.memory_id for each in found for one in each]
 
     def _orphan(self, memory_id: str, place: Place, partition: int) -> Embedded | None:
         memory = self._memories.get(partition, memory_id)

@@ -7,6 +7,7 @@ rule, reports no error and decides nothing.
 """
 
 from enum import IntFlag, auto
+from functools import lru_cache
 
 from agents.rules.mark_cues import FIRM, cue_names
 from agents.rules.mark_forms import form_names
@@ -79,6 +80,9 @@ class Mark(IntFlag):
 NO_MARK = Mark(0)
 """Nothing is seen, or nothing is asked for."""
 
+KEPT = 64
+"""Texts whose marks are kept: a turn's are asked for by its words, and again by those who look for what it says."""
+
 _BIT = {mark.name: mark.value for mark in Mark}
 _ROLE = {
     "user": Mark.USER.value,
@@ -90,13 +94,18 @@ _ROLE = {
 
 def marks_of(memory: Memory) -> Mark:
     """What is seen in a memory; what was distilled from several turns has no role."""
-    names = form_names(memory.text, memory.entities)
-    for found in sentences(memory.text):
+    return Mark(_ROLE.get(memory.role or "", 0) | _seen_in(memory.text, memory.entities))
+
+
+@lru_cache(KEPT)
+def _seen_in(text: str, entities: tuple[str, ...]) -> int:
+    names = form_names(text, entities)
+    for found in sentences(text):
         names |= _seen(found)
-    bits = _ROLE.get(memory.role or "", 0)
+    bits = 0
     for name in names:
         bits |= _BIT[name]
-    return Mark(bits)
+    return bits
 
 
 def marked_parts(text: str, mark: Mark) -> list[str]:

@@ -2,18 +2,25 @@
 
 from typing import Any
 
-from schemas.memories import Memory
+from schemas.memories import Item, Memory
 from schemas.modes import Declared, Mode
 from schemas.moments import iso
 
-INTERNAL = {"boundary", "source", "latest", "latest_at", "versions", "current", "reading"}
+INTERNAL = {"boundary", "source", "latest", "latest_at", "versions", "current", "reading", "item", "superseded_in"}
 """Fields of a record that are ours, or are shown in another form."""
 
 
 def shown_memory(memory: Memory) -> dict[str, Any]:
-    """The whole record as `get_memory` shows it, with what it was understood as beside the rest."""
+    """The whole record as `get_memory` shows it, with what it was understood as, or says of its turns, beside the rest.
+
+    A turn has the ids of its `items`, if any; an item and what was distilled have what is known of them.
+    """
     whole = memory.model_dump(mode="json", exclude=INTERNAL)
-    reading = memory.reading.model_dump(mode="json", exclude={"status", "text_hash", "interaction"})
+    if not memory.items:
+        whole.pop("items")
+    if memory.item is not None:
+        whole |= _known(memory.item)
+    reading = memory.reading.model_dump(mode="json", exclude={"status", "text_hash", "interaction", "aims"})
     interaction = memory.reading.interaction
     versions = [
         {"version": number, "current": number == memory.current + 1, **version.model_dump(mode="json")}
@@ -28,6 +35,13 @@ def shown_memory(memory: Memory) -> dict[str, Any]:
     return (
         whole | understood | {"version": memory.version, "versions": versions, "occurred_at": iso(memory.occurred_at)}
     )
+
+
+def _known(item: Item) -> dict[str, Any]:
+    return item.model_dump(mode="json", exclude={"supports", "claim", "run"}) | {
+        "valid_from": item.valid_from and iso(item.valid_from),
+        "valid_until": item.valid_until and iso(item.valid_until),
+    }
 
 
 def shown_mode(mode: Mode, declared: Declared, project: str) -> dict[str, Any]:

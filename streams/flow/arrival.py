@@ -1,18 +1,22 @@
 """What happens when partitions arrive at this worker, after their tables are recovered and before events flow.
 
 The word index is compared with what the group has committed: where another worker came further, or the disk is
-new, it is made again from the table.
+new, it is made again from the table. What it still has and the table has not, since a worker was killed between the
+two, leaves it, and the indexer is told.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
-from typing import Protocol
+from dataclasses import replace
+from typing import Protocol, get_args
 
 import structlog
 
 from agents.rules.partitioning import partition_of
 from agents.word_port import WordIndex
-from schemas.memories import Memory
+from schemas.events import Forgotten
+from schemas.memories import EmbeddingStatus, Memory
+from streams.flow.steps import event_out
 from streams.flow.surroundings import Surroundings
 
 Committed = Callable[[], Awaitable[Mapping[tuple[str, int], int]]]
@@ -49,7 +53,7 @@ class Arrival:
     async def prepare(self, partitions: Collection[int]) -> None:
         """Open the word index of these partitions, made again where it is behind."""
         names = self._around.topics
-        topics = (names.turns, names.embedded, names.understood, names.changes)
+        topics = (names.turns, names.embedded, names.understood, names.changes, names.consolidated)
         committed = await self._committed()
         behind = []
         for partition in partitions:
@@ -60,7 +64,28 @@ class Arrival:
         if behind:
             await self._rebuild(behind, committed, topics)
         for partition in partitions:
+            await self._clear(partition)
+        for partition in partitions:
             self._around.progress.advance(partition, self._words.applied(partition).get(topics[0], 0))
+
+    async def _clear(self, partition: int) -> None:
+        """Take out what was removed; what was forgotten is left to the command, which is given again and counts it."""
+        memories, removed = self._around.memories, []
+        for number, memory_id in enumerate(self._words.with_status(partition, get_args(EmbeddingStatus))):
+            if memories.is_removed(partition, memory_id) and not memories.is_forgotten(partition, memory_id):
+                removed.append(memory_id)
+            if number % YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+        for memory_id in removed:
+            await self._leave(partition, memory_id)
+
+    async def _leave(self, partition: int, memory_id: str) -> None:
+        place = self._around.memories.last_place(partition, memory_id)
+        event = Forgotten(memory_id=memory_id, places=() if place is None else (place,))
+        # In this partition, whatever the boundary is: only its number counts for where an event is read.
+        out = replace(event_out(self._around.topics.remembered, "", event), partition=partition)
+        await (await self._around.publisher.send(out))
+        self._words.remove(partition, memory_id)
 
     async def _rebuild(
         self, partitions: Collection[int], committed: Mapping[tuple[str, int], int], topics: Iterable[str]

@@ -37,16 +37,23 @@ class Keeping:
 
     def keep(self, text: str, number: int, **fields: Any) -> Memory:
         """Have a memory with its vector."""
-        memory = made(text, number, **{"embedding": embedded_in("s1"), "project": "p1", **fields})
+        return self.write(made(text, number, **{"embedding": embedded_in("s1"), "project": "p1", **fields}))
+
+    def write(self, memory: Memory) -> Memory:
+        """Have this record."""
         self.words.put(HERE, memory)
         self.memories.put(HERE, memory)
         return memory
 
-    def derive(self, text: str, number: int, *turn_ids: str, **fields: Any) -> Memory:
-        """Have a memory that was distilled from turns."""
-        evidence = tuple(Evidence(turn_id=one, start=0, end=2) for one in turn_ids)
-        nobody = {"turn_id": None, "conversation_id": None, "role": None, "type": "semantic"}
-        return self.keep(text, number, evidence=evidence, **(nobody | fields))
+    def distil(self, text: str, number: int, *sources: str, **fields: Any) -> Memory:
+        """Have a memory that was distilled from turns, and stands for them."""
+        turns = [one for one in self.memories.all() if one.text in sources]
+        evidence = tuple(Evidence(turn_id=one.turn_id or "", memory_id=one.memory_id, start=0, end=2) for one in turns)
+        nobody = {"turn_id": None, "conversation_id": None, "role": None, "type": "semantic", "origin": "distilled"}
+        distilled = self.keep(text, number, evidence=evidence, **(nobody | fields))
+        for turn in turns:
+            self.write(turn.model_copy(update={"superseded_by": distilled.memory_id, "superseded_in": "run"}))
+        return distilled
 
     def forget(self, project: str = "p1", steps: int | None = None, /, **selector: Any) -> list[str]:
         """Forget, or only so many memories of it; returns their texts."""
@@ -124,44 +131,47 @@ def test_superseded_turns_are_forgotten_too(keeping: Keeping) -> None:
 
 
 def test_what_rests_on_a_forgotten_turn_goes_before_it(keeping: Keeping) -> None:
-    keeping.derive("of both", 20, "t-0", "t-1")
-    keeping.derive("of one", 21, "t-0", conversation_id="a", turn_id="t-0")
-    keeping.derive("of b", 22, "t-2")
-    keeping.derive("of the other project", 23, "t-0", project="p2")
-    assert keeping.forget(memory_id=id_of(keeping, "a1")) == ["of both", "of one", "a1"]
-    assert keeping.left() == ["a2", "b1", "c1", "of b", "of the other project", "z1"]
+    keeping.distil("of both", 20, "a1", "a2")
+    keeping.distil("of b", 22, "b1")
+    assert keeping.forget(memory_id=id_of(keeping, "a1")) == ["of both", "a1"]
+    assert keeping.left() == ["a2", "b1", "c1", "of b", "z1"]
+
+
+def test_what_stands_for_what_stands_for_a_forgotten_turn_goes_as_well(keeping: Keeping) -> None:
+    lower = keeping.distil("of both", 20, "a1", "a2")
+    upper = keeping.keep("above", 21, origin="distilled", type="semantic", evidence=lower.evidence)
+    keeping.write(lower.model_copy(update={"superseded_by": upper.memory_id}))
+    assert set(keeping.forget(memory_id=id_of(keeping, "a1"))) == {"above", "of both", "a1"}
+    assert keeping.left() == ["a2", "b1", "c1", "z1"]
 
 
 def test_what_is_derived_while_others_have_their_turn_goes_as_well(keeping: Keeping) -> None:
-    steps = keeping.steps(memory_id=id_of(keeping, "a1"))
+    steps = keeping.steps(conversation_id="a")
     next(steps)
-    keeping.derive("late", 20, "t-0")
-    assert [memory.text for memory, _ in steps] == ["late"]
+    keeping.distil("late", 20, "a2", "b1")
+    assert [memory.text for memory, _ in steps] == ["late", "a2"]
+    assert keeping.left() == ["b1", "c1", "z1"]
 
 
-def test_a_derived_memory_can_be_forgotten_and_its_turns_stay(keeping: Keeping) -> None:
-    item = keeping.derive("of both", 20, "t-0", "t-1")
-    assert keeping.forget(memory_id=item.memory_id) == ["of both"]
+def test_a_distilled_memory_can_be_forgotten_and_its_turns_stay(keeping: Keeping) -> None:
+    distilled = keeping.distil("of both", 20, "a1", "a2")
+    assert keeping.forget(memory_id=distilled.memory_id) == ["of both"]
     assert keeping.left() == ["a1", "a2", "b1", "c1", "z1"]
 
 
-@pytest.mark.parametrize("of", ["the distilled one", "a source"])
+@pytest.mark.parametrize("of", ["of all", "b1"])
 def test_what_a_forgotten_memory_stood_for_is_served_again_and_not_counted(keeping: Keeping, of: str) -> None:
-    distilled = keeping.derive("of all", 20, "t-0", "t-1", "t-2")
-    for text in ("a1", "a2", "b1"):
-        memory = next(one for one in keeping.memories.all() if one.text == text)
-        keeping.keep(text, memory.source, conversation_id=memory.conversation_id, superseded_by=distilled.memory_id)
-    chosen = distilled.memory_id if of == "the distilled one" else id_of(keeping, "b1")
-    gone = keeping.forget(memory_id=chosen)
-    assert gone == (["of all"] if of == "the distilled one" else ["of all", "b1"])
-    assert {memory.superseded_by for memory in keeping.memories.all()} == {None}
+    keeping.distil("of all", 20, "a1", "a2", "b1")
+    gone = keeping.forget(memory_id=id_of(keeping, of))
+    assert gone == (["of all"] if of == "of all" else ["of all", "b1"])
+    assert {(memory.superseded_by, memory.superseded_in) for memory in keeping.memories.all()} == {(None, None)}
     assert not keeping.words.roster(HERE, "ana").columns.superseded.any()
 
 
 def test_killed_after_each_memory_all_of_it_is_forgotten_and_told_of_when_the_command_comes_again(
     keeping: Keeping,
 ) -> None:
-    derived = keeping.derive("of both", 20, "t-0", "t-1")
+    derived = keeping.distil("of both", 20, "a1", "a2")
     doomed = {derived.memory_id, id_of(keeping, "a1"), id_of(keeping, "a2")}
     change = Change(scope=Scope(user_id="ana", project_id="p1"), action="forget", conversation_id="a")
     told: list[str] = []
