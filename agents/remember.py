@@ -10,6 +10,7 @@ leaves the same state. No method awaits: one event is handled at a time. All ret
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from agents.assign import Assign
 from agents.claim_port import Claims
 from agents.contradict import Contradict
 from agents.forget import Forget
@@ -31,8 +32,10 @@ from agents.rules.noteworthy import tells
 from agents.rules.precedence import Decision, first_mode, mode_after_answer
 from agents.rules.readings import is_read, with_interaction, with_understanding
 from agents.rules.versions import Identity, identity, is_outdated, is_redelivered, is_repeated, moved, next_memory
+from agents.supersede import Supersede
 from agents.word_port import WordIndex
 from schemas.changes import Change
+from schemas.consolidation import Distilled
 from schemas.events import Embedded, Forgotten, Remembered, Understood
 from schemas.memories import Memory, Place, shelves
 from schemas.modes import GENERAL, Declared, ModeSource
@@ -100,7 +103,9 @@ class Remember:
         self._spaces = spaces
         self._asks_model = asks_model
         self._items = KeepItems(memories, words, Contradict(memories, claims, self._write), self._write)
+        self._supersede = Supersede(memories, words)
         self._forget = Forget(memories, words, self._items, _is_concerned)
+        self._assign = Assign(memories, words)
 
     def turn(self, turn: Turn, record: Record) -> Accepted:
         """Accept a turn. Raises Rejected where its mode is not declared."""
@@ -136,6 +141,10 @@ class Remember:
             return self._embed_again(partition, memory, place) if place else None
         return self._noted(event, with_interaction(memory, event.interaction), partition)
 
+    def consolidated(self, event: Distilled, partition: int) -> Sequence[Event]:
+        """Write what a consolidation has found."""
+        return self._supersede.distilled(event, partition)
+
     def understood(self, event: Understood, partition: int) -> Noted:
         """Note what a turn was understood as; a model may put it into another mode, and then its vector moves."""
         memory = self._memories.get(partition, event.memory_id)
@@ -152,6 +161,8 @@ class Remember:
             written, events = self._items.again(there, found_by_rules(there), partition)
         else:
             written, events = self._items.found(there, found_in(there, event.found), partition)
+            items = self._items.items_of(written, partition)
+            self._assign.as_a_model_said(items, event.found.categories, partition)
         events += self._learned(written, partition, named=tells(memory))
         # An answer that comes again may have moved it, and then the worker was killed before it told the indexer.
         untold = answered is not None and memory.reading.status == "model" and is_on_its_way(written)
@@ -167,6 +178,9 @@ class Remember:
         if change.action == "forget":
             yield from self._forget.unfinished(change, partition)
             yield from self._forget.carried_out(change, partition)
+            return
+        if change.action == "assign":
+            yield from self._assign.carried_out(change, partition)
             return
         # Turns before items: those of a turn are made anew in its mode, and what is left was put there by somebody.
         for shelf in shelves(change.scope.boundary):

@@ -25,7 +25,7 @@ class Job(BaseModel):
     schema_: Literal["job.v1"] = Field(default="job.v1", alias="schema")
     scope: Scope
     job_id: str
-    kind: JobKind
+    kind: JobKind | Literal["consolidate"]
     mode: str | None = None
     started_at: datetime
 

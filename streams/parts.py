@@ -12,6 +12,12 @@ from dotenv import dotenv_values
 
 from agents.admit import Admit
 from agents.assemble import Assemble
+from agents.categorize import Categorize
+from agents.category_best import BestMembers
+from agents.category_fits import CategoryFits
+from agents.category_members import CategoryMembers
+from agents.consolidate import Bounds, Consolidate
+from agents.distil import Distil
 from agents.embed import Embed
 from agents.govern import Govern
 from agents.health import Health
@@ -22,6 +28,7 @@ from agents.layers import Layers
 from agents.maintain import Maintain
 from agents.mode_spaces import ModeSpaces
 from agents.ports import Embedders, VectorIndex
+from agents.refresh_categories import RefreshCategories, SummaryModel
 from agents.remember import Remember
 from agents.retrieve import Retrieve
 from agents.rules.caps import Caps
@@ -50,6 +57,13 @@ INTERACTION_MODEL = Path(__file__).parents[1] / "agents" / "rules" / "interactio
 
 UNDERSTANDING_PROMPT = "understand-1"
 """The version of the prompt that language models are asked by."""
+
+DISTILLING_PROMPT = "distil-1"
+"""The version of the prompt by which they distil."""
+
+
+CATEGORY_PROMPT = "categorize-1"
+"""The version of the prompt that language models sum up categories by."""
 
 
 class SystemClock:
@@ -118,17 +132,44 @@ def agents_of(
     memories, words, modes, clock = around.memories, around.words, around.modes, around.clock
     spaces = ModeSpaces(modes, models.embedders)
     template = Template(read_prompt(UNDERSTANDING_PROMPT), UNDERSTANDING_PROMPT)
+    bounds = Bounds(settings.consolidation_seconds, settings.consolidation_tokens)
+    distilling = Template(read_prompt(DISTILLING_PROMPT), DISTILLING_PROMPT)
     health = Health(words, modes, spaces, index, around.jobs, deployment, around.meters.usage)
     intend = Intend(around.intentions, memories, clock)
     layers = Layers(intend, None, memories.get)
     retrieve = Retrieve(words, memories.get, index, modes, spaces, clock, weights, layers)
+    members = CategoryMembers(words)
+    fits = CategoryFits(around.categories, memories, members, index, spaces)
+    categorize = Categorize(around.categories, memories, members, fits, _refreshing(models, index, around, members))
     return Agents(
         remember=Remember(memories, words, modes, spaces, around.claims, asks_model=len(settings.llm_profiles) > 0),
-        embed=Embed(spaces, index, clock),
-        understand=Understand(models.reader, models.language, template, modes, words, memories.get, clock),
+        embed=Embed(spaces, index, clock, fits),
+        understand=Understand(
+            models.reader, models.language, template, modes, words, memories.get, clock, around.categories
+        ),
         retrieve=retrieve,
         assemble=Assemble(words, memories.get, models.tokens, models.reader.judge, retrieve.turns),
-        govern=Govern(memories, modes, models.embedders, health, clock, intend.commands, (intend.before_forgetting,)),
+        govern=Govern(
+            memories,
+            modes,
+            models.embedders,
+            health,
+            clock,
+            {**intend.commands, **categorize.commands},
+            (intend.before_forgetting, categorize.before_forgetting),
+        ),
         intend=intend,
+        categorize=categorize,
         maintain=Maintain(memories, words, index, spaces, clock),
+        consolidate=Consolidate(memories, words, index, spaces, Distil(models.language, distilling), bounds),
     )
+
+
+def _refreshing(
+    models: Models, index: VectorIndex, around: Surroundings, members: CategoryMembers
+) -> RefreshCategories:
+    """Who makes summaries of categories anew."""
+    best = BestMembers(around.memories, index, ModeSpaces(around.modes, models.embedders))
+    template = Template(read_prompt(CATEGORY_PROMPT), CATEGORY_PROMPT)
+    model = SummaryModel(models.language, template)
+    return RefreshCategories(around.categories, around.memories, members, best, model)

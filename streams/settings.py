@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from schemas.categories import NamedCategories
 from schemas.embedders import ConfiguredEmbedder
 from schemas.language import Profiles
 from schemas.modes import GENERAL
@@ -43,6 +44,9 @@ class Settings(BaseSettings):
     embedders: dict[str, ConfiguredEmbedder] = Field(default_factory=dict)
     """Embedders beside the presets, by the name that modes give: JSON, see the README."""
 
+    categories: NamedCategories = NamedCategories()
+    """Categories that every scope has, descriptions by name: JSON, see the README."""
+
     llm_profiles: Profiles = Profiles()
     """Language models by profile name, `default` among them: JSON, see the README. None: rules decide."""
 
@@ -63,6 +67,12 @@ class Settings(BaseSettings):
 
     ranking_weights: Path | None = None
     """A file of ranking weights; none: those that come with the project."""
+
+    consolidation_seconds: float = Field(default=300.0, gt=0)
+    """How long one consolidation may take; the rest is left for the next."""
+
+    consolidation_tokens: int = Field(default=200_000, ge=0)
+    """Tokens of language models that one consolidation may take."""
 
     authorization: Path | None = None
     """A file that says which principals may do what, see the README; none: whoever can write to Kafka may."""

@@ -30,6 +30,7 @@ class Topics:
     embedded: str
     jobs: str
     learned: str
+    consolidated: str
 
     def all(self) -> list[str]:
         """Every name."""

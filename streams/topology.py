@@ -3,9 +3,10 @@
     turns ─► remember ─► remembered ─► embed, understand ─► embedded ─► remember
              a language model, beside the events ─► understood ─► remember
     retrieve ─► retrieve, assemble ─► replies
-    remember ─► learned ─► intend
-    commands, consolidate ─► govern ─► replies, or changes ─► remember ─► replies, or jobs ─► maintain ─► replies
+    remember ─► learned ─► intend, categorize
+    commands ─► govern ─► replies, or changes ─► remember ─► replies, or jobs ─► maintain ─► replies
     maintain ─► embedded ─► remember
+    consolidate ─► consolidate ─► replies, and consolidated ─► remember
     anything that can't be processed ─► dead-letters
 
 The topics are Kafka's in a worker and channels in memory in a test; the map is the same.
@@ -20,6 +21,8 @@ import faust
 import structlog
 
 from agents.assemble import Assemble
+from agents.categorize import Categorize
+from agents.consolidate import Consolidate
 from agents.embed import Embed
 from agents.govern import Govern
 from agents.intend import Intend
@@ -30,11 +33,14 @@ from agents.understand import Understand
 from schemas.assemble import AssembleRequest
 from schemas.changes import Change
 from schemas.commands import Command
+from schemas.consolidation import Trigger
 from schemas.jobs import Job
 from schemas.retrieval import RetrieveRequest
 from schemas.turns import Turn
 from streams.flow.answering import AnswerAsked, AnswerAssemble, AnswerCommand, AnswerRetrieve
+from streams.flow.categorizing import CategorizeLearned
 from streams.flow.changing import Changed, RememberChanges
+from streams.flow.consolidating import RunConsolidations
 from streams.flow.delivery import Delivery
 from streams.flow.embedding import AskModel, EmbedRemembered
 from streams.flow.intending import IntendLearned
@@ -59,7 +65,9 @@ class Agents:
     assemble: Assemble
     govern: Govern
     intend: Intend
+    categorize: Categorize
     maintain: Maintain
+    consolidate: Consolidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +104,7 @@ def readings(agents: Agents, beside: Beside, around: Surroundings) -> list[Readi
     asked = {"retrieve.v1": RetrieveRequest, "assemble.v1": AssembleRequest}
     retrieve = Channel(topics.retrieve, asked, "read", concurrent=True)
     commands = Channel(topics.commands, {"command.v1": Command}, "manage")
-    triggers = Channel(topics.consolidate, {}, "manage")
+    triggers = Channel(topics.consolidate, {"consolidate.v1": Trigger}, "manage", concurrent=True)
     changes = Channel(topics.changes, {"change.v1": Change}, None, keeps_rejected=True, outlives_deadline=True)
     jobs = Channel(topics.jobs, {"job.v1": Job}, None, keeps_rejected=True, outlives_deadline=True, concurrent=True)
     remember, understand, embed, govern = agents.remember, agents.understand, agents.embed, agents.govern
@@ -109,9 +117,15 @@ def readings(agents: Agents, beside: Beside, around: Surroundings) -> list[Readi
         Reading(topics.embedded, RememberEvents(remember, around), (remember,)),
         Reading(topics.retrieve, Requested(retrieve, answer, around), (agents.retrieve, agents.assemble)),
         Reading(topics.commands, Requested(commands, command, around), (govern,)),
-        Reading(topics.consolidate, Requested(triggers, command, around), (govern,)),
+        Reading(
+            topics.consolidate,
+            RunConsolidations(triggers, agents.consolidate, around),
+            (agents.consolidate,),
+        ),
+        Reading(topics.consolidated, RememberEvents(remember, around), (remember,)),
         Reading(topics.changes, RememberChanges(changes, remember, beside.changed, around), (remember,)),
         Reading(topics.learned, IntendLearned(agents.intend, around), (agents.intend,)),
+        Reading(topics.learned, CategorizeLearned(agents.categorize, around), (agents.categorize,)),
         Reading(topics.jobs, RunJobs(jobs, agents.maintain, around), (agents.maintain,)),
     ]
 

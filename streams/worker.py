@@ -25,7 +25,9 @@ from streams.adapters.kafka.admin import committed_offsets, ensure_topics
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.adapters.kafka.turns_log import KafkaTurns
 from streams.adapters.words.sqlite_words import SqliteWords
+from streams.category_table import CategoryTable
 from streams.claim_table import ClaimTable
+from streams.consolidation_table import ConsolidationTable
 from streams.flow.arrival import Arrival
 from streams.flow.asking_model import AskingModel
 from streams.flow.job_log import JobLog
@@ -101,6 +103,8 @@ class Parts(Service):
             modes=self.modes,
             claims=ClaimTable(self.app),
             intentions=IntentionTable(self.app),
+            categories=CategoryTable(self.app, settings.categories.root),
+            consolidations=ConsolidationTable(self.app),
             words=self.words,
             progress=Progress(),
             publisher=self.publisher,

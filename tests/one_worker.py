@@ -26,8 +26,10 @@ from streams.flow.surroundings import Surroundings
 from streams.parts import INTERACTION_MODEL, UNDERSTANDING_PROMPT
 from streams.topics import named
 from streams.watching.metrics import Meters
+from tests.fake_categories import FakeCategories
 from tests.fake_claims import FakeClaims
 from tests.fake_clock import FakeClock
+from tests.fake_consolidations import FakeConsolidations
 from tests.fake_embedders import FakeEmbedders
 from tests.fake_index import FakeIndex
 from tests.fake_intentions import FakeIntentions
@@ -71,7 +73,9 @@ class OneWorker:
             memories=self.memories,
             modes=self.modes,
             claims=self.claims,
+            consolidations=FakeConsolidations(),
             intentions=FakeIntentions(),
+            categories=FakeCategories(),
             words=self.words,
             progress=self.progress,
             publisher=self.publisher,

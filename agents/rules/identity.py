@@ -34,6 +34,11 @@ def item_id(scope: Mapping[str, str], mode: str, memory_type: str, text: str) ->
     return str(uuid.uuid5(NAMESPACE, _canonical(["item", dict(scope), mode, memory_type, normalised(text)])))
 
 
+def distilled_id(scope: Mapping[str, str], mode: str, sources: Iterable[str]) -> str:
+    """The id of what is distilled from the memories with these ids: UUIDv5 of scope, mode and the ids in order."""
+    return str(uuid.uuid5(NAMESPACE, _canonical(["distilled", dict(scope), mode, sorted(sources)])))
+
+
 def normalised(text: str) -> str:
     """A text without case, compatibility forms, punctuation around its words, and with single spaces."""
     pieces = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).casefold().split()

@@ -4,10 +4,11 @@ What is applied can be read at once; the word index is committed, and the change
 acknowledged. Each topic by itself is applied in order.
 """
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 
 from agents.keep_items import Event
 from agents.remember import Accepted, Remember
+from schemas.consolidation import Consolidated, Distilled
 from schemas.events import Embedded, Learned, Understood
 from schemas.records import Outgoing, Record
 from schemas.replies import Answer, Warned
@@ -25,6 +26,17 @@ STORAGE_S = 30.0
 """How long our own disk is waited for. A full one may get room; what stays broken needs a new start of the process."""
 
 FORGOTTEN = Warned("forgotten", "this turn was forgotten and stays so; nothing was stored")
+
+
+Told = Embedded | Understood | Distilled | Consolidated
+"""What the keeper is told by others. The last of a consolidation only sums up what it did."""
+
+KINDS: Mapping[str, type[Told]] = {
+    "embedded.v1": Embedded,
+    "understood.v1": Understood,
+    "distilled.v1": Distilled,
+    "consolidated.v1": Consolidated,
+}
 
 
 class Applied(Requested):
@@ -82,7 +94,7 @@ class RememberEvents(Internal):
     pause_s = COMMIT_EVERY_S
 
     def __init__(self, remember: Remember, around: Surroundings) -> None:
-        super().__init__({"embedded.v1": Embedded, "understood.v1": Understood}, around)
+        super().__init__(KINDS, around)
         self._remember = remember
 
     async def begin(self, record: Record) -> Awaitable[int]:
@@ -103,7 +115,11 @@ class RememberEvents(Internal):
         """Commit the word index of the partitions that were written."""
         await _commit(self._around, finished)
 
-    def _applied(self, event: Embedded | Understood, partition: int) -> Sequence[Event]:
+    def _applied(self, event: Told, partition: int) -> Sequence[Event]:
+        if isinstance(event, Consolidated):
+            return []
+        if isinstance(event, Distilled):
+            return self._remember.consolidated(event, partition)
         if isinstance(event, Embedded):
             after = self._remember.embedded(event, partition)
             return [] if after is None else [after]

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agents.admit import Admit
+from agents.category_port import Categories
 from agents.claim_port import Claims
+from agents.consolidation_port import ConsolidationRuns
 from agents.intention_port import StoredIntentions
 from agents.ports import Clock, Memories, Modes
 from agents.word_port import WordIndex
@@ -43,8 +45,24 @@ class KeptIntentions(StoredIntentions, Protocol):
         ...
 
 
+class KeptRuns(ConsolidationRuns, Protocol):
+    """The last consolidations, with writes that can be awaited."""
+
+    def unwritten(self) -> list[Awaitable[None]]:
+        """What must be awaited for the writes since the last call."""
+        ...
+
+
 class KeptClaims(Claims, Protocol):
     """What is said of claims, with writes that can be awaited."""
+
+    def unwritten(self) -> list[Awaitable[None]]:
+        """What must be awaited for the writes since the last call."""
+        ...
+
+
+class KeptCategories(Categories, Protocol):
+    """The categories of scopes, with writes that can be awaited."""
 
     def unwritten(self) -> list[Awaitable[None]]:
         """What must be awaited for the writes since the last call."""
@@ -61,6 +79,8 @@ class Surroundings:
     modes: KeptModes
     claims: KeptClaims
     intentions: KeptIntentions
+    categories: KeptCategories
+    consolidations: KeptRuns
     words: WordIndex
     progress: Progress
     publisher: Publisher

@@ -33,8 +33,10 @@ from streams.settings import Settings
 from streams.topics import named
 from streams.topology import Agents, Beside, Reading, connect, readings
 from streams.watching.metrics import Meters
+from tests.fake_categories import FakeCategories
 from tests.fake_claims import FakeClaims
 from tests.fake_clock import FakeClock
+from tests.fake_consolidations import FakeConsolidations
 from tests.fake_embedders import FakeEmbedders, FakeModel
 from tests.fake_index import FakeIndex
 from tests.fake_intentions import FakeIntentions
@@ -61,8 +63,10 @@ class InMemoryMap:
     language: FakeLanguageModel = field(init=False)
     modes: FakeModes = field(default_factory=FakeModes)
     intentions: FakeIntentions = field(default_factory=FakeIntentions)
+    categories: FakeCategories = field(default_factory=FakeCategories)
     memories: FakeMemories = field(default_factory=FakeMemories)
     claims: FakeClaims = field(default_factory=FakeClaims)
+    consolidations: FakeConsolidations = field(default_factory=FakeConsolidations)
     meters: Meters = field(default_factory=Meters)
     jobs: JobLog = field(default_factory=lambda: JobLog(FakeJobs()))
     arrows: set[Arrow] = field(default_factory=set)
@@ -83,7 +87,7 @@ class InMemoryMap:
         copy = InMemoryMap(directory, self.partitions, profiles=self.profiles)
         copy.index, copy.modes = deepcopy((self.index, self.modes))
         copy.memories, copy.claims = deepcopy((self.memories, self.claims))
-        copy.intentions = deepcopy(self.intentions)
+        copy.intentions, copy.consolidations = deepcopy((self.intentions, self.consolidations))
         copy.topics.copy_from(self.topics)
         return copy
 
@@ -137,7 +141,9 @@ class InMemoryMap:
             memories=self.memories,
             modes=self.modes,
             claims=self.claims,
+            consolidations=self.consolidations,
             intentions=self.intentions,
+            categories=self.categories,
             words=words,
             progress=Progress(),
             publisher=InMemoryPublisher(self.topics, (), self.arrows),

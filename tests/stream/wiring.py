@@ -24,7 +24,7 @@ async def observed_arrows(directory: Path) -> set[Arrow]:
         for topic in (names.turns, names.retrieve, names.commands, names.consolidate, names.changes, names.jobs):
             await the_map.ask(topic, b"nonsense")
             await the_map.publish(topic, b"nonsense")
-        for topic in (names.remembered, names.understood, names.embedded, names.learned):
+        for topic in (names.remembered, names.understood, names.embedded, names.learned, names.consolidated):
             await the_map.publish(topic, b"nonsense")
         accepted = await the_map.ask(names.turns, turn("Tea, please.", "t-1"))
         await the_map.until(lambda: the_map.memory("Tea, please.").reading.status == "model")

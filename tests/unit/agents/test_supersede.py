@@ -1,0 +1,134 @@
+"""One memory in place of several: all of them or none, once, and taken back where a kill left it half done."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agents.rules.distilling import distilled_memory, source_of
+from agents.supersede import Supersede
+from schemas.consolidation import Distilled
+from schemas.events import Forgotten, Remembered
+from schemas.memories import Memory
+from streams.adapters.words.sqlite_words import SqliteWords
+from tests.fake_memories import FakeMemories
+from tests.made_memories import START, embedded_in, made
+
+HERE = 0
+
+
+class Keeping:
+    """Three turns, and what is distilled from them."""
+
+    def __init__(self, words: SqliteWords) -> None:
+        self.memories, self.words = FakeMemories(), words
+        self.supersede = Supersede(self.memories, words)
+        self.turns = [made(f"Watered the tomatoes, day {n}.", n, content_hash=f"h{n}") for n in range(3)]
+        for turn in self.turns:
+            self.keep(turn)
+        sources = [source_of(turn) for turn in self.turns]
+        memory = distilled_memory(
+            self.turns[0].scope, "ana", "general", sources, "Tomatoes.", confidence=0.9, run="0-3", at=START
+        )
+        hashes = {turn.memory_id: turn.content_hash for turn in self.turns}
+        self.event = Distilled(run="0-3", memory=memory, sources=hashes)
+
+    def keep(self, memory: Memory) -> None:
+        self.words.put(HERE, memory)
+        self.memories.put(HERE, memory)
+
+    def apply(self) -> list[Remembered | Forgotten]:
+        return self.supersede.distilled(self.event, HERE)
+
+    def now(self, memory: Memory) -> Memory | None:
+        return self.memories.get(HERE, memory.memory_id)
+
+    @property
+    def served(self) -> set[str]:
+        """The texts of what stands for itself; words and records agree."""
+        roster = self.words.roster(HERE, "ana")
+        known = {one for one, number in roster.number_of.items() if not roster.columns.superseded[number]}
+        assert known == {one.memory_id for one in self.memories.all() if one.superseded_by is None}
+        return {one.text for one in self.memories.all() if one.superseded_by is None}
+
+
+@pytest.fixture
+def keeping(tmp_path: Path) -> Iterator[Keeping]:
+    words = SqliteWords(tmp_path)
+    words.open(HERE)
+    yield Keeping(words)
+    words.close()
+
+
+def test_a_distilled_memory_takes_the_place_of_its_turns(keeping: Keeping) -> None:
+    assert keeping.supersede.standing(keeping.event, HERE) == "due"
+    [follows] = keeping.apply()
+    assert isinstance(follows, Remembered)
+    assert follows.memory == keeping.event.memory
+    assert keeping.served == {"Tomatoes."}
+    assert {one.superseded_in for one in keeping.memories.all() if one.superseded_by} == {"0-3"}
+    assert keeping.supersede.standing(keeping.event, HERE) == "done"
+
+
+def test_the_same_event_again_changes_nothing(keeping: Keeping) -> None:
+    keeping.apply()
+    ready = keeping.event.memory.model_copy(update={"embedding": embedded_in("s1")})
+    keeping.keep(ready)
+    before = list(keeping.memories.all())
+    assert keeping.apply() == []
+    assert list(keeping.memories.all()) == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"content_hash": "edited"},
+        {"mode": "code"},
+        {"superseded_by": "another"},
+        {"scope": {"user_id": "ana", "project_id": "p2"}},
+    ],
+)
+def test_where_one_turn_is_not_what_it_was_nothing_is_done(keeping: Keeping, change: dict[str, object]) -> None:
+    keeping.keep(keeping.turns[1].model_copy(update=change))
+    before = list(keeping.memories.all())
+    assert keeping.apply() == []
+    assert list(keeping.memories.all()) == before
+    assert keeping.supersede.standing(keeping.event, HERE) == "refused"
+
+
+def test_where_one_turn_is_forgotten_nothing_is_done(keeping: Keeping) -> None:
+    keeping.words.remove(HERE, keeping.turns[1].memory_id)
+    keeping.memories.forget(HERE, keeping.turns[1].memory_id)
+    assert keeping.apply() == []
+    assert keeping.served == {keeping.turns[0].text, keeping.turns[2].text}
+
+
+def test_what_a_user_has_forgotten_is_not_made_again(keeping: Keeping) -> None:
+    keeping.memories.forget(HERE, keeping.event.memory.memory_id)
+    assert keeping.apply() == []
+    assert keeping.served == {turn.text for turn in keeping.turns}
+
+
+@pytest.mark.parametrize("written", [0, 1, 2])
+def test_what_a_kill_cut_off_is_done_when_the_event_comes_again(keeping: Keeping, written: int) -> None:
+    keeping.keep(keeping.event.memory)
+    for turn in keeping.turns[:written]:
+        keeping.keep(turn.model_copy(update={"superseded_by": keeping.event.memory.memory_id, "superseded_in": "0-3"}))
+    assert keeping.supersede.standing(keeping.event, HERE) == "due"
+    keeping.apply()
+    assert keeping.served == {"Tomatoes."}
+
+
+def test_what_a_kill_left_half_done_is_taken_back_where_a_turn_is_gone(keeping: Keeping) -> None:
+    half = keeping.event.memory.model_copy(update={"embedding": embedded_in("s1")})
+    keeping.keep(half)
+    keeping.keep(keeping.turns[0].model_copy(update={"superseded_by": half.memory_id, "superseded_in": "0-3"}))
+    keeping.words.remove(HERE, keeping.turns[2].memory_id)
+    keeping.memories.forget(HERE, keeping.turns[2].memory_id)
+    [follows] = keeping.apply()
+    assert isinstance(follows, Forgotten)
+    assert follows.memory_id == half.memory_id
+    assert len(follows.places) == 1
+    assert keeping.served == {turn.text for turn in keeping.turns[:2]}
+    assert keeping.now(half) is None
+    assert not keeping.memories.is_forgotten(HERE, half.memory_id)
