@@ -3,12 +3,14 @@
 A change comes in, a step leaves for every item, each written when it is given. The same change again writes the same.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from agents.ports import Memories
+from agents.rules.categorizing import joined, named
 from agents.word_port import WordIndex
 from schemas.changes import Change
-from schemas.memories import Memory
+from schemas.memories import Assigned, Memory
+from schemas.understanding import FoundCategory
 
 
 class Assign:
@@ -18,15 +20,26 @@ class Assign:
         self._memories = memories
         self._words = words
 
-    def carried_out(self, change: Change, partition: int) -> Iterator[tuple[Memory | None, None]]:
+    def carried_out(self, change: Change, partition: int) -> Iterator[tuple[Memory | None, tuple[()]]]:
         """Write each item that is still there, and nothing where it is under these categories already."""
         for memory_id, categories in change.assigned.items():
             memory = self._memories.get(partition, memory_id)
             if memory is None or memory.item is None or memory.scope != change.scope.model_dump():
-                yield None, None
+                yield None, ()
                 continue
-            filed = memory.model_copy(update={"item": memory.item.model_copy(update={"categories": categories})})
-            # The words first: if they can't be written, the record says so when all of it is tried again.
-            self._words.put(partition, filed)
-            self._memories.put(partition, filed)
-            yield filed, None
+            yield self._put_under(memory, categories, partition), ()
+
+    def as_a_model_said(self, items: Iterable[Memory], found: Iterable[FoundCategory], partition: int) -> None:
+        """Put what was found in a turn under the categories that a language model put the turn under, too."""
+        said = named(found)
+        for memory in items if said else ():
+            if memory.item is not None:
+                self._put_under(memory, joined(memory.item.categories, said), partition)
+
+    def _put_under(self, memory: Memory, categories: tuple[Assigned, ...], partition: int) -> Memory:
+        assert memory.item is not None
+        filed = memory.model_copy(update={"item": memory.item.model_copy(update={"categories": categories})})
+        # The words first: if they can't be written, the record says so when all of it is tried again.
+        self._words.put(partition, filed)
+        self._memories.put(partition, filed)
+        return filed

@@ -10,12 +10,13 @@ text that the model can't take is `failed`; a memory whose mode's model is not l
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from agents.category_fits import CategoryFits
 from agents.mode_spaces import ModeSpaces
 from agents.ports import Clock, Embedder, VectorIndex
 from agents.rules.projection import embedding_text
 from schemas.events import Embedded, Forgotten, Remembered
 from schemas.failures import ModelMissing, Rejected, Unavailable
-from schemas.memories import Memory, Place
+from schemas.memories import Assigned, Memory, Place
 from schemas.modes import Fingerprint, VectorSpace, collection_name
 from schemas.vectors import Encoded, Matrix, Point, Vector
 
@@ -50,7 +51,9 @@ class Vectored:
 class Embed:
     """`Remembered` and `Forgotten` in, points written and removed, `Embedded` out."""
 
-    def __init__(self, spaces: ModeSpaces, index: VectorIndex, clock: Clock) -> None:
+    def __init__(self, spaces: ModeSpaces, index: VectorIndex, clock: Clock, fits: CategoryFits | None = None) -> None:
+        """Take the ports, and who tells which categories an item fits; without him none is looked at."""
+        self._fits = fits
         self._spaces = spaces
         self._index = index
         self._clock = clock
@@ -91,7 +94,11 @@ class Embed:
             if left and kept is not None:
                 await self._index.delete(VectorSpace(place.mode, kept), left)
         await self._remove_untold(batch, latest, collections)
-        return [self._said(one, one.memory) for one in latest.values() if one.memory is not None]
+        # After the vectors: who declares a category from now on finds them, and looks at these items himself.
+        under = {memory_id: await self._under(one) for memory_id, one in latest.items()}
+        return [
+            self._said(one, one.memory, under[memory_id]) for memory_id, one in latest.items() if one.memory is not None
+        ]
 
     def _left(self, batch: Sequence[Vectored], place: Place, latest: dict[str, Vectored]) -> list[Vectored]:
         """Those of a batch that must not stay in a place: what the last event of each says counts."""
@@ -150,7 +157,18 @@ class Embed:
             return [each for one in batch for each in await self._upsert(space, [one])]
         return batch
 
-    def _said(self, one: Vectored, memory: Memory) -> Embedded:
+    async def _under(self, one: Vectored) -> tuple[Assigned, ...] | None:
+        """The categories that an item's vector fits; None where that can't be told."""
+        if self._fits is None or one.memory is None or one.vector is None:
+            return None
+        try:
+            embedder, space = self._spaces.of(one.memory, one.partition)
+        except (ModelMissing, Rejected):
+            return None
+        # A mode that has another embedder since has its memories embedded again.
+        return await self._fits.of(one.memory, one.vector, embedder, one.partition) if space == one.space else None
+
+    def _said(self, one: Vectored, memory: Memory, under: tuple[Assigned, ...] | None) -> Embedded:
         without_model = one.space is None
         return Embedded(
             memory_id=memory.memory_id,
@@ -160,6 +178,7 @@ class Embed:
             space=None if one.space is None else one.space.fingerprint.digest,
             at=self._clock.now(),
             error=one.error,
+            categories=under,
         )
 
 

@@ -8,14 +8,17 @@ prompt, never an instruction.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from agents.category_port import Categories
 from agents.interaction_reader import InteractionReader
 from agents.language_port import LanguageModel
 from agents.ports import Clock, Modes
+from agents.rules.categorizing import known
 from agents.rules.interaction_judging import settled
 from agents.rules.projection import embedding_text
 from agents.rules.prompting import RecentTurn, understanding_prompt
 from agents.rules.readings import needs_understanding, text_hash_of
 from agents.word_port import WordIndex
+from schemas.categories import Taxonomy
 from schemas.events import Understood
 from schemas.failures import ModelMissing, Unavailable
 from schemas.interaction import Interaction
@@ -55,8 +58,10 @@ class Understand:
         words: WordIndex,
         record: Callable[[int, str], Memory | None],
         clock: Clock,
+        categories: Categories | None = None,
     ) -> None:
         """Take the ports; `record` reads by partition and memory id."""
+        self._categories = categories
         self._reader = reader
         self._model = model
         self._template = template
@@ -84,13 +89,13 @@ class Understand:
             occurred_at=memory.occurred_at,
             modes=self._modes.get(partition, memory.boundary).visible((memory.scope[PROJECT],)),
             recent=self._recent(memory, partition),
-            categories=(),
+            categories=[(one.name, one.description) for one in self._taxonomy(memory, partition).all()],
         )
         try:
             answered = await self._model.ask(STEP, ROLE, prompt, Understanding)
         except Unanswerable:
             return self._said(memory, None, None, UNANSWERABLE)
-        found = answered.answer
+        found = self._with_known_categories(answered.answer, memory, partition)
         interaction = await self._with_vote(memory, found)
         return self._said(memory, interaction, found, answered.profile)
 
@@ -105,6 +110,14 @@ class Understand:
         except (ModelMissing, Unavailable):
             return None  # The rest of the answer is not to be asked for, and paid, again.
         return settled(read)
+
+    def _taxonomy(self, memory: Memory, partition: int) -> Taxonomy:
+        return Taxonomy() if self._categories is None else self._categories.get(partition, memory.scope)
+
+    def _with_known_categories(self, found: Understanding, memory: Memory, partition: int) -> Understanding:
+        if not found.categories:
+            return found
+        return found.model_copy(update={"categories": known(found.categories, self._taxonomy(memory, partition))})
 
     def _recent(self, memory: Memory, partition: int) -> Sequence[RecentTurn]:
         """The turns before this one in its conversation, oldest first."""

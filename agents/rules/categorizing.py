@@ -83,10 +83,16 @@ def fitting(vectors: Matrix, categories: Mapping[str, Matrix], background: Backg
     return [_chosen(names, row) for row in sure]
 
 
-def named(found: Iterable[FoundCategory], taxonomy: Taxonomy) -> tuple[Assigned, ...]:
-    """What a language model put an item under, as far as there is such a category."""
-    known = {one.name: one.confidence for one in found if taxonomy.find(one.name) is not None}
-    return tuple(Assigned(name=name, confidence=known[name], by="model") for name in sorted(known))[:MOST_CATEGORIES]
+def known(found: Iterable[FoundCategory], taxonomy: Taxonomy) -> tuple[FoundCategory, ...]:
+    """Of what a language model put a turn under, what there is."""
+    return tuple(one for one in found if taxonomy.find(one.name) is not None)
+
+
+def named(found: Iterable[FoundCategory]) -> tuple[Assigned, ...]:
+    """The surest of the categories that a language model put a turn under, each once."""
+    sure = {one.name: one.confidence for one in sorted(found, key=lambda one: (one.confidence, one.name))}
+    best = sorted(sure, key=lambda name: (-sure[name], name))[:MOST_CATEGORIES]
+    return tuple(Assigned(name=name, confidence=sure[name], by="model") for name in best)
 
 
 def joined(*several: Iterable[Assigned]) -> tuple[Assigned, ...]:

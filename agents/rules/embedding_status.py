@@ -4,6 +4,7 @@ Every vector that is written is reported by an `Embedded`, so one that ended in 
 belongs is always found, whatever overtook what.
 """
 
+from agents.rules.categorizing import joined
 from schemas.events import Embedded
 from schemas.memories import Embedding, Memory, Place
 
@@ -19,7 +20,11 @@ def outdated(memory: Memory) -> Memory:
 
 
 def embedded(memory: Memory, event: Embedded) -> Memory:
-    """The memory after the indexer has written its vector, or could not."""
+    """The memory after the indexer has written its vector, or could not; an item is under what its vector fits, too."""
+    if memory.item is not None and event.categories is not None:
+        # What it is under already stays: this may have been looked at before a category was declared.
+        under = joined(memory.item.categories, event.categories)
+        memory = memory.model_copy(update={"item": memory.item.model_copy(update={"categories": under})})
     place = written_place(event) or memory.embedding.place
     return _with(
         memory,

@@ -74,7 +74,8 @@ class AnswerCommand:
         """Carry the command out, or have it carried out."""
         turns_before = await self._turns_before(command, record.partition)
         governed = await self._govern.command(command, record.partition, record.offset)
-        safe = [*self._around.modes.unwritten(), *self._around.intentions.unwritten()]
+        around = self._around
+        safe = [*around.modes.unwritten(), *around.intentions.unwritten(), *around.categories.unwritten()]
         if governed.corrects:
             self._around.meters.usage.corrected()
         key = command.scope.boundary.encode()
