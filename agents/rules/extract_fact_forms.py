@@ -40,7 +40,8 @@ NOUN = rf"(?!{_NONOUN} )[^ ,:?!]+ "
 _THING = rf"(?:the |our |my |a |an )?(?:{NOUN}){{1,5}}?"
 _VALUE = (
     r"(?:(?:now|still|currently|called|named|at|on|in|from|by|about|the|a|an|for|until|only|just|"
-    r"due|scheduled|planned|booked|set|pencilled|hosted|based|written|built|stored|made|always|roughly|around|of) )*"
+    r"due|scheduled|planned|booked|set|pencilled|hosted|based|written|built|stored|made|always|roughly|around|of|"
+    r"[^ ,]+ed(?= on | at | for | by )) )*"
 )
 _KIN = (
     r"(?:(?:older |younger |big |little |twin |grand|step|ex-)?(?:sister|brother|mother|father|mum|mom|dad|wife|"

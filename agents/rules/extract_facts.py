@@ -18,7 +18,8 @@ _VERBS = frozenset().union(*(form.triggers for form in FORMS))
 
 _OWN = re.compile(r" (?:i|i'm|i've|my|mine|me|we|our|us|ich|mein|meine|mi|vivo|trabajo|je|j'habite|mon|ma|wir|unser) ")
 _UNSURE = re.compile(
-    r" (?:if|unless|would|could|might|may|maybe|perhaps|probably|possibly|apparently|supposedly|suppose|guess|wish|"
+    r" (?:if|unless|would|could|might|may (?:be|have|not|need|want|take|get|go|come|also|well|cost)|maybe|"
+    r"perhaps|probably|possibly|apparently|supposedly|suppose|guess|wish|"
     r"hope|hopefully|imagine|pretend|joke|joking|think|thought|believe|seems?|looks? like|used to|should|wenn|falls|"
     r"wahrscheinlich|vielleicht|glaube|denke|hoffe|sollte|ware|wurde|konnte|si|quizas|tal vez|creo|ojala|seria|podria|"
     r"peut-etre|je crois|je pense|serait|pourrait|devrait|either|or|nothing|nobody|whatever|whether) "

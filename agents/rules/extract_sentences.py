@@ -18,7 +18,7 @@ LONGEST = 500
 """Characters of a sentence: what is longer is a list or a log."""
 
 LEAST_WORDS, LEAST_TELLING = 3, 2
-"""Words of an item, and of one that is no fact those that are no stop words: `We decided that.` needs the turn before it."""
+"""Words of an item, and those of them that are no stop words where it is no fact: `We decided that` says little."""
 
 
 _DASH = re.compile("\u2014|[\u2013-](?=\\s)")

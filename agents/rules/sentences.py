@@ -12,8 +12,11 @@ from agents.rules.words import fold
 LONGEST_READ = 8192
 """Characters that are read: what a person says is shorter, and a page of a log is no longer a statement."""
 
-_END = re.compile(r"(?<=[.!?\u2026])[\"')\u201d\u2019]{0,2}\s+|\s*\n\s*|;\s+|\s+[\u2013\u2014-]\s+|\u2014")
-"""Between two sentences: after a full stop, at the end of a line, at a semicolon or a dash."""
+_END = re.compile(r"(?<=[.!?\u2026])[\"')\u201d\u2019]{0,2}\s+|\n\s*|;\s+|(?<=\s)[\u2013\u2014-]\s+|\u2014")
+"""Between two sentences: after a full stop, at the end of a line, at a semicolon or a dash.
+
+White space before a line's end or a dash stays with the sentence: to look for it would take quadratic time in spaces.
+"""
 
 _WORD = re.compile(r"[^\W_]+(?:['\u2019.\-][^\W_]+)*|[,:?!]")
 """A word with its apostrophes and hyphens, or a mark of punctuation that cues ask for."""
