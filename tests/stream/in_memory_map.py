@@ -207,8 +207,8 @@ class InMemoryMap:
         return await self.ask(self.names.retrieve, request)
 
     def memory(self, text: str) -> Memory:
-        """The record of the memory whose text stands."""
-        [found] = [memory for memory in self.memories.all() if memory.text == text]
+        """The record of the turn whose text stands."""
+        [found] = [memory for memory in self.memories.all() if memory.text == text and memory.origin == "said"]
         return found
 
     def space(self, mode: str, embedder: str) -> VectorSpace:
