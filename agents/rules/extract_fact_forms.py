@@ -54,7 +54,9 @@ _TRADE = (
     r"journalist|musician|photographer|carpenter|electrician|plumber|chef|cook|baker|farmer|researcher|scientist|"
     r"architect|librarian|translator|consultant|freelancer|founder|manager|paramedic|pharmacist|midwife|vet|dentist|"
     r"pilot|driver|vegetarian|vegan|diabetic|widow|widower|twin|grandmother|grandfather|counselor|counsellor|artist|"
-    r"painter|coach|therapist|veteran|surgeon|analyst|biologist|chemist|physicist|historian|gardener|firefighter)"
+    r"painter|coach|therapist|veteran|surgeon|analyst|biologist|chemist|physicist|historian|gardener|firefighter|"
+    r"woman|man|mom|mum|dad|mother|father|parent|immigrant|runner|cyclist|swimmer|gamer|dancer|singer|guitarist|pianist|"
+    r"entrepreneur|veterinarian|barista|waiter|waitress|actor|actress|editor|chemist)"
 )
 _STATE = (
     r"(?:vegan|vegetarian|diabetic|left-handed|right-handed|colou?r-?blind|dyslexic|coeliac|celiac|pregnant|married|"
@@ -90,7 +92,38 @@ FORMS: tuple[Form, ...] = (
         "use run host deploy store",
         rf"{OPENS}(?:we|i) (?:now |still |currently )?(?:use|run|host|deploy|store) (?:{NOUN}){{0,3}}?(?:on |in )?",
     ),
+    _form("i'm am we're are", rf"{OPENS}(?:i'm|i am|we're|we are) (?:originally |both )?from "),
+    _form(
+        "i've we've have",
+        rf"{OPENS}(?:i've|we've|i have|we have) (?:been|known|had|lived|worked|played|owned|run) "
+        r"(?:[^ ,]+ ){0,6}?(?:for|since) "
+        r"(?:about |almost |over |nearly |the last |the past |more than |a |an )?",
+    ),
+    _form(
+        "adopted bought founded opened launched joined enrolled graduated",
+        rf"{OPENS}(?:i|we)(?:'ve| have)? (?:just |recently |finally |both )?(?:adopted|bought|founded|opened|launched|"
+        r"joined|enrolled in|graduated from) (?:an?|my|our|the|two|three) [^ ,]+ [^ ,]",
+        telling=False,
+    ),
+    _form(
+        "got lost quit",
+        rf"{OPENS}(?:i|we)(?:'ve| have)? (?:just |recently |finally )?(?:got (?:married|engaged|divorced|promoted|"
+        r"hired|laid off)|(?:lost|quit) my job) ",
+        telling=False,
+    ),
+    _form(
+        "play speak own drive coach collect volunteer",
+        rf"{OPENS}i (?:also |still |both )?(?:play|speak|own|drive|coach|collect|volunteer) "
+        rf"(?:the |an? |my |at |for )?{NOUN}",
+        telling=False,
+    ),
     # Of people and things.
+    _form(
+        "love loves like likes hate hates enjoy enjoys",
+        rf"{OPENS}(?:my|our) (?:{_KIN}|kids|children|parents|sons|daughters|dogs|cats) (?:[^ ,]+ )?"
+        rf"(?:really |just |also )?(?:loves?|likes?|hates?|enjoys?) (?:the |to |an? |all )?{NOUN}",
+        telling=False,
+    ),
     _form("is", rf"{OPENS}my {_KIN} (?:[^ ,]+ )?is an? (?:[^ ,]+ ){{0,2}}{_TRADE} ", telling=False),
     _form(
         "lives works studies teaches comes costs starts opens closes ends leaves arrives expires runs listens takes",

@@ -95,7 +95,8 @@ _VAGUE: Mapping[ItemKind, re.Pattern[str]] = {
 
 _OWN_LIKING = re.compile(
     r"(?:^| [,:!]| and| but| so| yeah| oh) (?:i|we) (?:(?:really|also|still|just|absolutely|always) )?"
-    r"(?:love|like|enjoy|adore) | ich (?:mag|liebe) | me (?:gusta|encanta)n? | j'(?:aime|adore) "
+    r"(?:love|like|enjoy|adore) | ich (?:mag|liebe) | me (?:gusta|encanta)n? | j'(?:aime|adore) |"
+    r" (?:i'm|i am) (?:a (?:big |huge )?fan of|fond of|keen on|obsessed with) "
 )
 """A liking of the speaker's own, in a main clause."""
 

@@ -1,6 +1,7 @@
 """What is found in one turn."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ DENSE = "We decided to use PostgreSQL for the ledger. The API must answer within
 DOCUMENT = "The minutes were kept by Ana. " * 60
 
 
-def kinds(text: str, role: str = "user", **fields: object) -> list[ItemKind | None]:
+def kinds(text: str, role: str = "user", **fields: Any) -> list[ItemKind | None]:
     return [found.kind for found in found_by_rules(made(text, role=role, **fields))]
 
 
