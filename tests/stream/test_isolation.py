@@ -32,6 +32,9 @@ TALK = [
 
 QUESTIONS = ["where do we deploy?", "who moved the kettle", "When does the flight leave?", "climbing maps Lisbon"]
 
+ITEMS: Json = {"types": ["semantic", "procedural", "state_object", "document"], "top_k": 100}
+"""Asks for what was found in turns."""
+
 OTHERS = 200
 
 
@@ -62,7 +65,7 @@ async def answers(the_map: InMemoryMap, user: str) -> list[Json]:
     """All that a user is shown, without how long it took."""
     shown = []
     for question in QUESTIONS:
-        for how in ({}, {"mode": "*"}, {"include_superseded": True, "top_k": 100}):
+        for how in ({}, {"mode": "*"}, {"include_superseded": True, "top_k": 100}, ITEMS, {"depth": "auto"}):
             reply = await the_map.retrieve(question, user=user, explain=True, **how)
             reply["result"]["diagnostics"].pop("took_ms")
             shown.append(reply)
@@ -74,6 +77,8 @@ async def test_two_hundred_others_with_the_same_words_move_nothing_to_the_last_d
     async with a_map(tmp_path / "alone") as alone:
         await tell(alone, "ana", TALK)
         expected = await answers(alone, "ana")
+    assert any(hit["type"] != "episodic" for shown in expected for hit in shown["result"].get("hits", ()))
+    assert any(hit.get("items") for shown in expected for hit in shown["result"].get("hits", ()))
     async with a_map(tmp_path / "among") as among:
         for number in range(OTHERS):
             # Overlapping texts, in other orders and numbers, some before and some after hers.
@@ -106,9 +111,17 @@ async def test_what_a_stored_is_on_no_path_that_b_reads(stored: tuple[InMemoryMa
     the_map, ids = stored
     replies = []
     for question in (*QUESTIONS, *TALK):
-        for how in ({}, {"mode": "*"}, {"mode": ["general"]}, {"include_superseded": True}, {"depth": "auto"}):
+        ways: tuple[Json, ...] = (
+            {},
+            {"mode": "*"},
+            {"mode": ["general"]},
+            {"include_superseded": True},
+            {"depth": "auto"},
+            ITEMS,
+        )
+        for how in ways:
             scope = {"user_id": "b", "project_id": "*"}
-            replies.append(await the_map.retrieve(question, user="b", scope=scope, top_k=100, **how))
+            replies.append(await the_map.retrieve(question, user="b", **({"scope": scope, "top_k": 100} | how)))
         replies.append(await the_map.retrieve(question, user="b", conversation_id="c1"))
         replies.append(await the_map.assemble(question, user="b", conversation_id="c1"))
     replies.append(await the_map.assemble("diary", user="b", pins=[]))
@@ -142,8 +155,8 @@ async def test_a_project_is_as_closed_to_another_of_the_same_user(stored: tuple[
     the_map, ids = stored
     scope = {"user_id": "a", "project_id": "p2"}
     for question in QUESTIONS:
-        for how in ({"mode": "*"}, {"mode": "journal"}, {}):
-            reply = await the_map.retrieve(question, user="a", scope=scope, top_k=100, **how)
+        for how in ({"mode": "*"}, {"mode": "journal"}, {}, ITEMS, {"depth": "auto"}):
+            reply = await the_map.retrieve(question, user="a", **({"scope": scope, "top_k": 100} | how))
             assert reply["result"]["hits"] == []
             assert is_free_of(reply, ids)
         reply = await the_map.assemble(question, user="a", scope=scope, conversation_id="c1", pins=ids[:3])
