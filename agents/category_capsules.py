@@ -3,10 +3,10 @@
 Guaranteed: a summary is shown only as far as what it rests on is there. Awaits nothing.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Protocol
 
+from agents.category_port import Categories
 from agents.rules.bm25 import idf
 from agents.rules.capsules import capsule_of
 from agents.rules.layers import Scope, scopes_read
@@ -15,7 +15,7 @@ from agents.rules.sought import Sought
 from agents.rules.sufficiency import matches
 from agents.rules.words import telling_terms
 from agents.word_port import WordIndex
-from schemas.categories import Category, Taxonomy
+from schemas.categories import Category
 from schemas.memories import Memory
 from schemas.vectors import Where
 
@@ -23,20 +23,10 @@ MOST_SUMMARIES = 3
 """Summaries of a context: each takes up to 150 tokens, and is about the question by words alone."""
 
 
-class KnownCategories(Protocol):
-    """Gives the categories of a scope (`agents.category_port.Categories`)."""
-
-    def get(self, partition: int, scope: Mapping[str, str]) -> Taxonomy:
-        """The categories of a scope; what they rest on may be gone."""
-        ...
-
-
 class CategoryCapsules:
     """Finds the summaries that help with a question."""
 
-    def __init__(
-        self, words: WordIndex, record: Callable[[int, str], Memory | None], categories: KnownCategories
-    ) -> None:
+    def __init__(self, words: WordIndex, record: Callable[[int, str], Memory | None], categories: Categories) -> None:
         """Take the ports; `record` reads by partition and memory id."""
         self._words = words
         self._record = record

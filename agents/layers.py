@@ -4,19 +4,20 @@ A question's words come in; the layers leave one after the other, the first one 
 it. Guaranteed: what a layer shows rests on memories that are there, at this moment. Awaits nothing.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
+from agents.category_port import Categories
+from agents.intention_port import Intentions
 from agents.rules.category_standing import as_it_stands
 from agents.rules.clues import Clues
 from agents.rules.layers import Layer, Scope, by_list, category_layer, intention_layer, scopes_read
 from agents.rules.roster import Roster
 from agents.rules.sought import Sought
 from agents.rules.sufficiency import matches
-from schemas.categories import Category, Taxonomy
-from schemas.intention import Intention
+from schemas.categories import Category
 from schemas.memories import Memory
 from schemas.vectors import Where
 
@@ -24,22 +25,6 @@ Depth = Literal["intention", "categories", "items"]
 
 MOST_MEMBERS = 100
 """Records of items that are read to find the turns behind a layer: a category rests on some eight."""
-
-
-class ShownIntentions(Protocol):
-    """Gives what may be shown of an intention, as `agents.intend.Intend` does."""
-
-    def get(self, partition: int, scope: Mapping[str, str]) -> Intention:
-        """The intention of a scope."""
-        ...
-
-
-class KnownCategories(Protocol):
-    """Gives the categories of a scope (`agents.category_port.Categories`)."""
-
-    def get(self, partition: int, scope: Mapping[str, str]) -> Taxonomy:
-        """The categories of a scope; what they rest on may be gone."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +42,11 @@ class Layers:
 
     def __init__(
         self,
-        intentions: ShownIntentions,
-        categories: KnownCategories | None,
+        intentions: Intentions,
+        categories: Categories,
         record: Callable[[int, str], Memory | None],
     ) -> None:
-        """Take the ports; `record` reads by partition and memory id. Without categories there are none to show."""
+        """Take the ports; `intentions` gives what may be shown, `record` reads by partition and memory id."""
         self._intentions = intentions
         self._categories = categories
         self._record = record
@@ -85,8 +70,7 @@ class Layers:
 
     def _category_layer(self, partition: int, scopes: Sequence[Scope], clues: Clues, sought: Sought) -> Layer:
         """What categories say; only those that are about the question are looked at as they stand now."""
-        taxonomies = [(scope, self._categories.get(partition, scope)) for scope in scopes] if self._categories else []
-        known = [(scope, one) for scope, taxonomy in taxonomies for one in taxonomy.all()]
+        known = [(scope, one) for scope in scopes for one in self._categories.get(partition, scope).all()]
         near = matches([_text(one) for _, one in known], sought)
         read = partial(self._record, partition)
         standing = [(known[one.place][0], as_it_stands(known[one.place][1], read)) for one in near]

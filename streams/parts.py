@@ -14,6 +14,7 @@ from agents.admit import Admit
 from agents.assemble import Assemble
 from agents.categorize import Categorize
 from agents.category_best import BestMembers
+from agents.category_capsules import CategoryCapsules
 from agents.category_fits import CategoryFits
 from agents.category_members import CategoryMembers
 from agents.consolidate import Bounds, Consolidate
@@ -136,8 +137,9 @@ def agents_of(
     distilling = Template(read_prompt(DISTILLING_PROMPT), DISTILLING_PROMPT)
     health = Health(words, modes, spaces, index, around.jobs, deployment, around.meters.usage)
     intend = Intend(around.intentions, memories, clock)
-    layers = Layers(intend, None, memories.get)
+    layers = Layers(intend, around.categories, memories.get)
     retrieve = Retrieve(words, memories.get, index, modes, spaces, clock, weights, layers)
+    capsules = CategoryCapsules(words, memories.get, around.categories)
     members = CategoryMembers(words)
     fits = CategoryFits(around.categories, memories, members, index, spaces)
     categorize = Categorize(around.categories, memories, members, fits, _refreshing(models, index, around, members))
@@ -148,7 +150,7 @@ def agents_of(
             models.reader, models.language, template, modes, words, memories.get, clock, around.categories
         ),
         retrieve=retrieve,
-        assemble=Assemble(words, memories.get, models.tokens, models.reader.judge, retrieve.turns),
+        assemble=Assemble(words, memories.get, models.tokens, models.reader.judge, retrieve.turns, capsules),
         govern=Govern(
             memories,
             modes,

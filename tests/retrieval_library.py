@@ -1,6 +1,6 @@
 """Everything that retrieval reads, in one place, with memories of any mode written into it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,13 +11,13 @@ from agents.mode_spaces import ModeSpaces
 from agents.retrieve import Retrieve, Warnings
 from agents.rules.projection import embedding_text
 from agents.rules.ranking import Weights
-from schemas.categories import Taxonomy
 from schemas.memories import Embedding, Memory, Place
 from schemas.modes import VectorSpace
 from schemas.retrieval import RetrieveRequest, RetrieveResult
 from schemas.scopes import Selector
 from schemas.vectors import Point, Scored, Vector, Where
 from streams.adapters.words.sqlite_words import SqliteWords
+from tests.fake_categories import FakeCategories
 from tests.fake_embedders import FakeEmbedders
 from tests.fake_index import FakeIndex
 from tests.fake_intentions import FakeIntentions
@@ -54,16 +54,6 @@ class InterruptedIndex(FakeIndex):
 
 
 @dataclass
-class DeclaredTopics:
-    """Categories by project."""
-
-    by_project: Mapping[str, Taxonomy]
-
-    def get(self, partition: int, scope: Mapping[str, str]) -> Taxonomy:
-        return self.by_project.get(scope["project_id"], Taxonomy()) if partition == 0 else Taxonomy()
-
-
-@dataclass
 class Library:
     """Retrieval over fakes and a real word index, partition 0."""
 
@@ -74,12 +64,12 @@ class Library:
     clock: Hour = field(default_factory=Hour)
     records: dict[str, Memory] = field(default_factory=dict)
     intentions: FakeIntentions = field(default_factory=FakeIntentions)
-    taxonomies: dict[str, Taxonomy] = field(default_factory=dict)
+    categories: FakeCategories = field(default_factory=FakeCategories)
 
     def __post_init__(self) -> None:
         weights = Weights.loads(WEIGHTS.read_text())
         self.spaces = ModeSpaces(self.modes, self.embedders)
-        layers = Layers(self.intentions, DeclaredTopics(self.taxonomies), self._record)
+        layers = Layers(self.intentions, self.categories, self._record)
         self.retrieve = Retrieve(
             self.words, self._record, self.vectors, self.modes, self.spaces, self.clock, weights, layers
         )

@@ -128,8 +128,9 @@ async def with_a_category(library: Library) -> tuple[Memory, Memory]:
         summary=item.text,
         anchors=(item.memory_id,),
         rests_on={item.memory_id: item.content_hash},
+        declared=True,
     )
-    library.taxonomies["default"] = Taxonomy(categories={"health": health})
+    library.categories.put(0, SCOPE, Taxonomy(categories={"health": health}))
     return turn, item
 
 
