@@ -1,8 +1,8 @@
 """What rules find in long conversations: `python -m bench.items DIR...`, without a broker.
 
 Enters: folders of `conv-*.json` in LoCoMo's format, which are read and not copied. Leaves: items a turn and of each
-kind, the share of spans that say exactly what the item says, how many have a claim, and items and turns a second of this
-process' own time. The JSON of the last line is for programs.
+kind, the share of spans that say exactly what the item says, how many have a claim, and the time of this process that
+a turn takes. The JSON of the last line is for programs.
 """
 
 import argparse

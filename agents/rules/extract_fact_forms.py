@@ -24,8 +24,13 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-OPENS = r"^ (?:(?:and|also|so|no|but|now|und|also|y|et) ,? ?|actually ,? ?|correction [,:] ){0,2}"
-_NONOUN = (
+OPENS = (
+    r"^ (?:(?:and|also|so|no|but|now|yes|yeah|yep|oh|well|wow|hey|thanks|btw|by the way|lately|und|also|y|et|"
+    r"(?:hey|thanks) [^ ,]+(?= ,)) (?:[,!] ?)?|actually (?:, ?)?|correction [,:] ){0,2}"
+)
+"""What may stand, up to twice, before what a sentence is about."""
+
+_NO_NOUN = (
     r"(?:i|you|he|she|it|we|they|me|him|them|us|this|that|these|those|there|here|who|which|what|how|why|when|where|"
     r"whoever|everything|something|anything|nothing|everybody|everyone|somebody|someone|nobody|one|ones|all|both|some|"
     r"none|most|many|few|only|thing|things|question|problem|point|truth|idea|trouble|trick|answer|reason|joke|rest|is|"
@@ -34,7 +39,7 @@ _NONOUN = (
     r"ich|du|er|sie|es|wir|ihr|man|ist|sind|war|hat|haben|habe|wird|dass|was|wer|wie|wo|wenn|dumme|einzige|nicht|das|"
     r"que|quien|como|no|pas|qui|quoi|ce|ca|el|ella|il|elle|on|je|tu)"
 )
-NOUN = rf"(?!{_NONOUN} )[^ ,:?!]+ "
+NOUN = rf"(?!{_NO_NOUN} )[^ ,:?!]+ "
 """A word of a subject: no pronoun, verb or conjunction."""
 
 _THING = rf"(?:the |our |my |a |an )?(?:{NOUN}){{1,5}}?"
@@ -55,7 +60,7 @@ _TRADE = (
     r"architect|librarian|translator|consultant|freelancer|founder|manager|paramedic|pharmacist|midwife|vet|dentist|"
     r"pilot|driver|vegetarian|vegan|diabetic|widow|widower|twin|grandmother|grandfather|counselor|counsellor|artist|"
     r"painter|coach|therapist|veteran|surgeon|analyst|biologist|chemist|physicist|historian|gardener|firefighter|"
-    r"woman|man|mom|mum|dad|mother|father|parent|immigrant|runner|cyclist|swimmer|gamer|dancer|singer|guitarist|pianist|"
+    r"woman|mom|mum|dad|mother|father|parent|immigrant|runner|cyclist|swimmer|gamer|dancer|singer|guitarist|pianist|"
     r"entrepreneur|veterinarian|barista|waiter|waitress|actor|actress|editor|chemist)"
 )
 _STATE = (
@@ -95,14 +100,16 @@ FORMS: tuple[Form, ...] = (
     _form("i'm am we're are", rf"{OPENS}(?:i'm|i am|we're|we are) (?:originally |both )?from "),
     _form(
         "i've we've have",
-        rf"{OPENS}(?:i've|we've|i have|we have) (?:been|known|had|lived|worked|played|owned|run) "
+        rf"{OPENS}(?:i've|we've|i have|we have) (?:known|had|lived|worked|played|owned|run|"
+        r"been (?:living|working|playing|learning|studying|practi[cs]ing|teaching|training|dating|writing|married|"
+        r"together|friends|here|vegan|vegetarian|sober|at)) "
         r"(?:[^ ,]+ ){0,6}?(?:for|since) "
         r"(?:about |almost |over |nearly |the last |the past |more than |a |an )?",
     ),
     _form(
         "adopted bought founded opened launched joined enrolled graduated",
         rf"{OPENS}(?:i|we)(?:'ve| have)? (?:just |recently |finally |both )?(?:adopted|bought|founded|opened|launched|"
-        r"joined|enrolled in|graduated from) (?:an?|my|our|the|two|three) [^ ,]+ [^ ,]",
+        r"joined|enrolled in|graduated from) (?:an?|my|our|two|three) [^ ,]+ [^ ,]",
         telling=False,
     ),
     _form(

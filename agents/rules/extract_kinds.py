@@ -67,16 +67,16 @@ _THAT = (
 _VAGUE: Mapping[ItemKind, re.Pattern[str]] = {
     "constraint": re.compile(
         r" must (?:really |also |all )?(?:have (?:a lot|been|so)|add|feel|be (?:so |really |very )?(?:\w+ing|awesome|"
-        r"amazing|incredible|fantastic|perfect|happy|lovely|magical|special|hard|cool)) | never give up "
+        r"amazing|incredible|fantastic|perfect|happy|lovely|magical|special|hard|cool)) | never give up |^ so (?:they|he|she|it) must "
     ),
     "preference": re.compile(
         r" (?:love|like|enjoy|adore|hate|prefer\w*|want|need|use|do|mag|liebe|aime|adore|rather have|rather)"
         rf"(?: to (?:see|hear|do|know|say|be|go|help))? (?:{_THAT}|was|is|not|say|the (?:thought|sound|last|first)) |"
-        r"^ (?:it's|that's|this is|it is|that is) | the moment "
+        r"^ (?:it's|that's|this is|it is|that is) | the moment | was my favou?rite $| i thought | me (?:gusta|encanta) [,:] "
     ),
     "decision": re.compile(
         rf" (?:decided|chose|chosen|agreed|agree|settled|settle|refused|accepted|dropped|go with|go for|say yes to|"
-        rf"said yes to)(?: to| on| with| to do| for)? {_THAT} | i'd decided | dropped off | picked (?:up|this) |"
+        rf"said yes to)(?: to| on| with| to do| for)? {_THAT} | i'd decided | agreed (?:not to|on all) | the wrong | dropped off | picked (?:up|this) |"
         rf" before | going for (?:a|another) | taking the (?!job|offer|flat|role) | decided to $| almost | nearly |"
         rf" let's (?!go with |use |stick with |settle on |switch to )| let's use {_THAT} | noch nicht | not decided "
     ),
@@ -88,7 +88,7 @@ _VAGUE: Mapping[ItemKind, re.Pattern[str]] = {
     "error": re.compile(r" (?:not one|not a single|last (?:week|month|year)) "),
     "open_question": re.compile(
         r" (?:what for|what to (?:say|do)(?: \w+)*|why|how) $| (?:is how|when|that) (?:we|i|you) |"
-        r" (?:gotta|when we|and|i|we) (?:figure|find) out "
+        r" (?:gotta|when we|and|i|we) (?:figure|find) out | what i'd | (?:y|le|que|el|ella) me pregunto "
     ),
 }
 """What keeps a sentence from telling, by itself, what is liked, decided, wanted or not known."""
@@ -104,7 +104,7 @@ _HENCEFORTH = re.compile(
     r" (?:from|as of) now on | ab (?:jetzt|sofort) | de ahora en adelante | dorenavant | desormais "
 )
 _ADDRESSED = re.compile(
-    r" (?:please|answer\w*|repl\w+|respond|write|call me|tell me|you|your|bitte|antworte\w*|du|sie|responde|contesta|"
+    r" (?:please|answer\w*|repl\w+|respond|write|call me|tell me|bitte|antworte\w*|responde|contesta|"
     r"reponds|repondez) "
 )
 

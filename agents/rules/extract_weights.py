@@ -23,7 +23,8 @@ CONFIDENCE: Mapping[ItemKind | None, float] = {
     "goal": 0.7,
     None: 1.0,
 }
-"""How often a sentence found by rule is of its kind, rounded down; a segment is what it is."""
+"""How often a sentence found by rule is of its kind, rounded down: of 110 judged by hand in the project's conversations
+nine in ten were, fewer of the kinds that are also said in jest. A segment is what it is."""
 
 HEARD: Mapping[Voice, float] = {
     Voice.USER: 1.0,
