@@ -31,6 +31,7 @@ from agents.rules.forgetting import in_mode
 from agents.rules.noteworthy import tells
 from agents.rules.precedence import Decision, first_mode, mode_after_answer
 from agents.rules.readings import is_read, with_interaction, with_understanding
+from agents.rules.superseding import served_again
 from agents.rules.versions import Identity, identity, is_outdated, is_redelivered, is_repeated, moved, next_memory
 from agents.supersede import Supersede
 from agents.word_port import WordIndex
@@ -123,8 +124,9 @@ class Remember:
         memory = memory.model_copy(update={"items": known.items}) if known is not None and known.items else memory
         memory = _with_decay(memory, declared)
         named = known is not None and tells(known)
+        released = self._supersede.released(known, record.partition)
         memory, events = self._items.found(memory, found_by_rules(memory), record.partition)
-        events += self._learned(memory, record.partition, named=named)
+        events += [*released, *self._learned(memory, record.partition, named=named)]
         return Accepted(_result(memory, duplicate=False), Remembered(memory=memory), tuple(events))
 
     def embedded(self, event: Embedded, partition: int) -> Follows:
@@ -156,14 +158,15 @@ class Remember:
         mode, source = mode_after_answer(read, answered, project, declared)
         agrees = mode == declared.default(project)[0] if answered and source == "model" else None
         moves = mode != read.mode
-        there = self._in_mode(read, (mode, source), partition) if moves else _by(source, read)
+        released = self._supersede.released(memory, partition) if moves else []
+        there = served_again(self._in_mode(read, (mode, source), partition)) if moves else _by(source, read)
         if event.found is None:
             written, events = self._items.again(there, found_by_rules(there), partition)
         else:
             written, events = self._items.found(there, found_in(there, event.found), partition)
             items = self._items.items_of(written, partition)
             self._assign.as_a_model_said(items, event.found.categories, partition)
-        events += self._learned(written, partition, named=tells(memory))
+        events += [*released, *self._learned(written, partition, named=tells(memory))]
         # An answer that comes again may have moved it, and then the worker was killed before it told the indexer.
         untold = answered is not None and memory.reading.status == "model" and is_on_its_way(written)
         return Noted(Remembered(memory=written) if moves or untold else None, agrees, tuple(events))
@@ -201,8 +204,13 @@ class Remember:
             self._write(partition, stale)
             return stale, ()
         assert change.to is not None
-        source = "caller" if change.memory_id else memory.mode_source
-        return self._put_into((change.to, source), memory, partition)
+        if change.memory_id is None:
+            return self._put_into((change.to, memory.mode_source), memory, partition)
+        # It leaves what it was distilled with; where a whole mode moves, that goes along.
+        released = self._supersede.released(memory, partition) if memory.mode != change.to else []
+        alone = served_again(memory) if released else memory
+        written, events = self._put_into((change.to, "caller"), alone, partition)
+        return written, [*released, *events]
 
     def _again(self, known: Memory, record: Record) -> Accepted:
         """A turn whose text stands already: written once more if this very record made it, else left alone.

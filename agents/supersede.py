@@ -6,7 +6,7 @@ memory is written before its turns: between the two all of them are served, and 
 changes nothing. What follows leaves as events.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from agents.ports import Memories
 from agents.rules.superseding import Standing, served_again, standing, superseded
@@ -43,9 +43,14 @@ class Supersede:
                 self._write(superseded(source, event), partition)
         return [Remembered(memory=memory)] if memory.embedding.status == "pending" else []
 
-    def withdrawn(
-        self, distilled: Memory, source_ids: Sequence[str] | dict[str, str], partition: int
-    ) -> list[Remembered | Forgotten]:
+    def released(self, turn: Memory | None, partition: int) -> list[Remembered | Forgotten]:
+        """Take back what stands for a turn that is about to say something else, or to be somewhere else."""
+        over = None if turn is None or turn.superseded_by is None else self._memories.get(partition, turn.superseded_by)
+        if over is None or over.origin != "distilled":
+            return []
+        return self.withdrawn(over, [one.memory_id or "" for one in over.evidence], partition)
+
+    def withdrawn(self, distilled: Memory, source_ids: Iterable[str], partition: int) -> list[Remembered | Forgotten]:
         """Remove a distilled memory, and serve again what it stood for."""
         for memory_id in source_ids:
             source = self._memories.get(partition, memory_id)

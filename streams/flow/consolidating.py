@@ -86,7 +86,7 @@ class RunConsolidations(Requested):
         before = runs.get(partition, scope)
         kept = before.find(name)
         if kept is None or kept.at != moment_of(record.timestamp_ms):
-            until = self._around.progress.next_offset(partition) or 0
+            until = self._around.words.applied(partition).get(self._around.topics.turns, 0)
             kept = KeptRun(run=name, until=until, at=moment_of(record.timestamp_ms))
             others = tuple(one for one in before.runs if one.run != name)
             runs.put(partition, scope, Runs(runs=(*others, kept)[-KEPT_RUNS:]))
