@@ -17,14 +17,14 @@ UNSEEN = ("Cc", "Zl", "Zp", "Cs")
 
 
 def _printable(value: str) -> str:
-    if not value.strip():
-        raise ValueError("a name has at least one character that can be seen")
+    if not value.strip() or len(value) > LONGEST_NAME:
+        raise ValueError(f"a name has 1 to {LONGEST_NAME} characters, and one that can be seen")
     if any(unicodedata.category(character) in UNSEEN for character in value):
         raise ValueError("control characters are not allowed")
     return value
 
 
-CategoryName = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), AfterValidator(_printable)]
+CategoryName = Annotated[str, AfterValidator(_printable)]
 """Letters of any script, spaces and signs; compared as they are written."""
 
 CategoryDescription = Annotated[str, Field(max_length=4096)]
