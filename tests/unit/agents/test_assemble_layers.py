@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agents import revised_rules
 from agents.category_capsules import CategoryCapsules
 from schemas.categories import Category, Taxonomy
 from schemas.memories import Evidence, Item, Memory
@@ -64,11 +65,13 @@ async def test_a_rule_that_consolidation_put_together_with_another_still_holds(l
     assert (await library.assembled()).sticky == [turn.memory_id]
 
 
-async def test_what_another_project_took_back_changes_nothing_here(library: Library) -> None:
-    turn = made(OLD, 1)
-    elsewhere = made(OLD, 1, project="p2")
-    library.hear(turn, elsewhere, taken_back(elsewhere, OLD))
-    assert (await library.assembled()).sticky == [turn.memory_id]
+async def test_what_another_project_took_back_takes_no_room_here(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(revised_rules, "MOST_OUTDATED", 1)
+    turn, elsewhere = made(OLD, 1), made(OLD, 2, project="p2")
+    library.hear(turn, elsewhere, taken_back(turn, OLD), taken_back(elsewhere, OLD, memory_id="another"))
+    assert (await library.assembled()).sticky == []
 
 
 async def test_an_item_can_be_pinned_in_its_own_scope(library: Library) -> None:

@@ -3,9 +3,11 @@
 import pytest
 
 from agents.rules.languages import LANGUAGES
+from agents.rules.layers import category_layer
 from agents.rules.questions import understood
 from agents.rules.sought import Sought
 from agents.rules.sufficiency import matches, suffices
+from schemas.categories import Category
 
 ENGLISH, GERMAN = LANGUAGES.index("english"), LANGUAGES.index("german")
 
@@ -59,3 +61,11 @@ def test_a_number_or_a_date_answers_what_asks_for_one() -> None:
         question = understood(query, ())
         asked = sought(list(question.terms))
         assert suffices(matches(texts, asked), texts, question, asked)
+
+
+@pytest.mark.parametrize(("summary", "enough"), [("The knee heals.", True), (None, False)])
+def test_a_description_alone_is_never_enough(summary: str | None, enough: bool) -> None:
+    category = Category(name="health", description="doctors and sports", summary=summary)
+    question = understood("doctors and sports?", ())
+    layer = category_layer([({}, category)], question, sought(list(question.terms)))
+    assert (layer.suffices, [one["name"] for one in layer.shown]) == (enough, ["health"])
