@@ -1,5 +1,6 @@
 """Categories in a dict: what the table `categories` is in a worker."""
 
+import asyncio
 from collections.abc import Awaitable, Mapping
 
 from agents.rules.category_taxonomy import declared, with_deployment
@@ -7,11 +8,16 @@ from schemas.categories import Taxonomy
 
 
 class FakeCategories:
-    """Implements `streams.flow.surroundings.KeptCategories` in memory; `writes` counts how often it was written."""
+    """Implements `streams.flow.surroundings.KeptCategories` in memory; `writes` counts how often it was written.
+
+    While `held` is set writes are not safe yet.
+    """
 
     def __init__(self, deployment: Mapping[str, str] | None = None) -> None:
         """Take the descriptions of the deployment's categories by name."""
         self.writes = 0
+        self.held = False
+        self._unsafe = 0
         self.deployment = dict(deployment or {})
         self._kept: dict[tuple[int, tuple[tuple[str, str], ...]], str] = {}
 
@@ -23,6 +29,7 @@ class FakeCategories:
     def put(self, partition: int, scope: Mapping[str, str], taxonomy: Taxonomy) -> None:
         """Write a scope's categories over what was."""
         self.writes += 1
+        self._unsafe += 1
         self._kept[partition, tuple(sorted(scope.items()))] = taxonomy.model_dump_json()
 
     def declare(self, name: str, description: str, scope: Mapping[str, str], partition: int = 0) -> None:
@@ -30,5 +37,10 @@ class FakeCategories:
         self.put(partition, scope, declared(self.get(partition, scope), name, description))
 
     def unwritten(self) -> list[Awaitable[None]]:
-        """Nothing: a dict is written at once."""
-        return []
+        """What is done when the writes since the last call are safe."""
+        written, self._unsafe = self._unsafe, 0
+        return [self._safe() for _ in range(written)]
+
+    async def _safe(self) -> None:
+        while self.held:
+            await asyncio.sleep(0)

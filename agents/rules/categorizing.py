@@ -26,6 +26,9 @@ from schemas.vectors import Matrix, Vector
 NEAREST_OTHERS = 3
 """Other topics whose mean an item's nearness is held against: one is often the same topic in other words."""
 
+LEAST_SPREAD = 1e-6
+"""In a space where all topics are equally near nothing can be told; this keeps the numbers finite."""
+
 BY_NEARNESS, BY_LEAD, OFFSET = 0.75, 1.89, -1.65
 """The weights of the regression, in units of the space's spread, and its intercept."""
 
@@ -57,7 +60,9 @@ class Background:
         """The background by its vectors."""
         unit = _unit(rows)
         cosines = (unit @ unit.T)[~np.eye(len(unit), dtype=np.bool_)]
-        return cls(unit, float(cosines.mean()), max(float(cosines.std()), 1e-6))
+        if not len(cosines):
+            return cls(unit, 0.0, 1.0)
+        return cls(unit, float(cosines.mean()), max(float(cosines.std()), LEAST_SPREAD))
 
 
 def described_by(name: str, description: str) -> list[str]:
@@ -121,7 +126,7 @@ def _confidences(near: Matrix, others: Matrix, background: Background) -> Matrix
     sure = np.empty_like(near)
     for place in range(near.shape[1]):
         rest = np.concatenate([others, np.delete(near, place, axis=1)], axis=1)
-        nearest = np.sort(rest, axis=1)[:, -NEAREST_OTHERS:].mean(axis=1)
+        nearest = np.sort(rest, axis=1)[:, -NEAREST_OTHERS:].mean(axis=1) if rest.shape[1] else background.middle
         lead = (near[:, place] - nearest) / background.spread
         nearness = (near[:, place] - background.middle) / background.spread
         sure[:, place] = 1 / (1 + np.exp(-(BY_NEARNESS * nearness + BY_LEAD * lead + OFFSET)))
