@@ -14,7 +14,7 @@ from agents.contradict import Contradict
 from agents.ports import Memories
 from agents.rules.embedding_status import is_on_its_way
 from agents.rules.extracting import Found
-from agents.rules.item_merging import given_by, id_in, made_item, rests_on_any, supported, supports_of
+from agents.rules.item_merging import given_by, id_anywhere, id_in, made_item, rests_on_any, supported, supports_of
 from agents.word_port import WordIndex
 from schemas.events import Forgotten, Learned, Remembered
 from schemas.memories import Memory, Support
@@ -85,8 +85,10 @@ class KeepItems:
         return written, [*([Remembered(memory=written)] if is_on_its_way(written) else []), *told]
 
     def forgotten(self, item: Memory, partition: int) -> list[Event]:
-        """Leave a mark in place of an item, so that it is not made again; its turns no longer name it."""
+        """Leave marks in place of an item, so that it is made again in no mode; its turns no longer name it."""
         others = self._contradict.gone(item, partition)
+        for support in item.item.supports if item.item else ():
+            self._memories.forget(partition, id_anywhere(item, support))
         for turn in self._turns_of(item, partition):
             left = tuple(one for one in turn.items if one != item.memory_id)
             self._write(partition, turn.model_copy(update={"items": left}))
@@ -115,16 +117,13 @@ class KeepItems:
         """What a turn gives to each item; nothing to one that was forgotten."""
         wanted: dict[str, list[Support]] = {}
         for one in supports:
-            memory_id = self._standing_for(id_in(turn, one), partition)
-            if memory_id is not None:
-                wanted.setdefault(memory_id, []).append(one)
+            if not self._memories.is_forgotten(partition, id_anywhere(turn, one)):
+                wanted.setdefault(self._standing_for(id_in(turn, one), partition), []).append(one)
         return wanted
 
-    def _standing_for(self, memory_id: str, partition: int) -> str | None:
-        """The item that a consolidation has put in the place of one; None where it was forgotten."""
+    def _standing_for(self, memory_id: str, partition: int) -> str:
+        """The item that a consolidation has put in the place of one."""
         for _ in range(MOST_HOPS):
-            if self._memories.is_forgotten(partition, memory_id):
-                return None
             item = self._memories.get(partition, memory_id)
             if item is None or item.superseded_in is None or item.superseded_by is None:
                 break

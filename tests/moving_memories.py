@@ -15,6 +15,7 @@ from agents.govern import Govern
 from agents.keep_items import Event
 from agents.mode_spaces import ModeSpaces
 from agents.remember import Remember, Step
+from agents.removed import removed_but_found
 from agents.rules.identity import text_hash
 from agents.rules.projection import embedding_text
 from agents.rules.versions import identity
@@ -26,7 +27,7 @@ from schemas.modes import GENERAL
 from schemas.moments import moment_of
 from schemas.scopes import Scope
 from schemas.turns import Turn
-from schemas.understanding import Understanding
+from schemas.understanding import FoundItem, Understanding
 from schemas.vectors import Point, Vector
 from streams.adapters.words.sqlite_words import SqliteWords
 from tests.fake_claims import FakeClaims
@@ -98,6 +99,16 @@ class MovingMemories:
         }
         self.command("forget", _project(number), **selectors[selector])
 
+    def forget_item(self, number: int) -> None:
+        """Forget an item of a turn, if it has any now."""
+        for item in self._items_of(number)[:1]:
+            self.command("forget", _project(number), memory_id=item)
+
+    def set_item_mode(self, number: int, mode: str) -> None:
+        """Put an item of a turn into a mode by command."""
+        for item in self._items_of(number)[:1]:
+            self.command("set_memory_mode", _project(number), memory_id=item, mode=mode)
+
     def replay_all(self) -> None:
         """Publish everything once more."""
         turns = self.topics["turns"].events
@@ -105,10 +116,11 @@ class MovingMemories:
 
     def answer(self, number: int, text: str, mode: str | None) -> None:
         """A language model has read a turn when it had this text."""
+        item = FoundItem(kind="fact", text=f"There is {text}", quote=text[:8] or "-")
         said = Understood(
             memory_id=_memory_id(number),
             text_hash=text_hash([text]),
-            found=Understanding(mode=mode),
+            found=Understanding(mode=mode, items=(item,)),
             profile="default",
             prompt="p",
             at=self.clock.now(),
@@ -146,9 +158,11 @@ class MovingMemories:
             self._carry_on(topic, killed=killed)
             return
         out = self._handled(topic.events[topic.next], topic.next)
-        if not killed or _is_declaration(topic.events[topic.next]):
-            self._publish(out)
-            topic.next += 1
+        if killed and not _is_declaration(topic.events[topic.next]):
+            self._arrive()
+            return
+        self._publish(out)
+        topic.next += 1
 
     def encode(self) -> None:
         """Let the indexer make the next vector."""
@@ -256,10 +270,7 @@ class MovingMemories:
             self._carrying = self.remember.changed(change, PARTITION)
         done = next(self._carrying, None)
         if killed:
-            self._carrying = None
-            if change.action == "forget" and done is not None and done[0] is not None:
-                # It was not committed.
-                self.words.put(PARTITION, done[0])
+            self._arrive()
         elif done is None:
             self._carrying = None
             topic.next += 1
@@ -267,7 +278,21 @@ class MovingMemories:
         else:
             self._publish(_following(done[1]))
 
+    def _arrive(self) -> None:
+        """Begin again as a worker that was killed: its words are what was committed."""
+        self._carrying = None
+        self.words.open(PARTITION)
+        for event in removed_but_found(self.memories, self.words, PARTITION):
+            if event is not None:
+                self.words.remove(PARTITION, event.memory_id)
+                self._publish(_following([event]))
+
+    def _items_of(self, number: int) -> tuple[str, ...]:
+        turn = self.memories.get(PARTITION, _memory_id(number))
+        return () if turn is None else turn.items
+
     def _publish(self, out: list[tuple[str, Any]]) -> None:
+        self.words.commit(PARTITION)
         for name, event in out:
             (self.vectors.remembered if name == "remembered" else self.topics[name]).events.append(event)
 

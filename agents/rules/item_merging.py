@@ -43,6 +43,11 @@ def id_in(turn: Memory, support: Support) -> str:
     return item_id(turn.scope, turn.mode, support.type, support.text)
 
 
+def id_anywhere(turn: Memory, support: Support) -> str:
+    """What stands for the item in every mode: the mark that it was forgotten stands there."""
+    return item_id(turn.scope, "", support.type, support.text)
+
+
 def given_by(item: Memory, turn: Memory) -> list[Support]:
     """What a turn gives to an item by the text that stands."""
     return [one for one in _supports(item) if (one.memory_id, one.text_hash) == (turn.memory_id, text_hash_of(turn))]

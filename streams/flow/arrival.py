@@ -8,14 +8,14 @@ two, leaves it, and the indexer is told.
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Protocol, get_args
+from typing import Protocol
 
 import structlog
 
+from agents.removed import removed_but_found
 from agents.rules.partitioning import partition_of
 from agents.word_port import WordIndex
-from schemas.events import Forgotten
-from schemas.memories import EmbeddingStatus, Memory
+from schemas.memories import Memory
 from streams.flow.steps import event_out
 from streams.flow.surroundings import Surroundings
 
@@ -69,23 +69,15 @@ class Arrival:
             self._around.progress.advance(partition, self._words.applied(partition).get(topics[0], 0))
 
     async def _clear(self, partition: int) -> None:
-        """Take out what was removed; what was forgotten is left to the command, which is given again and counts it."""
-        memories, removed = self._around.memories, []
-        for number, memory_id in enumerate(self._words.with_status(partition, get_args(EmbeddingStatus))):
-            if memories.is_removed(partition, memory_id) and not memories.is_forgotten(partition, memory_id):
-                removed.append(memory_id)
+        """Tell of what was removed and is still in the words, and take it out."""
+        for number, event in enumerate(removed_but_found(self._around.memories, self._words, partition)):
+            if event is not None:
+                # In this partition, whatever its boundary is: only the number counts for who reads it.
+                out = replace(event_out(self._around.topics.remembered, "", event), partition=partition)
+                await (await self._around.publisher.send(out))
+                self._words.remove(partition, event.memory_id)
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
-        for memory_id in removed:
-            await self._leave(partition, memory_id)
-
-    async def _leave(self, partition: int, memory_id: str) -> None:
-        place = self._around.memories.last_place(partition, memory_id)
-        event = Forgotten(memory_id=memory_id, places=() if place is None else (place,))
-        # In this partition, whatever the boundary is: only its number counts for where an event is read.
-        out = replace(event_out(self._around.topics.remembered, "", event), partition=partition)
-        await (await self._around.publisher.send(out))
-        self._words.remove(partition, memory_id)
 
     async def _rebuild(
         self, partitions: Collection[int], committed: Mapping[tuple[str, int], int], topics: Iterable[str]

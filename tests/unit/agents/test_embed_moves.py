@@ -9,12 +9,18 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from agents.rules.extracting import Found, found_by_rules
+from agents.rules.identity import item_id
+from schemas.memories import Memory, shelves
 from streams.adapters.words.sqlite_words import SqliteWords
 from tests.moving_memories import EMBEDDERS, PARTITION, MovingMemories
 from tests.picky_fakes import BAD
 
 NUMBERS = st.integers(0, 3)
-TEXTS = st.sampled_from(["heron", "otter", "heron", "otter", *BAD])
+TARGETS = ["The deploy target is fly.io now.", "The deploy target is AWS.", "the deploy target is Fly.io now"]
+"""Texts with an item each; two contradict each other, and two say the same."""
+
+TEXTS = st.sampled_from(["heron", "otter", *TARGETS, *BAD])
 NAMES = st.sampled_from(["a", "b", "general"])
 PROJECTS = st.sampled_from(["p1", "p2"])
 READERS = st.sampled_from(["turns", "commands", "changes", "understood", "embedded"])
@@ -58,6 +64,8 @@ USERS = st.one_of(
     act("answer", NUMBERS, TEXTS, st.one_of(NAMES, st.none())),
     act("set_mode", NUMBERS, NAMES),
     act("forget", SELECTORS, NUMBERS),
+    act("forget_item", NUMBERS),
+    act("set_item_mode", NUMBERS, NAMES),
 )
 COMMANDS = st.one_of(
     act(
@@ -152,13 +160,43 @@ def test_every_memory_ends_with_one_vector_where_it_belongs(
         moving.close()
 
 
+def check_items(moving: MovingMemories, memories: dict[str, Memory]) -> None:
+    """Turns and items name each other, nothing that rules find is missing, and of each claim the last stands."""
+    claims: dict[tuple[str, str, str | None], list[tuple[Any, ...]]] = {}
+    for turn in (memory for memory in memories.values() if memory.origin == "said"):
+        found = [one for one in found_by_rules(turn) if not is_forgotten(moving, turn, one)]
+        assert {item_id(turn.scope, turn.mode, one.type, one.text) for one in found} <= set(turn.items)
+        assert all(turn.memory_id in sources(memories[one]) for one in turn.items)
+    for item in (memory for memory in memories.values() if memory.item is not None):
+        assert sources(item)
+        assert all(item.memory_id in memories[one].items for one in sources(item))
+        claim = (item.scope["project_id"], item.mode, item.item.claim if item.item else None)
+        claims.setdefault(claim, []).append((item.occurred_at, item.source, item.memory_id, item.superseded_by))
+    for (_, _, name), said in claims.items():
+        after = [one[2] for one in sorted(said)[1:]] if name else [None] * (len(said) - 1)
+        assert [one[3] for one in sorted(said)] == [*after, None]
+
+
+def is_forgotten(moving: MovingMemories, turn: Memory, found: Found) -> bool:
+    """Whether an item was forgotten by itself, in any mode."""
+    return moving.memories.is_forgotten(PARTITION, item_id(turn.scope, "", found.type, found.text))
+
+
+def sources(item: Memory) -> set[str | None]:
+    """The turns that an item rests on."""
+    return {one.memory_id for one in item.evidence}
+
+
 def check(moving: MovingMemories) -> None:
     """The records, the word index and the vector index agree."""
     points = moving.places()
     memories = {memory.memory_id: memory for memory in moving.memories.all()}
     assert not any(moving.memories.is_forgotten(PARTITION, one) for one in memories), "a forgotten memory came back"
     assert set(points) <= set(memories), "a forgotten memory has a vector"
-    assert set(moving.words.roster(PARTITION, "u1").number_of) == set(memories)
+    for shelf in shelves("u1"):
+        there = {memory.memory_id for memory in memories.values() if memory.shelf == shelf}
+        assert set(moving.words.roster(PARTITION, shelf).number_of) == there
+    check_items(moving, memories)
     for memory_id, memory in memories.items():
         found = points.get(memory_id, {})
         if memory.text in BAD:

@@ -1,0 +1,22 @@
+"""What was removed while its words stayed: a worker was killed between the two, and told nobody."""
+
+from collections.abc import Iterator
+from typing import get_args
+
+from agents.ports import Memories
+from agents.word_port import WordIndex
+from schemas.events import Forgotten
+from schemas.memories import EmbeddingStatus
+
+
+def removed_but_found(memories: Memories, words: WordIndex, partition: int) -> Iterator[Forgotten | None]:
+    """What is to be told of each such memory; None for each that is as it should be.
+
+    What was forgotten is left to the command, which is given again and counts it.
+    """
+    for memory_id in list(words.with_status(partition, get_args(EmbeddingStatus))):
+        if memories.is_removed(partition, memory_id) and not memories.is_forgotten(partition, memory_id):
+            place = memories.last_place(partition, memory_id)
+            yield Forgotten(memory_id=memory_id, places=() if place is None else (place,))
+        else:
+            yield None
