@@ -20,6 +20,7 @@ from agents.category_members import CategoryMembers
 from agents.consolidate import Bounds, Consolidate
 from agents.distil import Distil
 from agents.embed import Embed
+from agents.evolve import Evolve
 from agents.govern import Govern
 from agents.health import Health
 from agents.intend import Intend
@@ -35,6 +36,7 @@ from agents.retrieve import Retrieve
 from agents.rules.caps import Caps
 from agents.rules.interaction_classifier import InteractionClassifier
 from agents.rules.ranking import Weights
+from agents.suggest_modes import SuggestModes
 from agents.token_port import TokenCounter
 from agents.understand import Template, Understand
 from schemas.modes import GENERAL_MODE
@@ -134,11 +136,13 @@ def agents_of(
     spaces = ModeSpaces(modes, models.embedders)
     template = Template(read_prompt(UNDERSTANDING_PROMPT), UNDERSTANDING_PROMPT)
     bounds = Bounds(settings.consolidation_seconds, settings.consolidation_tokens)
+    evolve = Evolve(memories, words)
     distilling = Template(read_prompt(DISTILLING_PROMPT), DISTILLING_PROMPT)
     health = Health(words, modes, spaces, index, around.jobs, deployment, around.meters.usage)
     intend = Intend(around.intentions, memories, clock)
     layers = Layers(intend, around.categories, memories.get)
     retrieve = Retrieve(words, memories.get, index, modes, spaces, clock, weights, layers)
+    suggest = SuggestModes(memories.get, words, index, spaces)
     capsules = CategoryCapsules(words, memories.get, around.categories)
     members = CategoryMembers(words)
     fits = CategoryFits(around.categories, memories, members, index, spaces)
@@ -157,13 +161,13 @@ def agents_of(
             models.embedders,
             health,
             clock,
-            {**intend.commands, **categorize.commands},
+            {**intend.commands, **categorize.commands, **suggest.commands},
             (intend.before_forgetting, categorize.before_forgetting),
         ),
         intend=intend,
         categorize=categorize,
         maintain=Maintain(memories, words, index, spaces, clock),
-        consolidate=Consolidate(memories, words, index, spaces, Distil(models.language, distilling), bounds),
+        consolidate=Consolidate(memories, words, index, spaces, Distil(models.language, distilling), evolve, bounds),
     )
 
 
