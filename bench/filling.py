@@ -21,6 +21,7 @@ from bench.texts import mixed_turns
 from schemas.memories import Embedding, Memory, Place, TextVersion
 from schemas.modes import GENERAL, VectorSpace
 from schemas.vectors import Point
+from streams.adapters.embedding.token_grid import from_grid, to_grid
 from streams.adapters.vectors.edge_index import EdgeIndex
 from streams.adapters.words.sqlite_words import SqliteWords
 from streams.kafka_app import kafka_app
@@ -125,7 +126,7 @@ def _memory(user: str, number: int, text: str, named: tuple[str, ...], space: st
 def _points(memories: Sequence[Memory], space: VectorSpace, random: np.random.Generator) -> list[Point]:
     dim = space.fingerprint.token_dim
     pooled = _units(random, len(memories), space.fingerprint.dim)
-    tokens = np.round(127 * _units(random, len(memories) * TOKENS_A_TURN, dim)) / 127 if dim else None
+    tokens = from_grid(to_grid(_units(random, len(memories) * TOKENS_A_TURN, dim))) if dim else None
     return [
         Point(
             memory_id=memory.memory_id,

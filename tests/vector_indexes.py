@@ -19,6 +19,7 @@ from agents.ports import VectorIndex
 from schemas.failures import Unavailable
 from schemas.modes import Fingerprint, VectorSpace
 from schemas.vectors import Point, Scored, Vector, Where
+from streams.adapters.vectors.edge_held import HeldBoundaries
 from streams.adapters.vectors.edge_index import EdgeIndex
 from streams.adapters.vectors.qdrant_index import QdrantIndex
 from tests.fake_index import FakeIndex
@@ -27,8 +28,9 @@ SERVER = os.environ.get("MODESTREAM_TEST_QDRANT_URL")
 ON_SERVER = pytest.param("server", marks=pytest.mark.skipif(SERVER is None, reason="no MODESTREAM_TEST_QDRANT_URL"))
 
 
-KINDS = ["fake", "edge", "local", ON_SERVER]
-"""What a fixture is parametrised by. Local mode warns that it ignores payload indexes, and that it is slow."""
+KINDS = ["fake", "edge", "engine", "local", ON_SERVER]
+"""What a fixture is parametrised by; `engine` is Edge without vectors held beside it. Local mode warns that it ignores
+payload indexes, and that it is slow."""
 
 QUIET = [
     pytest.mark.filterwarnings("ignore:Payload indexes have no effect"),
@@ -48,8 +50,11 @@ async def opened(kind: str, tmp_path: Path) -> AsyncIterator[VectorIndex]:
         await server.close()
         return
     embedded: dict[str, Callable[[], VectorIndex]] = {
-        "fake": FakeIndex, "edge": lambda: EdgeIndex(tmp_path), "local": local
-    }  # fmt: skip
+        "fake": FakeIndex,
+        "edge": lambda: EdgeIndex(tmp_path),
+        "engine": lambda: EdgeIndex(tmp_path, HeldBoundaries(most_points=0)),
+        "local": local,
+    }
     made = embedded[kind]()
     yield made
     await made.close()

@@ -10,6 +10,7 @@ import pytest
 
 from agents.ports import VectorIndex
 from schemas.vectors import Matrix, Point, Scored, Where
+from streams.adapters.embedding.token_grid import from_grid, to_grid
 from tests.vector_indexes import EVERYTHING, KINDS, QUIET, X, ids, memory, opened, point, space_of
 
 pytestmark = QUIET
@@ -34,8 +35,7 @@ ACROSS = rows((1, 0))
 def drawn(seed: int, count: int) -> Matrix:
     """Token vectors as an embedder gives them: nearly of length 1, on a grid of 8-bit integers."""
     plain = np.random.default_rng(seed).standard_normal((count, 128))
-    gridded: Matrix = (np.rint(plain / np.linalg.norm(plain, axis=1, keepdims=True) * 127) / 127).astype(np.float32)
-    return gridded
+    return from_grid(to_grid((plain / np.linalg.norm(plain, axis=1, keepdims=True)).astype(np.float32)))
 
 
 def wide(number: int) -> Point:
