@@ -92,3 +92,13 @@ def test_a_value_that_makes_no_sense_is_refused_at_the_start(
     monkeypatch.setenv(f"MODESTREAM_{name}", value)
     with pytest.raises(ValidationError, match=name.lower()):
         Settings()
+
+
+def test_the_categories_of_a_deployment_are_descriptions_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Settings().categories.root == {}
+    monkeypatch.setenv("MODESTREAM_CATEGORIES", json.dumps({"health": "doctors and sports", "travel": ""}))
+    assert Settings().categories.root == {"health": "doctors and sports", "travel": ""}
+    for wrong in ({" ": "x"}, {"a\nb": "x"}, {"a" * 65: "x"}, ["health"]):
+        monkeypatch.setenv("MODESTREAM_CATEGORIES", json.dumps(wrong))
+        with pytest.raises(ValidationError):
+            Settings()
