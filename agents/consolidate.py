@@ -6,13 +6,13 @@ id and by where its turns end, so that one that comes again decides the same. Wh
 `Unavailable`, and the caller tries again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 import numpy as np
 
 from agents.distil import Distil, Told
+from agents.evolve import Evolve
 from agents.mode_spaces import ModeSpaces
 from agents.ports import Memories, VectorIndex
 from agents.rules.declaring import unknown_mode
@@ -20,29 +20,13 @@ from agents.rules.distilling import Source, distilled_memory, source_of
 from agents.rules.embedding_status import is_on_its_way
 from agents.rules.gathering import Gathered, takes_part, turns_of
 from agents.rules.identity import distilled_id
-from agents.rules.superseding import Standing
-from agents.supersede import Supersede
+from agents.rules.superseding import Standing, standing
+from agents.run import Run
 from agents.word_port import WordIndex
 from schemas.consolidation import Distilled, Trigger
 from schemas.modes import VectorSpace
 from schemas.scopes import PROJECT
 from schemas.vectors import Matrix
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One run: a trigger, and the turns before `until` of its partition, as they are at `at`."""
-
-    run: str
-    trigger: Trigger
-    partition: int
-    until: int
-    at: datetime
-
-    @property
-    def scope(self) -> Mapping[str, str]:
-        """The scope as records have it."""
-        return self.trigger.scope.model_dump()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +67,7 @@ class Consolidate:
         index: VectorIndex,
         spaces: ModeSpaces,
         distil: Distil,
+        evolve: Evolve,
         bounds: Bounds = ALL_THE_TIME,
     ) -> None:
         self._memories = memories
@@ -91,7 +76,7 @@ class Consolidate:
         self._spaces = spaces
         self._distil = distil
         self.bounds = bounds
-        self._supersede = Supersede(memories, words)
+        self.evolve = evolve
 
     def modes(self, trigger: Trigger, partition: int) -> list[str]:
         """The modes of a run by name. Raises Rejected `unknown_mode`."""
@@ -167,4 +152,8 @@ class Consolidate:
 
     def became(self, run: Run, event: Distilled) -> Standing:
         """What became of what the keeper was told."""
-        return self._supersede.standing(event, run.partition)
+        memory_id, partition = event.memory.memory_id, run.partition
+        if self._memories.is_forgotten(partition, memory_id):
+            return "refused"
+        sources = [self._memories.get(partition, one) for one in event.sources]
+        return standing(event, self._memories.get(partition, memory_id), sources)

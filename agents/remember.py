@@ -36,7 +36,7 @@ from agents.rules.versions import Identity, identity, is_outdated, is_redelivere
 from agents.supersede import Supersede
 from agents.word_port import WordIndex
 from schemas.changes import Change
-from schemas.consolidation import Distilled
+from schemas.consolidation import Distilled, Evolved
 from schemas.events import Embedded, Forgotten, Remembered, Understood
 from schemas.memories import Memory, Place, shelves
 from schemas.modes import GENERAL, Declared, ModeSource
@@ -104,7 +104,7 @@ class Remember:
         self._spaces = spaces
         self._asks_model = asks_model
         self._items = KeepItems(memories, words, Contradict(memories, claims, self._write), self._write)
-        self._supersede = Supersede(memories, words)
+        self._supersede = Supersede(memories, words, self._items)
         self._forget = Forget(memories, words, self._items, _is_concerned)
         self._assign = Assign(memories, words)
 
@@ -143,8 +143,10 @@ class Remember:
             return self._embed_again(partition, memory, place) if place else None
         return self._noted(event, with_interaction(memory, event.interaction), partition)
 
-    def consolidated(self, event: Distilled, partition: int) -> Sequence[Event]:
+    def consolidated(self, event: Distilled | Evolved, partition: int) -> Sequence[Event]:
         """Write what a consolidation has found."""
+        if isinstance(event, Evolved):
+            return self._supersede.evolved(event, partition)
         return self._supersede.distilled(event, partition)
 
     def understood(self, event: Understood, partition: int) -> Noted:

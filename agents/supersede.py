@@ -1,17 +1,19 @@
 """Writes what a consolidation has found: a distilled memory in place of its turns.
 
-The part of `Remember` that applies `Distilled`. It checks again that every turn is there as it was distilled, standing
-for itself; if one is not, nothing is done, and what a killed worker had left half done is taken back. The distilled
-memory is written before its turns: between the two all of them are served, and none is lost. The same event again
-changes nothing. What follows leaves as events.
+The part of `Remember` that applies `Distilled` and `Evolved`. It checks again that every turn is there as it was
+distilled, standing for itself; if one is not, nothing is done, and what a killed worker had left half done is taken
+back. The distilled memory is written before its turns: between the two all of them are served, and none is lost. The
+same event again changes nothing. What follows leaves as events.
 """
 
 from collections.abc import Iterable
 
+from agents.keep_items import Event, KeepItems
 from agents.ports import Memories
-from agents.rules.superseding import Standing, served_again, standing, superseded
+from agents.rules.item_merging import made_item, supported
+from agents.rules.superseding import Standing, are_alike, served_again, standing, superseded
 from agents.word_port import WordIndex
-from schemas.consolidation import Distilled
+from schemas.consolidation import Distilled, Evolved
 from schemas.events import Forgotten, Remembered
 from schemas.memories import Memory
 
@@ -19,8 +21,9 @@ from schemas.memories import Memory
 class Supersede:
     """The part of `Remember` that lets one memory stand for several."""
 
-    def __init__(self, memories: Memories, words: WordIndex) -> None:
+    def __init__(self, memories: Memories, words: WordIndex, items: KeepItems) -> None:
         self._memories = memories
+        self._items = items
         self._words = words
 
     def standing(self, event: Distilled, partition: int) -> Standing:
@@ -42,6 +45,36 @@ class Supersede:
             if source is not None and source.superseded_by is None:
                 self._write(superseded(source, event), partition)
         return [Remembered(memory=memory)] if memory.embedding.status == "pending" else []
+
+    def evolved(self, event: Evolved, partition: int) -> list[Event]:
+        """Let an item fade, or give all that turns say of it to an older one that says the same."""
+        item = self._memories.get(partition, event.memory_id)
+        if item is None or item.item is None or item.content_hash != event.content_hash or item.superseded_by:
+            return []
+        if event.into is not None:
+            older = self._memories.get(partition, event.into)
+            return [] if older is None or not are_alike(item, older) else self._merged(item, older, event, partition)
+        if event.stability is not None:
+            fading = item.item.model_copy(update={"stability": event.stability})
+            self._memories.put(partition, item.model_copy(update={"item": fading}))
+        return []
+
+    def _merged(self, item: Memory, older: Memory, event: Evolved, partition: int) -> list[Event]:
+        """The older item gets what the other rests on, then the turns name it, then the other is superseded by it."""
+        supports = supported(older, (), item.item.supports if item.item else ())
+        last = self._memories.get(partition, supports[-1].memory_id)
+        made = made_item(older.memory_id, supports, last or older, older)
+        written, events = self._items.put(made, older, partition)
+        for turn in self._turns_of(item, partition):
+            if written.memory_id not in turn.items:
+                self._write(turn.model_copy(update={"items": (*turn.items, written.memory_id)}), partition)
+        hidden = item.model_copy(update={"superseded_by": written.memory_id, "superseded_in": event.run})
+        self._write(hidden, partition)
+        return [*events, *(self._items.learned(turn, partition) for turn in self._turns_of(item, partition))]
+
+    def _turns_of(self, item: Memory, partition: int) -> list[Memory]:
+        ids = dict.fromkeys(one.memory_id for one in (item.item.supports if item.item else ()))
+        return [turn for one in ids if (turn := self._memories.get(partition, one)) is not None]
 
     def released(self, turn: Memory | None, partition: int) -> list[Remembered | Forgotten]:
         """Take back what stands for a turn that is about to say something else, or to be somewhere else."""

@@ -12,11 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from schemas.memories import Memory
 from schemas.scopes import Scope
 
-Operation = Literal[
-    "distil", "merge", "decay", "assign_category", "refresh_category", "retire_intention", "link_category"
-]
+Operation = Literal["distil", "merge", "decay", "assign_category", "refresh_category"]
 """What a run may do: make one memory of several turns, unite two items that say the same, let an item fade, put an item
-under a category, make a category's summary anew, and adjust what somebody is after."""
+under other categories, and make a category's summary anew."""
 
 
 class Trigger(BaseModel):

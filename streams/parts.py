@@ -20,6 +20,7 @@ from agents.category_members import CategoryMembers
 from agents.consolidate import Bounds, Consolidate
 from agents.distil import Distil
 from agents.embed import Embed
+from agents.evolve import Evolve
 from agents.govern import Govern
 from agents.health import Health
 from agents.intend import Intend
@@ -135,6 +136,7 @@ def agents_of(
     spaces = ModeSpaces(modes, models.embedders)
     template = Template(read_prompt(UNDERSTANDING_PROMPT), UNDERSTANDING_PROMPT)
     bounds = Bounds(settings.consolidation_seconds, settings.consolidation_tokens)
+    evolve = Evolve(memories, words)
     distilling = Template(read_prompt(DISTILLING_PROMPT), DISTILLING_PROMPT)
     health = Health(words, modes, spaces, index, around.jobs, deployment, around.meters.usage)
     intend = Intend(around.intentions, memories, clock)
@@ -165,7 +167,7 @@ def agents_of(
         intend=intend,
         categorize=categorize,
         maintain=Maintain(memories, words, index, spaces, clock),
-        consolidate=Consolidate(memories, words, index, spaces, Distil(models.language, distilling), bounds),
+        consolidate=Consolidate(memories, words, index, spaces, Distil(models.language, distilling), evolve, bounds),
     )
 
 

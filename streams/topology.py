@@ -119,7 +119,7 @@ def readings(agents: Agents, beside: Beside, around: Surroundings) -> list[Readi
         Reading(topics.commands, Requested(commands, command, around), (govern,)),
         Reading(
             topics.consolidate,
-            RunConsolidations(triggers, agents.consolidate, around),
+            RunConsolidations(triggers, agents.consolidate, agents.categorize, around),
             (agents.consolidate,),
         ),
         Reading(topics.consolidated, RememberEvents(remember, around), (remember,)),

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from agents.rules.clustering import topic_of
+from agents.rules.decaying import aged, succession
 from agents.rules.entities import entities
 from agents.rules.identity import distilled_id, text_hash
 from agents.rules.projection import embedding_text
@@ -126,10 +127,13 @@ def distilled_memory(
         reading=Reading(text_hash=text_hash([text])),
         origin="distilled",
         item=Item(
-            confidence=round(confidence, 3), stability=_stability(sources), valid_from=first.occurred_at, run=run
+            confidence=round(confidence, 3),
+            stability=round(succession(len(sources)), 3),
+            valid_from=first.occurred_at,
+            run=run,
         ),
     )
-    return memory.model_copy(update={"content_hash": text_hash([embedding_text(memory)])})
+    return aged(memory.model_copy(update={"content_hash": text_hash([embedding_text(memory)])}), at)
 
 
 def _added(sources: Sequence[Source], room: int) -> Iterator[tuple[Source, str]]:
@@ -152,12 +156,6 @@ def _how_often(sources: Sequence[Source]) -> str:
     days = sorted({source.occurred_at.date() for source in sources})
     when = str(days[0]) if len(days) == 1 else f"{days[0]} \u2013 {days[-1]}"
     return f"{len(sources)}\u00d7, {when}"
-
-
-def _stability(sources: Sequence[Source]) -> float:
-    """How likely it still holds: the rule of succession (Laplace, 1774) over the days on which it was said."""
-    days = len({source.occurred_at.date() for source in sources})
-    return round((days + 1) / (days + 2), 3)
 
 
 def _evidence(source: Source) -> Evidence:

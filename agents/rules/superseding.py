@@ -29,6 +29,15 @@ def served_again(source: Memory) -> Memory:
     return source.model_copy(update={"superseded_by": None, "superseded_in": None})
 
 
+def are_alike(item: Memory, older: Memory) -> bool:
+    """Whether an item may still be given to another one: that stands, in the same place, and is of the same kind."""
+    return (
+        older.superseded_by is None
+        and older.memory_id != item.memory_id
+        and (older.scope, older.mode, older.type, older.origin) == (item.scope, item.mode, item.type, item.origin)
+    )
+
+
 def _is_as_it_was(source: Memory, event: Distilled) -> bool:
     new = event.memory
     return (

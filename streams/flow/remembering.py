@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 
 from agents.keep_items import Event
 from agents.remember import Accepted, Remember
-from schemas.consolidation import Consolidated, Distilled
+from schemas.consolidation import Consolidated, Distilled, Evolved
 from schemas.events import Embedded, Learned, Understood
 from schemas.records import Outgoing, Record
 from schemas.replies import Answer, Warned
@@ -28,13 +28,14 @@ STORAGE_S = 30.0
 FORGOTTEN = Warned("forgotten", "this turn was forgotten and stays so; nothing was stored")
 
 
-Told = Embedded | Understood | Distilled | Consolidated
+Told = Embedded | Understood | Distilled | Evolved | Consolidated
 """What the keeper is told by others. The last of a consolidation only sums up what it did."""
 
 KINDS: Mapping[str, type[Told]] = {
     "embedded.v1": Embedded,
     "understood.v1": Understood,
     "distilled.v1": Distilled,
+    "evolved.v1": Evolved,
     "consolidated.v1": Consolidated,
 }
 
@@ -118,7 +119,7 @@ class RememberEvents(Internal):
     def _applied(self, event: Told, partition: int) -> Sequence[Event]:
         if isinstance(event, Consolidated):
             return []
-        if isinstance(event, Distilled):
+        if isinstance(event, Distilled | Evolved):
             return self._remember.consolidated(event, partition)
         if isinstance(event, Embedded):
             after = self._remember.embedded(event, partition)

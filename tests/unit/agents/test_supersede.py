@@ -1,16 +1,19 @@
 """One memory in place of several: all of them or none, once, and taken back where a kill left it half done."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from agents.contradict import Contradict
+from agents.keep_items import Event, KeepItems
 from agents.rules.distilling import distilled_memory, source_of
 from agents.supersede import Supersede
 from schemas.consolidation import Distilled
 from schemas.events import Forgotten, Remembered
 from schemas.memories import Memory
 from streams.adapters.words.sqlite_words import SqliteWords
+from tests.fake_claims import FakeClaims
 from tests.fake_memories import FakeMemories
 from tests.made_memories import START, embedded_in, made
 
@@ -22,7 +25,8 @@ class Keeping:
 
     def __init__(self, words: SqliteWords) -> None:
         self.memories, self.words = FakeMemories(), words
-        self.supersede = Supersede(self.memories, words)
+        items = KeepItems(self.memories, words, Contradict(self.memories, FakeClaims(), self.write), self.write)
+        self.supersede = Supersede(self.memories, words, items)
         self.turns = [made(f"Watered the tomatoes, day {n}.", n, content_hash=f"h{n}") for n in range(3)]
         for turn in self.turns:
             self.keep(turn)
@@ -33,11 +37,14 @@ class Keeping:
         hashes = {turn.memory_id: turn.content_hash for turn in self.turns}
         self.event = Distilled(run="0-3", memory=memory, sources=hashes)
 
+    def write(self, _partition: int, memory: Memory) -> None:
+        self.keep(memory)
+
     def keep(self, memory: Memory) -> None:
         self.words.put(HERE, memory)
         self.memories.put(HERE, memory)
 
-    def apply(self) -> list[Remembered | Forgotten]:
+    def apply(self) -> Sequence[Event]:
         return self.supersede.distilled(self.event, HERE)
 
     def now(self, memory: Memory) -> Memory | None:
