@@ -99,7 +99,8 @@ def telling(texts: Iterable[str], everything: Iterable[str], names: Collection[s
         for word, number in here.counts.items()
         if len(word) > 2 and not word.isdigit() and word not in names
     }
-    return sorted(weights, key=lambda word: (-weights[word], word))[:TERMS]
+    more_often = [word for word, weight in weights.items() if weight > 0]
+    return sorted(more_often, key=lambda word: (-weights[word], word))[:TERMS]
 
 
 class _Counted(NamedTuple):

@@ -36,12 +36,12 @@ class Suggesting(Library):
             turns.append(made(template.format(number), number, conversation_id=talk, **fields))
         return await self.remember(*turns)
 
-    async def chatter(self, start: int = 1000, count: int = 40) -> None:
+    async def chatter(self, start: int = 1000, count: int = 40, **fields: Any) -> None:
         """Turns of no register."""
         for number in range(count):
             word = MIXED[number % len(MIXED)]
             text = f"{word} {number} {word}{number} {MIXED[number * 7 % 10]}{number} odd{number * 3}"
-            await self.remember(made(text, start + number, conversation_id=f"mixed-{number}"))
+            await self.remember(made(text, start + number, conversation_id=f"mixed-{number}", **fields))
 
     async def report(self, user: str = "ana") -> dict[str, Any]:
         """What is answered."""
@@ -121,6 +121,28 @@ async def test_a_missing_model_leaves_only_what_needs_it_uncompared(library: Sug
     assert [one["size"] for one in (await library.report())["suggestions"]] == [24]
 
 
+async def test_modes_of_the_same_space_are_compared_without_any_model(library: Suggesting) -> None:
+    library.modes.declare(Mode(name="cooking", embedder="general", embedding_dim=384))
+    await library.talk(SOUP, 100)
+    await library.talk(SOUP, 200, 16, mode="cooking", mode_source="caller")
+    await library.chatter()
+    library.embedders.missing("general")
+    assert (await library.report())["suggestions"] == []
+
+
+async def test_the_turns_of_each_default_mode_are_looked_at_and_the_largest_register_comes_first(
+    library: Suggesting,
+) -> None:
+    library.modes.declare(Mode(name="work", embedder="general", embedding_dim=384))
+    default: dict[str, Any] = {"mode": "work", "mode_source": "user_default"}
+    await library.talk(SOUP, 100)
+    await library.talk(CODE, 200, 32, **default)
+    await library.chatter()
+    await library.chatter(2000, **default)
+    suggestions = (await library.report())["suggestions"]
+    assert [(one["size"], one["in_mode"]) for one in suggestions] == [(32, "work"), (24, "general")]
+
+
 async def test_another_users_memories_change_nothing(library: Suggesting) -> None:
     await library.talk(SOUP, 100)
     await library.chatter()
@@ -139,7 +161,7 @@ async def test_the_report_changes_nothing(library: Suggesting) -> None:
     assert (library.records, library.modes.get(0, "ana")) == before
 
 
-async def test_what_is_forgotten_meanwhile_is_no_example(library: Suggesting) -> None:
+async def test_what_is_forgotten_meanwhile_is_no_example(library: Suggesting, monkeypatch: pytest.MonkeyPatch) -> None:
     turns = await library.talk(SOUP, 100)
     await library.chatter()
     [found] = (await library.report())["suggestions"]
@@ -152,7 +174,7 @@ async def test_what_is_forgotten_meanwhile_is_no_example(library: Suggesting) ->
             library.records.pop(memory_id, None)
         return answer
 
-    library.vectors.vectors = forgetting  # type: ignore[method-assign]
+    monkeypatch.setattr(library.vectors, "vectors", forgetting)
     [found] = (await library.report())["suggestions"]
     assert shown.isdisjoint(example["memory_id"] for example in found["examples"])
     assert len(turns) == 24

@@ -53,7 +53,7 @@ def test_of_many_stretches_some_are_left_out_evenly() -> None:
 
 def test_turns_are_told_apart_by_whether_somebody_chose_their_mode() -> None:
     ready = embedded_in("s1")
-    chosen = turn(0, mode="code", mode_source="caller")
+    chosen = turn(0, mode="code", mode_source="caller", embedding=ready)
     modelled = turn(1, mode="code", mode_source="model")
     fallen = [turn(2, embedding=ready), turn(3, mode_source="user_default", embedding=ready)]
     waiting = turn(4)
