@@ -120,7 +120,9 @@ class Forget:
                 yield from self._derived(over, doomed, partition)
                 yield over, self._marked(over, partition)
         for hidden in self._hidden(memory, partition):
-            if hidden.superseded_by == memory.memory_id and hidden.memory_id not in doomed:
+            if hidden.origin == "extracted":
+                yield hidden, self._marked(hidden, partition)
+            elif hidden.memory_id not in doomed:
                 yield self._served_again(hidden, partition)
 
     def _standing_for(self, memory: Memory, partition: int) -> Iterator[Memory]:
@@ -134,19 +136,19 @@ class Forget:
             over = above
 
     def _hidden(self, memory: Memory, partition: int) -> Iterator[Memory]:
-        """The memories that this one may stand for."""
+        """What a consolidation has put this memory in the place of: turns, or items that say the same."""
         if memory.origin == "distilled":
             ids: Iterable[str] = dict.fromkeys(filter(None, (one.memory_id for one in memory.evidence)))
         elif memory.origin == "extracted":
             ids = superseded(self._words.roster(partition, memory.shelf), memory.scope)
         else:
             ids = ()
-        return filter(None, self._read(ids, partition))
+        for hidden in self._read(ids, partition):
+            if hidden is not None and hidden.superseded_by == memory.memory_id and hidden.superseded_in is not None:
+                yield hidden
 
     def _served_again(self, memory: Memory, partition: int) -> Step:
         served = memory.model_copy(update={"superseded_by": None, "superseded_in": None})
-        if memory.origin == "extracted":
-            return self._items.put(served, memory, partition)
         self._words.put(partition, served)
         self._memories.put(partition, served)
         return served, ()

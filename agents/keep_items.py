@@ -56,15 +56,17 @@ class KeepItems:
 
     def written(self, turn: Memory, supports: Sequence[Support], partition: int) -> tuple[Memory, list[Event]]:
         """Write a turn that gives this to items, and the items. Returns the turn, and what must follow beside it."""
-        wanted = self._wanted(turn, supports, partition)
-        dropped = [one for one in turn.items if one not in wanted]
-        named = turn.model_copy(update={"items": (*wanted, *dropped)}) if wanted or dropped else turn
+        wanted, merged = self._wanted(turn, supports, partition)
+        stays = {*wanted, *merged}
+        dropped = [one for one in turn.items if one not in stays]
+        items = (*wanted, *(one for one in turn.items if one in merged and one not in wanted))
+        named = turn.model_copy(update={"items": (*items, *dropped)}) if items or dropped else turn
         self._write(partition, named)
         events = [event for one, given in wanted.items() for event in self._give(one, given, named, partition)]
         for one in dropped:
-            events += self._put_right_without(one, (turn.memory_id,), partition)
+            events += self._put_right_without(one, turn, stays, partition)
         if dropped:
-            named = named.model_copy(update={"items": tuple(wanted)})
+            named = named.model_copy(update={"items": items})
             self._write(partition, named)
         return named, events
 
@@ -113,13 +115,20 @@ class KeepItems:
             update=turn.reading.aims,
         )
 
-    def _wanted(self, turn: Memory, supports: Sequence[Support], partition: int) -> dict[str, list[Support]]:
-        """What a turn gives to each item; nothing to one that was forgotten."""
+    def _wanted(
+        self, turn: Memory, supports: Sequence[Support], partition: int
+    ) -> tuple[dict[str, list[Support]], set[str]]:
+        """What a turn gives to each item, nothing to one that was forgotten; and the items that others stand for."""
         wanted: dict[str, list[Support]] = {}
+        merged = set()
         for one in supports:
             if not self._memories.is_forgotten(partition, id_anywhere(turn, one)):
-                wanted.setdefault(self._standing_for(id_in(turn, one), partition), []).append(one)
-        return wanted
+                found = id_in(turn, one)
+                stands = self._standing_for(found, partition)
+                wanted.setdefault(stands, []).append(one)
+                if stands != found:
+                    merged.add(found)
+        return wanted, merged
 
     def _standing_for(self, memory_id: str, partition: int) -> str:
         """The item that a consolidation has put in the place of one."""
@@ -145,17 +154,18 @@ class KeepItems:
         self._memories.remove(partition, item.memory_id, item.embedding.place)
         return [gone(item), *self._told(others, partition)]
 
-    def _put_right_without(self, memory_id: str, turns: Collection[str], partition: int) -> list[Event]:
+    def _put_right_without(self, memory_id: str, turn: Memory, stays: Collection[str], partition: int) -> list[Event]:
         """The same, also where it was done before and those who must know were not told."""
         item = self._memories.get(partition, memory_id)
         if item is None:
             self._words.remove(partition, memory_id)
             place = self._memories.last_place(partition, memory_id)
             return [Forgotten(memory_id=memory_id, places=() if place is None else (place,))]
-        events = self._without(item, turns, partition) if rests_on_any(item, turns) else []
-        if item.superseded_in is not None and item.superseded_by is not None:
+        events = self._without(item, (turn.memory_id,), partition) if rests_on_any(item, (turn.memory_id,)) else []
+        over = item.superseded_by if item.superseded_in is not None else None
+        if over is not None and over not in stays:
             # A consolidation has given this evidence to another.
-            events += self._put_right_without(item.superseded_by, turns, partition)
+            events += self._put_right_without(over, turn, stays, partition)
         return events
 
     def _made(

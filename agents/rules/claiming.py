@@ -18,8 +18,11 @@ Claimed = dict[str, Held]
 
 
 def claims_of(item: Memory | None) -> Claimed:
-    """The claims of an item, the last of its supports first: each with the last that says so."""
-    if item is None or item.item is None:
+    """The claims of an item, the last of its supports first: each with the last that says so.
+
+    One that a consolidation has merged into another claims nothing: the other does.
+    """
+    if item is None or item.item is None or item.superseded_in is not None:
         return {}
     said = [one for one in reversed(item.item.supports) if one.claim is not None]
     claimed: Claimed = {}

@@ -182,9 +182,9 @@ def is_forgotten(moving: MovingMemories, turn: Memory, found: Found) -> bool:
     return moving.memories.is_forgotten(PARTITION, item_id(turn.scope, "", found.type, found.text))
 
 
-def sources(item: Memory) -> set[str | None]:
+def sources(item: Memory) -> set[str]:
     """The turns that an item rests on."""
-    return {one.memory_id for one in item.evidence}
+    return {one.memory_id for one in item.evidence if one.memory_id is not None}
 
 
 def check(moving: MovingMemories) -> None:
