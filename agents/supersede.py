@@ -69,7 +69,8 @@ class Supersede:
             if written.memory_id not in turn.items:
                 self._write(turn.model_copy(update={"items": (*turn.items, written.memory_id)}), partition)
         hidden = item.model_copy(update={"superseded_by": written.memory_id, "superseded_in": event.run})
-        self._write(hidden, partition)
+        # Not written alone: what it claimed is claimed by the older one now.
+        events += self._items.put(hidden, item, partition)[1]
         return [*events, *(self._items.learned(turn, partition) for turn in self._turns_of(item, partition))]
 
     def _turns_of(self, item: Memory, partition: int) -> list[Memory]:
