@@ -6,6 +6,7 @@ from typing import Any
 
 from agents.rules.partitioning import partition_of
 from schemas.language import Profiles
+from tests.fake_intentions import FakeIntentions
 from tests.fake_language_model import ONE_PROFILE
 from tests.stream.in_memory_map import InMemoryMap, commanded
 
@@ -135,3 +136,17 @@ async def test_what_a_language_model_finds_is_added(tmp_path: Path) -> None:
         shown = (await the_map.command("get_intention"))["result"]
         assert [(entry["text"], entry["source"]) for entry in shown["goals"]] == [("Move house by June", "model")]
         assert json.dumps(shown["goals"]).count(the_map.memory("Boxes everywhere.").memory_id) == 1
+
+
+async def test_what_is_set_and_not_written_yet_is_set_again_after_a_kill(tmp_path: Path) -> None:
+    the_map = InMemoryMap(tmp_path / "data")
+    ours = (("reply_to", the_map.names.replies.encode()), ("correlation_id", b"mine"))
+    wish = commanded("set_intention", goals=["learn to row"])
+    the_map.intentions.outage = True
+    async with the_map.running():
+        await the_map.publish(the_map.names.commands, wish, headers=ours)
+        await the_map.until(lambda: len(the_map.replies(b"mine")) == 1)
+    the_map.intentions = FakeIntentions()
+    async with the_map.running():
+        await the_map.until(lambda: len(the_map.replies(b"mine")) == 2)
+        assert await intention(the_map) == {"goals": ["learn to row"]}
