@@ -5,7 +5,7 @@ import pytest
 from streams.settings import Settings
 from streams.topics import MAX_INPUT_BYTES, configuration, group_id, named
 
-OURS = ["changes", "remembered", "understood", "embedded", "learned"]
+OURS = ["changes", "remembered", "understood", "embedded", "learned", "consolidated"]
 """What the agents tell each other."""
 
 EVENTS = ["turns", "commands", "consolidate", "dead_letters", *OURS]
@@ -21,7 +21,7 @@ def test_the_names_are_those_of_the_contract() -> None:
 def test_two_prefixes_share_no_topic_and_no_group() -> None:
     one, other = named("one."), named("other.")
     assert not set(one.all()) & set(other.all())
-    assert len(set(one.all())) == len(one.all()) == 12
+    assert len(set(one.all())) == len(one.all()) == 13
     assert group_id(Settings(topic_prefix="one.")) != group_id(Settings(topic_prefix="other."))
 
 
