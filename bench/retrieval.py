@@ -11,10 +11,11 @@ import numpy as np
 
 from agents.rules.partitioning import partition_of
 from agents.rules.questions import understood
-from agents.vector_search import DENSE_LIMIT
-from bench.embedder_alone import EmbedderAlone
-from schemas.modes import VectorSpace
+from agents.vector_search import DENSE_LIMIT, LATE_LIMIT
+from schemas.modes import GENERAL, VectorSpace
 from schemas.vectors import Where
+from streams.adapters.embedding.catalog import catalog
+from streams.adapters.embedding.fastembed_model import FastembedModel
 from streams.adapters.vectors.edge_index import EdgeIndex
 from streams.adapters.words.sqlite_words import SqliteWords
 from streams.client import MemoryClient
@@ -42,22 +43,29 @@ def request_bytes(user: str, question: str) -> bytes:
     return json.dumps(request).encode()
 
 
-async def seconds_of_queries(data_dir: Path, user: str, asked: Sequence[str], embedder: EmbedderAlone) -> float:
-    """The median time of one question's own queries, words and vectors, in the stopped system's own indexes."""
-    partition = partition_of(user.encode(), Settings().partitions)
+async def seconds_of_queries(data_dir: Path, user: str, asked: Sequence[str]) -> float:
+    """The median time of one question's own queries, in the stopped system's own indexes.
+
+    The words, the nearest by the pooled vector, the best by late interaction: what a user of up to `LATE_OVER_ALL`
+    memories is asked. The question is embedded by the system's own model, as what fastembed gives has no token vectors.
+    """
+    partition, settings = partition_of(user.encode(), Settings().partitions), Settings(data_dir=data_dir)
+    model = FastembedModel.load(catalog(settings.models, {}, settings.embedding_precision)[GENERAL].local)
     words, index = SqliteWords(data_dir / "words"), EdgeIndex(data_dir / "vectors")
     words.open(partition)
     try:
         [fingerprint] = (await index.spaces()).values()
-        space, where = VectorSpace("general", fingerprint), Where(boundary=user, modes=("general",))
+        space, where = VectorSpace(GENERAL, fingerprint), Where(boundary=user, modes=(GENERAL,))
         times = []
         for question in [*asked[:WARM], *asked]:
-            vector = np.array(embedder.embed(question), dtype=np.float32)
+            encoded = model.query(question)
+            rows = encoded.tokens / np.float32(max(len(encoded.tokens), 1))
             terms, entities = (taken := understood(question, ())).terms, taken.entities
             began = time.perf_counter()
             words.postings(partition, user, terms)
             words.entity_postings(partition, user, entities)
-            await index.search(space, vector, where, DENSE_LIMIT)
+            await index.search(space, encoded.pooled, where, DENSE_LIMIT)
+            await index.late(space, rows, where, LATE_LIMIT)
             times.append(time.perf_counter() - began)
         return median(times[WARM:])
     finally:

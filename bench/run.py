@@ -127,14 +127,14 @@ class Bench:
     async def _question_parts(self, asked: list[str], middle: float, slow: float, echo: float) -> None:
         int8 = self._embedders[0]
         embedding = int8.seconds_a_text(asked)
-        queries = await seconds_of_queries(self._data_dir, ASKER, asked, int8)
+        queries = await seconds_of_queries(self._data_dir, ASKER, asked)
         report = self._report
         report.section(f"a question over Kafka, a user of {ASKERS_TURNS} memories among others' thousands")
         report.number("question_p50_ms", "round trip, p50", 1000 * middle, "ms")
         report.number("question_p95_ms", "round trip, p95", 1000 * slow, "ms")
         report.number("echo_p50_ms", "bare Kafka echo, p50", 1000 * echo, "ms")
         report.number("query_embedding_p50_ms", "one query embedding, p50", 1000 * embedding, "ms")
-        report.number("index_queries_p50_ms", "word and vector queries, p50", 1000 * queries, "ms")
+        report.number("index_queries_p50_ms", "word, vector and token queries, p50", 1000 * queries, "ms")
         ratio = middle / (echo + embedding + queries)
         report.ratio("question_to_parts", "round trip / (echo + embedding + queries)", ratio, "<= 1.3")
 

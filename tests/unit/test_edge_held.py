@@ -49,11 +49,8 @@ def made(number: int, boundary: str = "u1", version: int = 0) -> Point:
 
 
 async def answers(index: EdgeIndex, boundary: str = "u1", space: VectorSpace = SPACE) -> list[list[Scored]]:
-    question, rows, some = (
-        unit_rows(7, 1, 16)[0],
-        unit_rows(8, 5, 32) / 5,
-        [memory(number) for number in range(0, 90, 4)],
-    )
+    question, rows = unit_rows(7, 1, 16)[0], fifths(8)
+    some = [memory(number) for number in range(0, 90, 4)]
     wheres = [
         Where(boundary),
         Where(boundary, {"project_id": ("p1", "p2")}, types=("episodic",)),
