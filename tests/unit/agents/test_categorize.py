@@ -273,16 +273,16 @@ async def test_a_category_whose_text_no_model_takes_keeps_no_vector_from_being_w
     keeping: Keeping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = keeping.worker.embedders.model("general")
-    take = model.passage
+    take = model._states
 
-    async def picky(text: str, prefix: str | None = None) -> Any:
+    def picky(prefix: str, text: str) -> Any:
         if "unspeakable" in text:
             raise ValueError(text)
-        return await take(text, prefix)
+        return take(prefix, text)
 
-    keeping.table.declare("bad", "unspeakable, words", SCOPE, HERE)
+    keeping.table.declare("bad", "unspeakable", SCOPE, HERE)
     keeping.table.declare("health", HEALTH, SCOPE, HERE)
-    monkeypatch.setattr(model, "passage", picky)
+    monkeypatch.setattr(model, "_states", picky)
     [memory] = await keeping.told(DENTIST)
     assert memory.embedding.status == "ready"
     assert {one.name for one in (memory.item or Item()).categories} == {"health"}
@@ -300,3 +300,37 @@ async def test_while_the_embedder_is_away_vectors_wait_and_are_not_written_witho
     keeping.worker.embedders.model("general").outage = False
     [said] = await keeping.embed.write([encoded])
     assert {one.name for one in said.categories or ()} == {"health"}
+
+
+@pytest.mark.parametrize(("arguments", "left"), [({"project": True}, {"p2"}), ({"user": True}, set[str]())])
+async def test_before_a_whole_project_or_user_is_forgotten_no_summary_is_left_there(
+    keeping: Keeping, arguments: dict[str, bool], left: set[str]
+) -> None:
+    for project in ("default", "p2"):
+        await keeping.command("declare_category", Scope(user_id="u1", project_id=project), name="x", description=HEALTH)
+        await keeping.told(DENTIST, project=project)
+        await keeping.keeper.refresh(HERE, SCOPE | {"project_id": project})
+    command = Command(command="forget", scope=Scope(user_id="u1"), arguments=arguments)
+    keeping.keeper.before_forgetting(command, HERE, 0)
+    taxonomies = {project: keeping.table.get(HERE, SCOPE | {"project_id": project}) for project in ("default", "p2")}
+    assert {project for project, one in taxonomies.items() if DENTIST in one.model_dump_json()} == left
+    assert {one.categories["x"].description for one in taxonomies.values()} == {HEALTH}
+
+
+async def test_what_is_gone_since_the_last_refresh_is_not_shown(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await keeping.command("declare_category", name="health", description=HEALTH)
+    [_, pills] = await keeping.told(DENTIST, PILLS)
+    await keeping.keeper.refresh(HERE, SCOPE)
+
+    async def gone_after_it(*_: Any) -> list[Category]:
+        keeping.worker.words.remove(HERE, pills.memory_id)
+        keeping.worker.memories.forget(HERE, pills.memory_id)
+        return []
+
+    monkeypatch.setattr(keeping.refreshing, "refresh", gone_after_it)
+    shown = await keeping.command("get_category", name="health")
+    listed = await keeping.command("list_categories", include_summary=True)
+    assert shown["summary"] == listed["categories"][0]["summary"] == DENTIST
+    assert [anchor["text"] for anchor in shown["anchors"]] == [DENTIST]
