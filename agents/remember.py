@@ -17,6 +17,7 @@ from agents.forget import Forget
 from agents.keep_items import Event, KeepItems
 from agents.mode_spaces import ModeSpaces
 from agents.ports import Memories, Modes
+from agents.rules.acceptance import accepted, stays_forgotten
 from agents.rules.embedding_status import (
     awaiting,
     embedded,
@@ -27,19 +28,19 @@ from agents.rules.embedding_status import (
     written_place,
 )
 from agents.rules.extracting import found_by_rules, found_in
-from agents.rules.forgetting import in_mode
+from agents.rules.forgetting import in_mode, is_concerned
 from agents.rules.noteworthy import tells
 from agents.rules.precedence import Decision, first_mode, mode_after_answer
 from agents.rules.readings import is_read, with_interaction, with_understanding
 from agents.rules.superseding import served_again
-from agents.rules.versions import Identity, identity, is_outdated, is_redelivered, is_repeated, moved, next_memory
+from agents.rules.versions import identity, is_outdated, is_redelivered, is_repeated, moved, next_memory
 from agents.supersede import Supersede
 from agents.word_port import WordIndex
 from schemas.changes import Change
 from schemas.consolidation import Distilled, Evolved
 from schemas.events import Embedded, Forgotten, Remembered, Understood
 from schemas.memories import Memory, Place, shelves
-from schemas.modes import GENERAL, Declared, ModeSource
+from schemas.modes import Declared, ModeSource
 from schemas.moments import moment_of
 from schemas.records import Record
 from schemas.scopes import PROJECT
@@ -105,7 +106,7 @@ class Remember:
         self._asks_model = asks_model
         self._items = KeepItems(memories, words, Contradict(memories, claims, self._write), self._write)
         self._supersede = Supersede(memories, words, self._items)
-        self._forget = Forget(memories, words, self._items, _is_concerned)
+        self._forget = Forget(memories, words, self._items, is_concerned)
         self._assign = Assign(memories, words)
 
     def turn(self, turn: Turn, record: Record) -> Accepted:
@@ -115,9 +116,9 @@ class Remember:
         if known is not None and is_repeated(known, who):
             return self._again(known, record)
         if known is not None and is_outdated(known, who, record.offset):
-            return Accepted(_result(known, duplicate=False), None)
+            return Accepted(accepted(known, duplicate=False), None)
         if known is None and self._memories.is_forgotten(record.partition, who.memory_id):
-            return Accepted(_forgotten(turn, who), None, forgotten=True)
+            return Accepted(stays_forgotten(turn, who), None, forgotten=True)
         declared = self._modes.get(record.partition, turn.scope.boundary)
         mode = first_mode(turn.mode, turn.scope.project_id, declared, known)
         memory = next_memory(turn, who, known, mode, record.offset, asks_model=self._asks_model)
@@ -127,7 +128,7 @@ class Remember:
         released = self._supersede.released(known, record.partition)
         memory, events = self._items.found(memory, found_by_rules(memory), record.partition)
         events += [*released, *self._learned(memory, record.partition, named=named)]
-        return Accepted(_result(memory, duplicate=False), Remembered(memory=memory), tuple(events))
+        return Accepted(accepted(memory, duplicate=False), Remembered(memory=memory), tuple(events))
 
     def embedded(self, event: Embedded, partition: int) -> Follows:
         """Note what became of a memory's vector; returns the event that puts right what is not as it should be."""
@@ -191,7 +192,7 @@ class Remember:
         for shelf in shelves(change.scope.boundary):
             for memory_id in self._concerned(change, shelf, partition):
                 memory = self._memories.get(partition, memory_id)
-                if memory is not None and memory.shelf == shelf and _is_concerned(memory, change):
+                if memory is not None and memory.shelf == shelf and is_concerned(memory, change):
                     yield self._step(memory, change, partition)
 
     def _concerned(self, change: Change, shelf: str, partition: int) -> list[str]:
@@ -220,11 +221,11 @@ class Remember:
         A worker that was killed may have written its own disk and not yet Kafka.
         """
         if not is_redelivered(known, record.offset):
-            return Accepted(_result(known, duplicate=True), None)
+            return Accepted(accepted(known, duplicate=True), None)
         known, events = self._items.again(known, found_by_rules(known), record.partition)
         events += self._learned(known, record.partition)
         waits = known.embedding.status == "pending"
-        return Accepted(_result(known, duplicate=False), Remembered(memory=known) if waits else None, tuple(events))
+        return Accepted(accepted(known, duplicate=False), Remembered(memory=known) if waits else None, tuple(events))
 
     def _learned(self, turn: Memory, partition: int, *, named: bool = False) -> list[Event]:
         """What those who keep more of a turn are told; `named`: whether they had something of it."""
@@ -290,37 +291,3 @@ def _by(source: ModeSource, memory: Memory) -> Memory:
 def _with_decay(memory: Memory, declared: Declared) -> Memory:
     mode = declared.find(memory.mode, memory.scope[PROJECT])
     return memory if mode is None else memory.model_copy(update={"decay": mode.decay})
-
-
-def _is_concerned(memory: Memory, change: Change) -> bool:
-    """Whether a change is still to be made: it may come again, and others may have been there before."""
-    if change.whole == "user":
-        return memory.boundary == change.scope.boundary
-    if change.memory_id or change.conversation_id or change.whole:
-        return memory.scope == change.scope.model_dump()
-    if memory.scope[PROJECT] in change.except_projects or change.project not in (None, memory.scope[PROJECT]):
-        return False
-    return memory.mode in (change.mode, change.to)
-
-
-def _forgotten(turn: Turn, who: Identity) -> TurnAccepted:
-    """What a turn that was forgotten is answered with: it stays so, and nothing is kept of it."""
-    return TurnAccepted(
-        memory_id=who.memory_id,
-        turn_id=who.turn_id,
-        mode=turn.mode or GENERAL,
-        mode_source="caller" if turn.mode else "fallback",
-        version=1,
-        duplicate=True,
-    )
-
-
-def _result(memory: Memory, *, duplicate: bool) -> TurnAccepted:
-    return TurnAccepted(
-        memory_id=memory.memory_id,
-        turn_id=memory.turn_id or "",
-        mode=memory.mode,
-        mode_source=memory.mode_source,
-        version=memory.version,
-        duplicate=duplicate,
-    )

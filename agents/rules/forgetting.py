@@ -1,4 +1,4 @@
-"""Which memories go when some are forgotten: what is selected, and what was derived from it. Pure.
+"""Which memories a change is about, and what goes with those that are forgotten. Pure.
 
 Enters: the roster of a boundary, a scope, records. Leaves: ids, in the order of the roster.
 """
@@ -13,7 +13,7 @@ from agents.rules.roster import Roster
 from agents.rules.traits import Kind
 from schemas.changes import Change
 from schemas.memories import Memory
-
+from schemas.scopes import PROJECT
 
 SAID = "episodic"
 """The type of what somebody said; memories of all other types were derived from that."""
@@ -51,6 +51,17 @@ def conversations(roster: Roster, scope: Mapping[str, str]) -> list[list[str]]:
 def rests_on(memory: Memory, turn: Memory) -> bool:
     """Whether a memory was distilled from a turn, among others."""
     return memory.origin == "distilled" and any(one.memory_id == turn.memory_id for one in memory.evidence)
+
+
+def is_concerned(memory: Memory, change: Change) -> bool:
+    """Whether a change is still to be made: it may come again, and others may have been there before."""
+    if change.whole == "user":
+        return memory.boundary == change.scope.boundary
+    if change.memory_id or change.conversation_id or change.whole:
+        return memory.scope == change.scope.model_dump()
+    if memory.scope[PROJECT] in change.except_projects or change.project not in (None, memory.scope[PROJECT]):
+        return False
+    return memory.mode in (change.mode, change.to)
 
 
 def was_said_after(memory: Memory, change: Change) -> bool:

@@ -353,6 +353,13 @@ def test_an_edit_takes_its_evidence_back_from_what_was_merged(keeping: Keeping) 
     assert keeping.get(said.memory_id).items == ()
 
 
+def test_an_edit_into_what_was_merged_keeps_its_evidence_there(keeping: Keeping) -> None:
+    _, hidden, into = merged(keeping)
+    keeping.say("I am allergic to peanuts.", 1, offset=7)
+    assert keeping.memories.get(HERE, hidden.memory_id) is None
+    assert sources(keeping.get(into.memory_id)) == ["t1", "t2"]
+
+
 def test_a_forgotten_item_takes_what_was_merged_into_it_along(keeping: Keeping) -> None:
     _, _, into = merged(keeping)
     assert keeping.change("forget", memory_id=into.memory_id) == 2
