@@ -4,7 +4,7 @@ Enters: an item with its vector, or a scope whose items are there already. Leave
 nothing; the keeper of memories does.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from agents.rules.categorizing import fitting, reassigned
 from schemas.categories import Taxonomy
 from schemas.failures import ModelMissing, Rejected
 from schemas.memories import Assigned, Memory
-from schemas.modes import VectorSpace
 from schemas.vectors import Matrix, Vector
 
 AT_ONCE = 256
@@ -61,41 +60,46 @@ class CategoryFits:
         Items without a vector yet are looked at when they get it.
         """
         found: dict[str, tuple[Assigned, ...]] = {}
+        under = self._members.names(partition, scope, sorted(self._categories.get(partition, scope).categories))
         for mode, ids in self._members.items_by_mode(partition, scope).items():
-            async for memory, fits in self._looked_at(mode, ids, partition, scope):
-                before = memory.item.categories if memory.item else ()
-                after = reassigned(before, fits, self._categories.get(partition, scope))
-                if {one.name for one in after} != {one.name for one in before}:
-                    found[memory.memory_id] = after
+            for start in range(0, len(ids), AT_ONCE):
+                fits = await self._fits_of(mode, ids[start : start + AT_ONCE], partition, scope)
+                found.update(self._differing(fits, under, partition, scope))
         return found
 
-    async def _looked_at(
+    def _differing(
+        self,
+        fits: Mapping[str, tuple[Assigned, ...]],
+        under: Mapping[str, set[str]],
+        partition: int,
+        scope: Mapping[str, str],
+    ) -> Iterator[tuple[str, tuple[Assigned, ...]]]:
+        """Those that are under others. Only their records are read: to read all would take most of the time."""
+        taxonomy = self._categories.get(partition, scope)
+        for memory_id, its in fits.items():
+            if {one.name for one in its} == under.get(memory_id, set()):
+                continue
+            memory = self._memories.get(partition, memory_id)
+            if memory is not None and memory.item is not None:
+                after = reassigned(memory.item.categories, its, taxonomy)
+                if {one.name for one in after} != {one.name for one in memory.item.categories}:
+                    yield memory_id, after
+
+    async def _fits_of(
         self, mode: str, ids: Sequence[str], partition: int, scope: Mapping[str, str]
-    ) -> AsyncIterator[tuple[Memory, tuple[Assigned, ...]]]:
+    ) -> dict[str, tuple[Assigned, ...]]:
+        """What these items of a mode fit, as far as they have a vector in its space."""
         boundary = self._members.boundary(scope)
         try:
             embedder, space = self._spaces.opened(self._spaces.mode(partition, boundary, mode, scope))
         except (ModelMissing, Rejected):
-            return  # Its items are looked at when the model is there and they get vectors of it.
-        for start in range(0, len(ids), AT_ONCE):
-            memories, rows = await self._there(space, ids[start : start + AT_ONCE], partition)
-            if memories:
-                fits = await self._fitting(rows, self._categories.get(partition, scope), embedder)
-                for memory, its in zip(memories, fits, strict=True):
-                    yield memory, its
-
-    async def _there(self, space: VectorSpace, ids: Sequence[str], partition: int) -> tuple[list[Memory], Matrix]:
-        """The records of these items that have a vector in a space, and the vectors."""
+            return {}  # Its items are looked at when the model is there and they get vectors of it.
         vectors = await self._index.vectors(space, ids)
-        memories = list(self._read([one for one in ids if one in vectors], partition))
-        dim = space.fingerprint.dim
-        rows = [vectors[one.memory_id].pooled for one in memories]
-        return memories, np.stack(rows) if rows else np.empty((0, dim), np.float32)
-
-    def _read(self, ids: Sequence[str], partition: int) -> Iterator[Memory]:
-        for memory_id in ids:
-            if (memory := self._memories.get(partition, memory_id)) is not None:
-                yield memory
+        if not vectors:
+            return {}
+        rows = np.stack([one.pooled for one in vectors.values()])
+        fits = await self._fitting(rows, self._categories.get(partition, scope), embedder)
+        return dict(zip(vectors, fits, strict=True))
 
     async def _fitting(self, rows: Matrix, taxonomy: Taxonomy, embedder: Embedder) -> list[tuple[Assigned, ...]]:
         background = await self._vectors.background(embedder)

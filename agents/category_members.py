@@ -54,6 +54,14 @@ class CategoryMembers:
                 found[name] += shelf.newest_first(mask)
         return {name: [memory_id for _, memory_id in sorted(some, reverse=True)] for name, some in found.items()}
 
+    def names(self, partition: int, scope: Mapping[str, str], names: Sequence[str]) -> dict[str, set[str]]:
+        """By id of an item of a scope which of these categories it is under; none for one that is under none."""
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for name, members in self.of(partition, scope, names).items():
+            for memory_id in members:
+                found[memory_id].add(name)
+        return dict(found)
+
     def uncategorised(self, partition: int, scope: Mapping[str, str], names: Sequence[str]) -> int:
         """How many items of a scope are under none of these categories."""
         left = 0
