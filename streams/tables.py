@@ -28,6 +28,12 @@ UNDECLARED = Declared()
 PARSED_MODES = 4096
 """Declarations that are kept parsed: a few megabytes."""
 
+PARSED_MEMORIES = 2048
+"""Records that are kept parsed: some 15 MB, at most 50. To parse one takes 36 us."""
+
+SHORT_BYTES = 8192
+"""Of a record that is kept parsed; that of a usual turn has 1,500."""
+
 
 class AwaitedTable(faust.Table):  # type: ignore[type-arg]
     """A Faust table that keeps its changelog writes for whoever must await them."""
@@ -82,11 +88,23 @@ class MemoryTable:
             extra_topic_configs={"max.message.bytes": str(2 * MAX_INPUT_BYTES)},
         )
         app.tables.add(self.table)
+        self._parsed: dict[bytes, Memory] = {}
 
     def get(self, partition: int, memory_id: str) -> Memory | None:
-        """The record, or None."""
+        """The record, or None. Answers read the same ones again and again, so short equal bytes are parsed once."""
         value = stored(self.table, partition, memory_id)
-        return None if value is None or value.startswith(GONE) else Memory.model_validate_json(value)
+        if value is None or value.startswith(GONE):
+            return None
+        memory = self._parsed.get(value)
+        return self._parse(value) if memory is None else memory
+
+    def _parse(self, value: bytes) -> Memory:
+        memory = Memory.model_validate_json(value)
+        if len(value) <= SHORT_BYTES:
+            if len(self._parsed) >= PARSED_MEMORIES:
+                self._parsed.clear()
+            self._parsed[value] = memory
+        return memory
 
     def put(self, _partition: int, memory: Memory) -> None:
         """Write a record over the one before."""

@@ -125,11 +125,14 @@ class EdgeIndex:
         self, space: VectorSpace, question: Matrix, where: Where, limit: int, memory_ids: Sequence[str] | None = None
     ) -> list[Scored]:
         """Late interaction, exact: over all that `where` admits, or over these memories as far as it admits them."""
-        rows, known = checked_rows(space, question), None if memory_ids is None else checked_ids(memory_ids)
-        if not rows or known == []:
+        rows = checked_rows(space, question)
+        if not rows or (memory_ids is not None and not memory_ids):
             return []
         if (held := await self._boundary(space, where)) is not None:
-            return held.late(question, where, limit, known)
+            # What is held was checked when it was written.
+            checked_ids([one for one in memory_ids or () if one not in held.rows])
+            return held.late(question, where, limit, memory_ids)
+        known = None if memory_ids is None else checked_ids(memory_ids)
         query = Query.Nearest(rows, using=TOKENS)
 
         async def fetch(count: int) -> list[Scored]:
