@@ -1,9 +1,10 @@
-"""Many vectors cut into cells of a bounded size, so that only within a cell each is compared with each. Pure.
+"""Many vectors in overlapping cells of a bounded size, so that only within a cell each is compared with each. Pure.
 
-Recursive bisecting spherical k-means (Steinbach, Karypis and Kumar, "A Comparison of Document Clustering Techniques",
-2000), begun along the principal direction instead of at random (Boley, "Principal Direction Divisive Partitioning",
-1998), so that the same vectors always give the same cells. A cut that leaves one side small is made at the median
-instead: the depth is that of a balanced tree, and the time n log n.
+Centres come from recursive bisecting spherical k-means (Steinbach, Karypis and Kumar, "A Comparison of Document
+Clustering Techniques", 2000), begun along the principal direction instead of at random (Boley, "Principal Direction
+Divisive Partitioning", 1998), so that the same vectors always give the same cells. Every vector is in the cells of its
+two nearest centres, as an inverted file is probed: two that are near share one of them nearly always. A cut that leaves
+one side small is made at the median instead: the depth is that of a balanced tree, and the time n log n.
 """
 
 import numpy as np
@@ -16,39 +17,56 @@ Places = NDArray[np.int64]
 
 Sides = NDArray[np.bool_]
 
-MOST_IN_CELL = 512
-"""Vectors of a cell: all their cosines are a megabyte, and made in some milliseconds."""
+MOST_AROUND_CENTRE = 256
+"""Vectors that a centre is made of: with two cells for each vector a cell has some 500, all of whose cosines are a
+megabyte, and made in some milliseconds."""
 
-ROUNDS = 6
+MOST_IN_CELL = 1024
+"""Vectors of a cell: where more are nearest to one centre, as equal ones are, they are taken in turns."""
+
+CELLS = 2
+"""Of each vector."""
+
+ROUNDS = 4
 """Of k-means for one cut, and of the search for the principal direction: few vectors change sides after that."""
+
+LOOKED_AT = 512
+"""Vectors by which a cut is found: of more, every so many of them."""
 
 SMALLEST_SIDE = 1 / 8
 """Of a cut, as a share: below it an outlier was cut off, and the depth would grow with the number of outliers."""
 
 
-def cells(vectors: Matrix, most: int = MOST_IN_CELL) -> list[Places]:
-    """The places of the rows of a matrix (rows, dim), each of length 1, in cells of at most `most`."""
+def cells(vectors: Matrix) -> list[Places]:
+    """The places of the rows of a matrix (rows, dim), each of length 1, in cells that overlap."""
+    if len(vectors) <= MOST_IN_CELL:
+        return [np.arange(len(vectors))] if len(vectors) else []
+    centres = np.stack([_centre(vectors[places]) for places in _parts(vectors)])
+    nearest = np.argpartition(-(vectors @ centres.T), CELLS, axis=1)[:, :CELLS]
+    owners, places = nearest.ravel(), np.repeat(np.arange(len(vectors)), CELLS)
+    order = np.argsort(owners, kind="stable")
+    bounds = np.searchsorted(owners[order], np.arange(1, len(centres)))
+    found = np.split(places[order], bounds)
+    return [cell[start : start + MOST_IN_CELL] for cell in found for start in range(0, len(cell), MOST_IN_CELL)]
+
+
+def _parts(vectors: Matrix) -> list[Places]:
+    """The rows in parts of at most `MOST_AROUND_CENTRE`."""
     waiting, done = [np.arange(len(vectors))], []
     while waiting:
         places = waiting.pop()
-        if len(places) <= most:
+        if len(places) <= MOST_AROUND_CENTRE:
             done.append(places)
         else:
             right = _right_side(vectors[places])
             waiting += [places[right], places[~right]]
-    return [cell for cell in done if len(cell)]
+    return done
 
 
 def _right_side(vectors: Matrix) -> Sides:
     """Which rows are on one side of the cut."""
-    centred = vectors - vectors.mean(axis=0)
-    leaning = centred @ _principal_direction(centred)
+    leaning = vectors @ _direction(vectors[:: -(-len(vectors) // LOOKED_AT)])
     right: Sides = leaning > 0
-    for _ in range(ROUNDS):
-        if not right.any() or right.all():
-            break
-        leaning = vectors @ (_centre(vectors[right]) - _centre(vectors[~right]))
-        right = leaning > 0
     if SMALLEST_SIDE <= right.mean() <= 1 - SMALLEST_SIDE:
         return right
     halves = np.zeros(len(vectors), np.bool_)
@@ -56,11 +74,18 @@ def _right_side(vectors: Matrix) -> Sides:
     return halves
 
 
-def _principal_direction(centred: Matrix) -> Vector:
-    """The direction in which the rows differ most, by power iteration; none where they do not differ."""
+def _direction(vectors: Matrix) -> Vector:
+    """From one of two centres to the other, which k-means finds from both sides of the principal direction."""
+    centred = vectors - vectors.mean(axis=0)
     direction: Vector = centred[np.argmax(np.einsum("ij,ij->i", centred, centred))]
     for _ in range(ROUNDS):
         direction = _of_length_one(((centred @ direction) @ centred).astype(np.float32))
+    right: Sides = centred @ direction > 0
+    for _ in range(ROUNDS):
+        if not right.any() or right.all():
+            break
+        direction = _centre(vectors[right]) - _centre(vectors[~right])
+        right = vectors @ direction > 0
     return direction
 
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from agents.rules.clustering import topic_of
 from agents.rules.decaying import aged, succession
 from agents.rules.entities import entities
 from agents.rules.identity import distilled_id, text_hash
+from agents.rules.neighbours import topic_of
 from agents.rules.projection import embedding_text
 from agents.rules.sentences import parts
 from schemas.memories import Evidence, Item, Memory, Reading, TextVersion

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.rules.clustering import clusters, topic_of
+from agents.rules.clustering import clusters
 from agents.rules.distilling import Source
 from agents.rules.forgetting import SAID
 from agents.rules.marks import Mark
+from agents.rules.neighbours import topic_of
 from agents.rules.roster import Roster
 from agents.rules.words import terms
 from schemas.memories import Memory
