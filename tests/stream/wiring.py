@@ -36,4 +36,10 @@ async def observed_arrows(directory: Path) -> set[Arrow]:
         rebuilding = asyncio.create_task(the_map.command("rebuild"))
         await the_map.until(lambda: bool(the_map.jobs.under_way("u1")))
         await rebuilding
+        for number in range(4):
+            await the_map.ask(names.turns, turn(f"We decided to water the tomatoes on day {number}.", f"w-{number}"))
+        await the_map.topics.settled()
+        await the_map.command("declare_category", name="garden", description="tomatoes and watering")
+        await the_map.ask(names.consolidate, {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None})
+        await the_map.topics.settled()
         return the_map.arrows
