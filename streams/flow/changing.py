@@ -82,13 +82,20 @@ class RememberChanges(Applied):
         super().__init__(channel, self._handle, around)
         self._remember = remember
         self._changed = changed
+        self._until: dict[int, int] = {}
+        """Where the changes end that were made before they were delivered, by partition."""
 
     async def _handle(self, change: Change, record: Record, _asked: Asked) -> Handled:
-        done = record.offset < self._around.words.applied(record.partition).get(record.topic, 0)
-        again = done and change.memory_id is None
+        again = self._is_done(record) and change.memory_id is None
         carried_out = Done(change.action) if again else await self._carried_out(change, record.partition)
         self._changed(change, record.partition)
         return Handled(Answer(_result(change, carried_out)))
+
+    def _is_done(self, record: Record) -> bool:
+        """Whether a record is delivered again: those before it, too, may have been, and set back what is applied."""
+        applied = self._around.words.applied(record.partition).get(record.topic, 0)
+        self._until[record.partition] = max(self._until.get(record.partition, 0), applied)
+        return record.offset < self._until[record.partition]
 
     async def _carried_out(self, change: Change, partition: int) -> Done:
         """Make the change, a few memories at a time; others are handled in between."""

@@ -6,7 +6,7 @@ acknowledged is delivered again when the map starts again, as Kafka does it.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -61,6 +61,12 @@ class InMemoryTopics:
     def stop_after(self, records: int | None) -> None:
         """Take no more than so many records from now on; who writes another waits. None: take all again."""
         self._room, self.refused = records, False
+
+    def forget_acknowledged(self, records: int, topics: Collection[str]) -> None:
+        """Lose the acknowledgements of the last records of each of these topics, as a kill before a commit does."""
+        for name in topics:
+            for entry in self._logs[name][max(0, len(self._logs[name]) - records) :]:
+                entry.acknowledged = False
 
     def copy_from(self, other: "InMemoryTopics") -> None:
         """Have the records that another has."""

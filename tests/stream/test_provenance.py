@@ -1,0 +1,163 @@
+"""Whatever happens to memories: what is derived rests on what is there, every chain ends, and all counts agree.
+
+The same again on an empty system gives the same records, also where the first was killed now and then; and the turns
+published once more change nothing.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import strategies as st
+
+from streams.adapters.words.sqlite_words import SqliteWords
+from streams.flow import run_under_way
+from streams.flow.surroundings import Surroundings
+from streams.topology import Agents
+from tests.stream.happenings import SAID, Diary, Happening
+from tests.stream.in_memory_map import InMemoryMap
+from tests.stream.provenance import wrong
+
+EXAMPLES = 30
+FEWEST, MOST = 6, 14
+"""Happenings of one example."""
+
+EITHER = st.integers(0, 1)
+TURNS = st.integers(0, 5)
+FIRST = st.integers(0, 3)
+ANY = st.integers(0, 60)
+NAMES = st.integers(0, 2)
+
+
+def happening(what: str, *numbers: st.SearchStrategy[int]) -> st.SearchStrategy[Happening]:
+    return st.builds(Happening, st.just(what), st.tuples(*numbers))
+
+
+SAYING = [
+    happening("say", st.integers(0, len(SAID) - 1), TURNS, EITHER, EITHER),
+    happening("say", st.integers(0, len(SAID) - 1), TURNS, st.just(0), st.just(0)),
+    happening("say", st.integers(0, len(SAID) - 1), TURNS, st.just(0), st.just(0)),
+    happening("repeat", FIRST, EITHER, st.just(0)),
+    happening("repeat", FIRST, EITHER, st.just(0)),
+    happening("show", TURNS, EITHER, st.just(0)),
+]
+CHANGING = [
+    happening("consolidate", st.just(0)),
+    happening("consolidate", EITHER),
+    happening("move", ANY, st.integers(0, 3)),
+    happening("rename", NAMES, NAMES),
+    happening("delete", NAMES, EITHER),
+    happening("replay", ANY),
+    happening("kill", st.integers(0, 8)),
+    happening("kill", st.integers(0, 8)),
+]
+FORGETTING = [
+    happening("forget", ANY),
+    happening("forget", ANY),
+    happening("forget_turn", ANY),
+    happening("forget_conversation", EITHER, st.just(0)),
+    happening("forget_project", EITHER),
+    happening("forget_user"),
+]
+LIVES = st.lists(st.one_of(*SAYING, *CHANGING, *FORGETTING), min_size=FEWEST, max_size=MOST)
+
+TOLD_AGAIN = [Happening("repeat", (3, 0, 0))]
+TOLD_AGAIN += [Happening("forget_conversation", (one, 0)) for one in (1, 0)]
+TOLD_AGAIN += [Happening("kill", (5,)), Happening("repeat", (5, 0, 0))]
+"""Two conversations are forgotten, both changes are delivered again, and more is said meanwhile."""
+
+
+class SeenMap(InMemoryMap):
+    """A map whose words can be looked at."""
+
+    words: SqliteWords
+
+    def wired(self, words: SqliteWords) -> tuple[Agents, Surroundings]:
+        self.words = words
+        return super().wired(words)
+
+
+@pytest.fixture(autouse=True)
+def _hurry() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(run_under_way, "LOOK_EVERY_S", 0.001)
+        yield
+
+
+async def lived(the_map: SeenMap, happenings: Sequence[Happening]) -> tuple[Diary, list[str]]:
+    """Let it all happen to an empty system; what was wrong before each kill and in the end."""
+    diary, found = Diary(the_map), list[str]()
+    async with the_map.running():
+        await diary.begin()
+    for are_kills, some in groupby(happenings, lambda one: one.what == "kill"):
+        if are_kills:
+            for one in some:
+                the_map.topics.forget_acknowledged(one.numbers[0], kept_by(the_map))
+            continue
+        async with the_map.running():
+            for one in some:
+                await diary.happen(one)
+            await the_map.topics.settled()
+            found += await wrong(diary, the_map, the_map.words)
+    return diary, found
+
+
+async def changed_by_replay(the_map: SeenMap, diary: Diary) -> list[str]:
+    """What another delivery of all turns changes, and what is wrong afterwards.
+
+    A turn that was edited says its old texts again on the way: what was distilled from it is taken back then.
+    """
+    before = records_of(diary)
+    async with the_map.running():
+        await diary.replay_all()
+        found = await wrong(diary, the_map, the_map.words)
+    edited = any(one.version > 1 for one in diary.memories())
+    return found if edited else [*found, *differences(before, records_of(diary))]
+
+
+def kept_by(the_map: SeenMap) -> list[str]:
+    """The topics of turns and events. A command that comes again is not one that comes later, but its change is."""
+    names = the_map.names
+    return [names.turns, names.remembered, names.embedded, names.consolidated, names.changes, names.learned]
+
+
+def records_of(diary: Diary) -> dict[str, dict[str, Any]]:
+    """All records, but for when their vectors were made."""
+    return {one.memory_id: one.model_dump(exclude={"embedding": {"embedded_at"}}) for one in diary.memories()}
+
+
+def differences(one: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]) -> list[str]:
+    """Where records differ."""
+    found = [f"{memory_id} is there once only" for memory_id in one.keys() ^ other.keys()]
+    for memory_id in one.keys() & other.keys():
+        was, now = one[memory_id], other[memory_id]
+        found += [f"{was['text']!r}: {name} {was[name]} or {now[name]}" for name in was if was[name] != now[name]]
+    return found
+
+
+async def lived_twice(happenings: Sequence[Happening]) -> list[str]:
+    """What is wrong with it, and what is other where nothing was killed."""
+    with TemporaryDirectory() as first, TemporaryDirectory() as second:
+        diary, found = await lived(SeenMap(Path(first)), happenings)
+        another = SeenMap(Path(second))
+        again, more = await lived(another, [one for one in happenings if one.what != "kill"])
+        found += [*more, *differences(records_of(diary), records_of(again))]
+        return found + await changed_by_replay(another, again)
+
+
+@example(TOLD_AGAIN)
+@given(LIVES)
+@settings(
+    max_examples=EXAMPLES,
+    derandomize=True,
+    deadline=None,
+    phases=(Phase.explicit, Phase.generate, Phase.shrink),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+def test_whatever_happens_what_is_derived_rests_on_what_is_there(happenings: list[Happening]) -> None:
+    assert asyncio.run(lived_twice(happenings)) == []
