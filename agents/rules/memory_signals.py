@@ -103,6 +103,11 @@ MEMORY_SIGNALS: Mapping[str, Callable[[Clues, Numbers], Floats]] = {
 """By name: `length` (`longer` above the usual) and where it stands, in its conversation and in time; `named` for what
 somebody said whom the question names; `entity` for the share of the question's other names that it has."""
 
+WHOLE_SIGNALS = frozenset(
+    {"first", "second", "last", "named", "only_named", "not_named", "asked_before", "asked_after"}
+)
+"""Those that are 0 or 1."""
+
 
 def question_traits(clues: Clues, stretches: Sequence[Stretch]) -> Mapping[str, float]:
     """The traits of a question by name, most of them 1 or nothing at all."""

@@ -9,7 +9,7 @@ count, and how much, is written in the file of weights.
 
 import math
 from datetime import date
-from functools import reduce
+from functools import lru_cache, reduce
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from agents.rules.memory_signals import (
     EPOCH_DAY,
     MARKS,
     MEMORY_SIGNALS,
+    WHOLE_SIGNALS,
     first_and_last,
     marked,
     question_traits,
@@ -35,6 +36,9 @@ has whole matches, which training questions seldom have, and what stands beside 
 
 EXACT_DIGITS = 9
 """Decimals of a signal: far more than tell anything, far fewer than floating point keeps."""
+
+WHOLE = frozenset({*MARKS, *WHOLE_SIGNALS, "said_then"})
+"""Primitives that are 0 or 1, and need no rounding."""
 
 
 class Signals:
@@ -54,18 +58,20 @@ class Signals:
 
         Raises KeyError for a name that is none.
         """
-        parts = name.split("*")
-        factor = math.prod(self._traits.get(part[1:], 0.0) for part in parts if part.startswith("?"))
+        traits, primitives = _parts(name)
+        factor = math.prod(self._traits.get(trait, 0.0) for trait in traits)
         if not factor:
             return None
-        found = reduce(np.multiply, [self._primitive(part) for part in parts if not part.startswith("?")])
+        found = reduce(np.multiply, map(self._primitive, primitives))
         return found if factor == 1.0 else factor * found
 
     def _primitive(self, name: str) -> Floats:
-        if name not in self._known:
+        known = self._known.get(name)
+        if known is None:
             # A logarithm may differ in its last digit with its place in memory, and equal memories must stay equal.
-            self._known[name] = np.round(self._made(name), EXACT_DIGITS)
-        return self._known[name]
+            made = self._made(name)
+            known = self._known[name] = made if name in WHOLE else np.round(made, EXACT_DIGITS)
+        return known
 
     def _made(self, name: str) -> Floats:
         if name in MARKS:
@@ -95,3 +101,11 @@ def _named_stretches(clues: Clues) -> list[Stretch]:
     """The stretches of time that the question names, in years of which there are memories."""
     first, last = (date.fromordinal(EPOCH_DAY + moment // DAY_MS).year for moment in first_and_last(clues.columns))
     return stretches(clues.question.asked, range(first, last + 1))
+
+
+@lru_cache(maxsize=1024)
+def _parts(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The traits and the primitives that a name is made of. Every question asks for the same names."""
+    parts = name.split("*")
+    traits = tuple(part[1:] for part in parts if part.startswith("?"))
+    return traits, tuple(part for part in parts if not part.startswith("?"))
