@@ -71,6 +71,9 @@ class Settings(BaseSettings):
     consolidation_seconds: float = Field(default=300.0, gt=0)
     """How long one consolidation may take; the rest is left for the next."""
 
+    consolidate_every: float | None = Field(default=None, gt=0)
+    """Hours between two consolidations of a scope in which something was said; none: only by trigger."""
+
     consolidation_tokens: int = Field(default=200_000, ge=0)
     """Tokens of language models that one consolidation may take."""
 

@@ -9,6 +9,7 @@ import logging
 import sys
 import uuid
 from collections.abc import Coroutine
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from streams.flow.job_log import JobLog
 from streams.flow.patience import until_available
 from streams.flow.progress import Progress
 from streams.flow.reembedding import Reembedding
+from streams.flow.scheduling import Scheduling
 from streams.flow.surroundings import Surroundings
 from streams.intention_table import IntentionTable
 from streams.job_table import JobTable
@@ -173,6 +175,9 @@ class Parts(Service):
             end_process()
         if not self._beside:
             runs = [self.reembedding.run(), *([self._ask_models()] if len(self.settings.llm_profiles) else [])]
+            if self.settings.consolidate_every is not None:
+                every = timedelta(hours=self.settings.consolidate_every)
+                runs.append(Scheduling(self.memories, every, self.around).run())
             self._beside = [asyncio.create_task(_until_cancelled(run)) for run in runs]
         self.reembedding.look(partitions)
 

@@ -1,0 +1,35 @@
+"""Which scopes are due for a consolidation that nobody asked for. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from schemas.consolidation import Runs
+from schemas.memories import Memory
+
+FEWEST = 3
+"""Turns below which nothing can be distilled."""
+
+
+@dataclass(slots=True)
+class Standing:
+    """The turns of one scope that stand for themselves: how many, and the offset of the newest."""
+
+    scope: Mapping[str, str] = field(default_factory=dict)
+    boundary: str = ""
+    turns: int = 0
+    newest: int = -1
+
+    def add(self, memory: Memory) -> None:
+        """Count a turn of the scope."""
+        self.scope, self.boundary = memory.scope, memory.boundary
+        self.turns += 1
+        self.newest = max(self.newest, memory.source)
+
+
+def is_due(standing: Standing, runs: Runs, now: datetime, every: timedelta) -> bool:
+    """Whether something was said since the last run, and that was long enough ago."""
+    if standing.turns < FEWEST:
+        return False
+    last = runs.runs[-1] if runs.runs else None
+    return last is None or (standing.newest >= last.until and now - last.at >= every)

@@ -1,0 +1,94 @@
+"""Triggers consolidations that nobody asked for, one scope after another, where something new was said.
+
+It writes nothing but triggers, as anybody may: which run was the last is read from what runs have noted themselves.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Protocol
+
+import structlog
+from pydantic_core import to_json
+
+from agents.rules.partitioning import partition_of
+from agents.rules.scheduling import Standing, is_due
+from schemas.memories import Memory
+from schemas.records import Outgoing
+from streams.flow.surroundings import Surroundings
+
+log = structlog.get_logger()
+
+YIELD_EVERY = 200
+"""Records between two pauses for the event loop."""
+
+LOOKS = 10
+"""How often it looks within the time between two runs: a scope is late by a tenth of that at most."""
+
+LONGEST_RUN_S = 900.0
+"""How long a run is waited for before the next scope has its turn."""
+
+LOOK_EVERY_S = 0.5
+"""Between two looks whether a run is over."""
+
+
+class AllMemories(Protocol):
+    """The records that are here."""
+
+    def all(self) -> Iterator[Memory]:
+        """Every record of the partitions that are here."""
+        ...
+
+
+class Scheduling:
+    """Triggers the consolidation of every scope that is due."""
+
+    def __init__(self, memories: AllMemories, every: timedelta, around: Surroundings) -> None:
+        self._memories = memories
+        self._every = every
+        self._around = around
+
+    async def run(self) -> None:
+        """Look again and again."""
+        while True:
+            await asyncio.sleep(self._every.total_seconds() / LOOKS)
+            try:
+                await self.look()
+            except Exception:
+                # Partitions may leave while records are gone through: the next look is as good.
+                log.exception("scopes that are due could not be looked for")
+
+    async def look(self) -> None:
+        """Trigger what is due, each when the one before is over."""
+        for standing in await self._standing():
+            partition = partition_of(standing.boundary.encode(), self._around.partitions)
+            runs = self._around.consolidations.get(partition, standing.scope)
+            if is_due(standing, runs, self._around.clock.now(), self._every):
+                await self._trigger(standing)
+                await self._until_over(partition, standing)
+
+    async def _standing(self) -> list[Standing]:
+        scopes: defaultdict[tuple[tuple[str, str], ...], Standing] = defaultdict(Standing)
+        for number, memory in enumerate(self._memories.all()):
+            if memory.origin == "said" and memory.superseded_by is None:
+                scopes[tuple(sorted(memory.scope.items()))].add(memory)
+            if number % YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+        return list(scopes.values())
+
+    async def _trigger(self, standing: Standing) -> None:
+        value = to_json({"schema": "consolidate.v1", "scope": dict(standing.scope), "mode": None})
+        out = Outgoing(self._around.topics.consolidate, standing.boundary.encode(), value)
+        await (await self._around.publisher.send(out))
+
+    async def _until_over(self, partition: int, standing: Standing) -> None:
+        loop = asyncio.get_running_loop()
+        wait_until = loop.time() + LONGEST_RUN_S
+        while loop.time() < wait_until and not self._is_over(partition, standing):  # noqa: ASYNC110 - no event tells
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    def _is_over(self, partition: int, standing: Standing) -> bool:
+        runs = self._around.consolidations.get(partition, standing.scope).runs
+        begun = bool(runs) and runs[-1].until > standing.newest
+        return begun and not self._around.jobs.under_way(standing.boundary)

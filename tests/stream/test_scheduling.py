@@ -1,0 +1,72 @@
+"""Consolidations that nobody asks for: where something new was said, and not too often."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from streams.adapters.words.sqlite_words import SqliteWords
+from streams.flow import run_under_way, scheduling
+from streams.flow.scheduling import Scheduling
+from tests.stream.in_memory_map import InMemoryMap
+
+HOUR = timedelta(hours=1)
+WATERED = "Watered the tomatoes in the greenhouse on day {}, they look healthy."
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduling, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(run_under_way, "LOOK_EVERY_S", 0.001)
+
+
+@pytest.fixture
+async def the_map(tmp_path: Path) -> AsyncIterator[InMemoryMap]:
+    async with InMemoryMap(tmp_path).running() as running:
+        yield running
+
+
+async def said(the_map: InMemoryMap, count: int, user: str = "u1") -> None:
+    for number in range(count):
+        await the_map.remember(WATERED.format(number), user=user)
+    await the_map.topics.settled()
+
+
+async def looked(the_map: InMemoryMap) -> int:
+    """How many triggers there are after a look at what is due."""
+    _, around = the_map.wired(SqliteWords(the_map.directory / "unused"))
+    await Scheduling(the_map.memories, HOUR, around).look()
+    await the_map.topics.settled()
+    return len(the_map.topics.records(the_map.names.consolidate))
+
+
+async def test_a_scope_in_which_enough_was_said_is_consolidated_and_not_again_before_something_is_new(
+    the_map: InMemoryMap,
+) -> None:
+    await said(the_map, 4)
+    await said(the_map, 2, user="u2")
+    assert await looked(the_map) == 1
+    assert len([one for one in the_map.memories.all() if one.origin == "distilled"]) == 1
+    the_map.clock.forward(7200)
+    assert await looked(the_map) == 1
+    await said(the_map, 3)
+    assert await looked(the_map) == 2
+
+
+async def test_a_scope_is_not_consolidated_more_often_than_is_set(the_map: InMemoryMap) -> None:
+    await said(the_map, 4)
+    assert await looked(the_map) == 1
+    await said(the_map, 4)
+    assert await looked(the_map) == 1
+    the_map.clock.forward(3601)
+    assert await looked(the_map) == 2
+
+
+async def test_it_looks_again_and_again(the_map: InMemoryMap) -> None:
+    await said(the_map, 4)
+    _, around = the_map.wired(SqliteWords(the_map.directory / "unused"))
+    running = asyncio.create_task(Scheduling(the_map.memories, timedelta(seconds=0.01), around).run())
+    await the_map.topics.until(lambda: bool(the_map.topics.records(the_map.names.consolidate)))
+    running.cancel()
