@@ -29,6 +29,8 @@ async def observed_arrows(directory: Path) -> set[Arrow]:
         accepted = await the_map.ask(names.turns, turn("Tea, please.", "t-1"))
         await the_map.until(lambda: the_map.memory("Tea, please.").reading.status == "model")
         await the_map.retrieve("tea")
+        trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}
+        await the_map.ask(names.consolidate, trigger)
         await the_map.command("declare_mode", name="code", embedder="tiny32")
         await the_map.command("set_memory_mode", memory_id=accepted["result"]["memory_id"], mode="code")
         await the_map.topics.settled()
