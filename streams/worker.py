@@ -67,9 +67,10 @@ MOST_TURNS_WAITING = 20
 LOADING_LOOK_S = 0.05
 """Between two looks whether the general model is loaded."""
 
-SWITCH_SECONDS = 0.0005
-"""How long the event loop may keep the interpreter from a thread that has a vector to hand over. Python's own 5 ms is
-as long as three short texts take, and each text waits for it more than once."""
+SWITCH_SECONDS = 0.0001
+"""How long a thread may keep the interpreter from another one. A question crosses four times between the event loop and
+the thread that reads from Kafka, which then writes its next request, 0.4 ms of Python. Where cores are short a question
+takes three quarters of the time that it takes with 0.5 ms, and a turn as much processor time as before."""
 
 
 class Parts(Service):
