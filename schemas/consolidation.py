@@ -100,13 +100,17 @@ class Consolidated(BaseModel):
 
 
 class KeptRun(BaseModel):
-    """A run by its id, and what it is about: turns of its partition before the offset `until`."""
+    """A run by its id, and what it is about: turns of its partition before the offset `until`.
+
+    `left` is the digest of the turns of each mode among which it found nothing more, once it came to its end.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     run: str
     until: int
     at: datetime
+    left: dict[str, str] = Field(default_factory=dict)
 
 
 class Runs(BaseModel):
@@ -119,3 +123,7 @@ class Runs(BaseModel):
     def find(self, run: str) -> KeptRun | None:
         """The run of that id."""
         return next((one for one in self.runs if one.run == run), None)
+
+    def has_looked_at(self, mode: str, digest: str) -> bool:
+        """Whether a run has found nothing more among the turns of a mode with this digest."""
+        return any(one.left.get(mode) == digest for one in self.runs)

@@ -1,8 +1,8 @@
 """Memories that say nearly the same of the same: tight clusters by vector and by topic. Pure.
 
 Enters: a vector and the telling stems of each memory. Leaves: clusters as places of memories, the medoid first.
-Guaranteed: the same input always gives the same clusters; what is left over has none, so that a search among it finds
-nothing; time n log n beside the sum over cells of bounded size.
+Guaranteed: the same input always gives the same clusters; what is left over has none, unless it is more than `FEW`;
+time n log n beside the sum over cells of bounded size.
 
 The algorithm of Daura et al. ("Peptide Folding: When Simulation Meets Experiment", 1999): the memory with most
 neighbours is a cluster with them, and so on with the rest. Every member is a neighbour of its medoid, so a cluster
@@ -26,6 +26,10 @@ LEAST = 3
 MOST = MOST_NEIGHBOURS
 """Memories of a cluster: what stands for more would have a record of evidence and little else."""
 
+FEW, PASSES = 4096, 2
+"""So many are sought among until nothing is found; more have so many passes, as those that follow find one in a hundred
+and take as long. Whoever asks again about the same remembers that he has asked."""
+
 TIGHT = Tightness(near=0.5, cosine=0.85, shared=0.4, stems=3)
 """For what is to stand for its members. Of three conversations of LoCoMo it takes 2 to 5 % of the turns, of ours, where
 people hardly repeat themselves, none; with `shared` 0.3 it takes 10 %, and begins to mix what is merely alike."""
@@ -36,8 +40,9 @@ def clusters(
 ) -> list[list[int]]:
     """Places of rows of `vectors` (rows, dim), in clusters of `least` to `MOST`; `topics` are the stems of each row."""
     unit = _of_length_one(vectors)
-    left, found = np.arange(len(unit)), []
-    while len(left) >= least:
+    left, found, passes = np.arange(len(unit)), [], 0
+    while len(left) >= least and (passes < PASSES or len(left) <= FEW):
+        passes += 1
         some = _sought(unit[left], [topics[place] for place in left.tolist()], least, tightness)
         if not some:
             break

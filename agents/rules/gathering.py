@@ -15,6 +15,7 @@ import numpy as np
 from agents.rules.clustering import clusters
 from agents.rules.distilling import Source
 from agents.rules.forgetting import SAID
+from agents.rules.identity import text_hash
 from agents.rules.marks import Mark
 from agents.rules.neighbours import topic_of
 from agents.rules.roster import Roster
@@ -54,6 +55,11 @@ def takes_part(memory: Memory, run: str, until: int) -> bool:
         and (memory.superseded_by is None or memory.superseded_in == run)
         and not memory.resources
     )
+
+
+def digest_of(sources: Sequence[Source], space: str) -> str:
+    """The digest of turns and their texts, by vectors of the space with this digest."""
+    return text_hash([space, *sorted(f"{source.memory_id} {source.content_hash}" for source in sources)])
 
 
 def gathered(sources: Sequence[Source], vectors: Matrix) -> list[Gathered]:

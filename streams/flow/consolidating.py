@@ -64,7 +64,7 @@ class RunConsolidations(Requested):
         done = under_way.done()
         await under_way.tell([done])
         warnings = (Warned("unfinished", under_way.unfinished),) if under_way.unfinished else ()
-        return Handled(Answer(_shown(done), warnings))
+        return Handled(Answer(_shown(done), warnings), safe=self._ended(under_way))
 
     async def _carry_out(self, under_way: UnderWay, modes: Sequence[str]) -> None:
         for mode in modes:
@@ -93,6 +93,16 @@ class RunConsolidations(Requested):
             others = tuple(one for one in before.runs if one.run != name)
             runs.put(partition, scope, Runs(runs=(*others, kept)[-KEPT_RUNS:]))
         return Run(name, trigger, partition, kept.until, kept.at), runs.unwritten()
+
+    def _ended(self, under_way: UnderWay) -> list[Awaitable[None]]:
+        """Note what the run has left, so that the next looks only where something is new."""
+        runs, run = self._around.consolidations, under_way.run
+        noted = runs.get(run.partition, run.scope)
+        after = tuple(
+            one.model_copy(update={"left": under_way.left}) if one.run == run.run else one for one in noted.runs
+        )
+        runs.put(run.partition, run.scope, Runs(runs=after))
+        return runs.unwritten()
 
 
 def _shown(done: Consolidated) -> dict[str, object]:

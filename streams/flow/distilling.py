@@ -7,7 +7,7 @@ import numpy as np
 
 from agents.consolidate import Consolidate
 from agents.rules.distilling import Source
-from agents.rules.gathering import Gathered, gathered
+from agents.rules.gathering import Gathered, digest_of, gathered
 from schemas.consolidation import Difference, Distilled
 from schemas.modes import VectorSpace
 from schemas.vectors import Matrix
@@ -41,8 +41,7 @@ class Distilling:
         """Distil all that is to be, as far as the run may go."""
         sources, vectors = await self._vectors(await self._sources())
         self._under_way.count(self._mode, turns=len(sources))
-        # Off the event loop: it takes some seconds for fifty thousand turns.
-        found = await asyncio.to_thread(gathered, sources, vectors)
+        found = await self._gathered(sources, vectors)
         self._under_way.tally.total += len(found)
         for number, some in enumerate(batches(found, CLUSTERS_AT_ONCE)):
             if not self._under_way.is_here():
@@ -51,6 +50,18 @@ class Distilling:
                 self._under_way.count(self._mode, left=len(found) - number * CLUSTERS_AT_ONCE)
                 return
             await self._written(some)
+        taken = {source.memory_id for cluster in found for source in cluster.sources}
+        self._note_left([source for source in sources if source.memory_id not in taken])
+
+    async def _gathered(self, sources: Sequence[Source], vectors: Matrix) -> list[Gathered]:
+        """The clusters, sought off the event loop: it takes a minute for fifty thousand turns."""
+        runs = self._under_way.around.consolidations.get(self._run.partition, self._run.scope)
+        if runs.has_looked_at(self._mode, digest_of(sources, self._space.fingerprint.digest)):
+            return []
+        return await asyncio.to_thread(gathered, sources, vectors)
+
+    def _note_left(self, sources: Sequence[Source]) -> None:
+        self._under_way.left[self._mode] = digest_of(sources, self._space.fingerprint.digest)
 
     async def _sources(self) -> list[Source]:
         """The turns that take part, once those have their vector that are about to get it."""

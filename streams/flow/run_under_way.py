@@ -26,6 +26,8 @@ class UnderWay:
         self.superseded: list[str] = []
         self.modes: dict[str, ModeCounts] = {}
         self.diff: list[Difference] = []
+        self.left: dict[str, str] = {}
+        """By mode the digest of the turns among which nothing more is found."""
         self.tokens_left = bounds.tokens
         self.unfinished = ""
         """Why something is left for the next run."""

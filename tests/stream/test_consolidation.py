@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agents.rules.gathering import gathered
 from schemas.memories import Memory
 from streams.flow import distilling, run_under_way
 from tests.fake_language_model import ONE_PROFILE
@@ -302,3 +303,23 @@ async def test_when_the_tokens_of_a_run_are_spent_the_rest_is_left_for_the_next(
         reply = await the_map.ask(the_map.names.consolidate, trigger)
         assert [one["code"] for one in reply["warnings"]] == ["unfinished"]
         assert not [prompt for prompt in the_map.language.asked if prompt.version == "distil-1"]
+
+
+async def test_a_run_does_not_look_again_where_the_last_has_left_nothing(
+    the_map: InMemoryMap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = []
+
+    def noted(sources: Any, vectors: Any) -> Any:
+        looked.append(len(sources))
+        return gathered(sources, vectors)
+
+    monkeypatch.setattr(distilling, "gathered", noted)
+    await said(the_map, 4)
+    await said(the_map, 1, "The violin needs a new bow.")
+    for _ in range(3):
+        await consolidate(the_map)
+    assert looked == [5]
+    await said(the_map, 1, "My sister moves to Lisbon.")
+    await consolidate(the_map)
+    assert looked == [5, 2]
