@@ -3,8 +3,8 @@
 Enters: items. Leaves: for each that says nothing of its own the older one that says it. Two items are the same when
 they are of one type and kind, make the same claim, and have the same words in the same order, but for articles and
 intensifiers. Vectors are not asked, as no cosine tells doubles from others: with MiniLM "from Rome to Bonn" and "from
-Bonn to Rome" have 0.99, "at nine" and "at ten" 0.88, and so has "I prefer tea to coffee" with "I'd rather drink tea than
-coffee". An item that is merged wrongly is a fact that is lost.
+Bonn to Rome" have 0.99, "at nine" and "at ten" 0.88, and so has "I prefer tea to coffee" with "I'd rather drink tea
+than coffee". An item that is merged wrongly is a fact that is lost.
 """
 
 from collections import defaultdict
