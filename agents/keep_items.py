@@ -88,9 +88,12 @@ class KeepItems:
 
     def forgotten(self, item: Memory, partition: int) -> list[Event]:
         """Leave marks in place of an item, so that it is made again in no mode; its turns no longer name it."""
+        marks = {id_anywhere(item, support) for support in (item.item.supports if item.item else ())}
+        # What stands for it first: it is found by the item alone, when all of this is done again.
+        over = self._taken_from_successor(item, marks, partition)
         others = self._contradict.gone(item, partition)
-        for support in item.item.supports if item.item else ():
-            self._memories.forget(partition, id_anywhere(item, support))
+        for mark in sorted(marks):
+            self._memories.forget(partition, mark)
         for turn in self._turns_of(item, partition):
             left = tuple(one for one in turn.items if one != item.memory_id)
             self._write(partition, turn.model_copy(update={"items": left}))
@@ -98,7 +101,7 @@ class KeepItems:
         self._words.remove(partition, item.memory_id)
         self._memories.forget(partition, item.memory_id, place)
         turns = [self.learned(turn, partition) for turn in self._turns_of(item, partition)]
-        return [gone(item), *turns, *self._told(others, partition)]
+        return [gone(item), *over, *turns, *self._told(others, partition)]
 
     def items_of(self, turn: Memory, partition: int) -> list[Memory]:
         """The items that a turn names and that are there."""
@@ -146,7 +149,28 @@ class KeepItems:
 
     def _without(self, item: Memory, turns: Collection[str], partition: int) -> list[Event]:
         """An item without what these turns give to it; one that nothing is given to goes."""
-        supports = supported(item, turns)
+        return self._left_with(item, supported(item, turns), partition)
+
+    def _taken_from_successor(self, item: Memory, marks: Collection[str], partition: int) -> list[Event]:
+        """What a consolidation has put in the place of an item no longer says what is forgotten by these marks."""
+        by = item.superseded_by if item.superseded_in is not None else None
+        over = None if by is None else self._memories.get(partition, by)
+        if over is None or over.item is None:
+            return []
+        left = tuple(one for one in over.item.supports if id_anywhere(over, one) not in marks)
+        events = self._taken_from_successor(over, marks, partition)
+        if left != over.item.supports:
+            events += self._left_with(over, left, partition)
+            still = {one.memory_id for one in left}
+            for turn in self._turns_of(over, partition):
+                if turn.memory_id not in still:
+                    named = tuple(one for one in turn.items if one != over.memory_id)
+                    self._write(partition, turn.model_copy(update={"items": named}))
+            events += [self.learned(turn, partition) for turn in self._turns_of(over, partition)]
+        return events
+
+    def _left_with(self, item: Memory, supports: Sequence[Support], partition: int) -> list[Event]:
+        """An item to which this and nothing else is given."""
         if supports:
             return self.put(self._made(item.memory_id, supports, item, item, partition), item, partition)[1]
         others = self._contradict.gone(item, partition)

@@ -151,6 +151,12 @@ class Diary:
             await self._command("forget", memory.scope["project_id"], memory_id=memory.memory_id)
             self._gone([memory.memory_id] if memory.origin == "said" else [])
 
+    async def forget_derived(self, number: int) -> None:
+        """Forget an item, or what was distilled, by its id: its turns stay."""
+        if derived := [one for one in self.memories() if one.origin != "said"]:
+            one = derived[number % len(derived)]
+            await self._command("forget", one.scope["project_id"], memory_id=one.memory_id)
+
     async def forget_turn(self, number: int) -> None:
         """Forget a turn by its name."""
         if said := self._said():

@@ -59,6 +59,8 @@ CHANGING = [
 FORGETTING = [
     happening("forget", ANY),
     happening("forget", ANY),
+    happening("forget_derived", ANY),
+    happening("forget_derived", ANY),
     happening("forget_turn", ANY),
     happening("forget_conversation", EITHER, st.just(0)),
     happening("forget_project", EITHER),
@@ -70,6 +72,14 @@ TOLD_AGAIN = [Happening("repeat", (3, 0, 0))]
 TOLD_AGAIN += [Happening("forget_conversation", (one, 0)) for one in (1, 0)]
 TOLD_AGAIN += [Happening("kill", (5,)), Happening("repeat", (5, 0, 0))]
 """Two conversations are forgotten, both changes are delivered again, and more is said meanwhile."""
+
+DISTILLED = [Happening("repeat", (0, 0, 0)), Happening("consolidate", (0,)), Happening("forget_derived", (0,))]
+"""What stands for turns is forgotten, and they are served again."""
+
+MERGED = [Happening("say", (text, text, 0, 0)) for text in (5, 6)]
+MERGED += [Happening(*one) for one in (("consolidate", (0,)), ("forget_derived", (1,)), ("kill", (3,)))]
+MERGED += [Happening(*one) for one in (("say", (6, 7, 0, 0)), ("consolidate", (0,)), ("forget_turn", (0,)))]
+"""Items that say the same become one, and one of them is forgotten."""
 
 
 class SeenMap(InMemoryMap):
@@ -127,8 +137,9 @@ def kept_by(the_map: SeenMap) -> list[str]:
 
 
 def records_of(diary: Diary) -> dict[str, dict[str, Any]]:
-    """All records, but for when their vectors were made."""
-    return {one.memory_id: one.model_dump(exclude={"embedding": {"embedded_at"}}) for one in diary.memories()}
+    """All records, but for when their vectors were made, and the order in which a turn names its items."""
+    known = {one.memory_id: one.model_dump(exclude={"embedding": {"embedded_at"}}) for one in diary.memories()}
+    return {memory_id: one | {"items": sorted(one["items"])} for memory_id, one in known.items()}
 
 
 def differences(one: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]) -> list[str]:
@@ -151,6 +162,8 @@ async def lived_twice(happenings: Sequence[Happening]) -> list[str]:
 
 
 @example(TOLD_AGAIN)
+@example(DISTILLED)
+@example(MERGED)
 @given(LIVES)
 @settings(
     max_examples=EXAMPLES,
