@@ -8,7 +8,7 @@ late interaction is counted in integers that 32-bit floats hold exactly, in any 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import repeat
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,8 @@ WORN = 64
 
 NO_ROW = -1
 """In place of the row of a memory that is not held."""
+
+_Number = TypeVar("_Number", bound=np.generic)
 
 _SCORED: Callable[[tuple[str, float]], Scored] = partial(tuple.__new__, Scored)
 """`Scored` of a pair, in a quarter of the time: a question gets a thousand."""
@@ -132,14 +134,11 @@ class BoundaryVectors:
 
     def _make_room(self, rows: int, tokens: int) -> None:
         if rows > len(self._live):
-            more = rows // 2
-            self._live = np.pad(self._live, (0, more))
-            self._kind = np.pad(self._kind, (0, more))
-            self._times = np.pad(self._times, (0, more))
-            self._ends = np.pad(self._ends, (0, more))
-            self._pooled = np.pad(self._pooled, ((0, more), (0, 0)))
-        if tokens > len(self._tokens):
-            self._tokens = np.pad(self._tokens, ((0, tokens * 3 // 2 - len(self._tokens)), (0, 0)))
+            self._live, self._kind = _doubled(self._live), _doubled(self._kind)
+            self._times, self._ends = _doubled(self._times), _doubled(self._ends)
+            self._pooled = _doubled(self._pooled)
+        while tokens > len(self._tokens):
+            self._tokens = _doubled(self._tokens)
 
     def _admitted(self, where: Where) -> Mask:
         count = len(self._ids)
@@ -185,6 +184,13 @@ class BoundaryVectors:
         if not bool((np.diff(falling) < 0).all()):
             found.sort(key=lambda one: (-one.cosine, one.memory_id))
         return found[:limit]
+
+
+def _doubled(column: NDArray[_Number]) -> NDArray[_Number]:
+    """The column with as much room again, which takes no memory before it is written to."""
+    longer = np.zeros((2 * len(column), *column.shape[1:]), column.dtype)
+    longer[: len(column)] = column
+    return longer
 
 
 def _products(tokens: Grid, fine: Matrix) -> Matrix:

@@ -13,10 +13,11 @@ from streams.adapters.vectors.edge_boundary import BoundaryVectors, Kind
 from streams.adapters.vectors.edge_packing import Unpacked
 
 MOST_BYTES = 256 * 2**20
-"""What is held in all: 70,000 short memories. The boundary that was asked for last stays, however large."""
+"""What is held in all: 70,000 short memories."""
 
-MOST_POINTS = 100_000
-"""Points of a boundary beyond which the engine is asked, as their vectors take 400 MB."""
+MOST_POINTS = 10_000
+"""Points of a boundary beyond which the engine is asked: to read so many the first time takes half a second, or twice
+that where a page of a file that is mapped into memory costs much."""
 
 Place = tuple[str, str]
 """A collection, and a boundary or a memory in it."""

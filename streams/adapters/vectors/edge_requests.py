@@ -87,7 +87,8 @@ def page_of(
         offset=start,
         limit=limit,
         filter=Filter(must=[FieldCondition(TENANT, match=MatchValue(boundary))]),
-        with_payload=["mode", "type", "scope", TIME, PACKED],
+        # To choose fields takes the engine seven times as long.
+        with_payload=True,
         with_vector=False,
     )
 
