@@ -14,7 +14,16 @@ from agents.contradict import Contradict
 from agents.ports import Memories
 from agents.rules.embedding_status import is_on_its_way
 from agents.rules.extracting import Found
-from agents.rules.item_merging import given_by, id_anywhere, id_in, made_item, rests_on_any, supported, supports_of
+from agents.rules.item_merging import (
+    as_told,
+    given_by,
+    id_anywhere,
+    id_in,
+    made_item,
+    rests_on_any,
+    supported,
+    supports_of,
+)
 from agents.word_port import WordIndex
 from schemas.events import Forgotten, Learned, Remembered
 from schemas.memories import Memory, Support
@@ -114,7 +123,7 @@ class KeepItems:
             memory_id=turn.memory_id,
             scope=turn.scope,
             memory=turn,
-            items=tuple(self.items_of(turn, partition)),
+            items=tuple(as_told(item, turn) for item in self.items_of(turn, partition)),
             update=turn.reading.aims,
         )
 

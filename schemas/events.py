@@ -79,8 +79,9 @@ class Understood(BaseModel):
 class Learned(BaseModel):
     """What was found in a turn, all of it: whoever keeps something of that turn replaces what he has by this.
 
-    `memory` is the turn, None where it was forgotten; `items` are the items that rest on it now, as they stand;
-    `update` is what a language model said that the turn changes in what its user is after.
+    `memory` is the turn, None where it was forgotten; `items` are the items that rest on it now, as they stand, without
+    what other turns give to them; `update` is what a language model said that the turn changes in what its user is
+    after.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)

@@ -53,6 +53,13 @@ def given_by(item: Memory, turn: Memory) -> list[Support]:
     return [one for one in _supports(item) if (one.memory_id, one.text_hash) == (turn.memory_id, text_hash_of(turn))]
 
 
+def as_told(item: Memory, turn: Memory) -> Memory:
+    """An item as it is told of with a turn: what others give to it would make the event grow with each that says it."""
+    evidence = tuple(one for one in item.evidence if one.memory_id == turn.memory_id)
+    known = None if item.item is None else item.item.model_copy(update={"supports": ()})
+    return item.model_copy(update={"evidence": evidence, "item": known})
+
+
 def rests_on_any(item: Memory, turns: Collection[str]) -> bool:
     """Whether any of these turns gives something to an item."""
     return any(one.memory_id in turns for one in _supports(item))

@@ -130,6 +130,18 @@ def test_what_is_found_in_a_turn_is_a_memory_beside_it(keeping: Keeping) -> None
     assert keeping.told(Remembered) == [Remembered(memory=said), Remembered(memory=item)]
 
 
+def test_an_event_of_a_turn_does_not_grow_with_the_turns_that_say_the_same(keeping: Keeping) -> None:
+    pages = [{"uri": "file://page", "text": "The lantern hangs over the door of the old mill. " * 40}]
+    sizes = []
+    for number in range(6):
+        said = keeping.say(f"Look at this page, {number}.", number, resources=pages)
+        [told] = keeping.told(Learned)
+        assert {one.memory_id for one in told.items} == set(said.items)
+        assert {one.memory_id for item in told.items for one in item.evidence} == {said.memory_id}
+        sizes.append(len(told.model_dump_json()))
+    assert max(sizes) < 1.05 * min(sizes)
+
+
 def test_a_turn_without_items_is_told_to_the_indexer_alone(keeping: Keeping) -> None:
     said = keeping.say(PLAIN, 1)
     assert keeping.events == [Remembered(memory=said)]
