@@ -15,6 +15,7 @@ from agents.rules.extract_procedures import step_lists
 from agents.rules.extract_sentences import stated_kind
 from agents.rules.prompting import verified_items
 from agents.rules.segments import Span, segments, sentence_spans
+from agents.rules.sentences import LONGEST_READ
 from schemas.memories import Memory
 from schemas.understanding import Understanding
 
@@ -25,6 +26,10 @@ MOST_ITEMS = 8
 
 MOST_SEGMENTS = 128
 """Segments of one turn's documents: those of two of the longest resources."""
+
+MOST_READ = 4 * LONGEST_READ
+"""Characters of one turn's documents in which sentences are looked at: a turn may bring a hundred pages, and each takes
+some 5 ms to find nothing in."""
 
 SAME_SHARE = 0.5
 """Share of the shorter of two spans that both have when they say the same."""
@@ -44,7 +49,7 @@ def found_by_rules(memory: Memory) -> list[Found]:
     said = islice(_items(Place(memory, memory.text, None, voice)), MOST_ITEMS)
     if not memory.resources:
         return list(said)
-    shown = chain.from_iterable(_items(place) for place in _documents(memory))
+    shown = chain.from_iterable(map(_items, _first(_documents(memory))))
     cut = (found_at(place, span, None) for place in _documents(memory) for span in segments(place.text))
     return [*said, *islice(shown, MOST_ITEMS), *islice(cut, MOST_SEGMENTS)]
 
@@ -83,6 +88,16 @@ def merged(ruled: Sequence[Found], modelled: Sequence[Found]) -> list[Found]:
 
 def _documents(memory: Memory) -> list[Place]:
     return [Place(memory, one.text, one.uri, Voice.DOCUMENT) for one in memory.resources if one.text]
+
+
+def _first(places: Sequence[Place]) -> Iterator[Place]:
+    """As many of these as are read for their sentences."""
+    read = 0
+    for place in places:
+        read += min(len(place.text), LONGEST_READ)
+        if read > MOST_READ:
+            return
+        yield place
 
 
 def _items(place: Place) -> Iterator[Found]:

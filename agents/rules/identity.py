@@ -46,7 +46,9 @@ def normalised(text: str) -> str:
 
 
 def _bare(word: str) -> str:
-    """A word without the punctuation around it."""
+    """A word without the punctuation around it; most have none."""
+    if word[0].isalnum() and word[-1].isalnum():
+        return word
     start, end = 0, len(word)
     while start < end and _is_edge(word[start]):
         start += 1

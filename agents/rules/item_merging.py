@@ -5,6 +5,7 @@ record.
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import accumulate
 from math import prod
 
 from agents.rules.extracting import Found
@@ -15,6 +16,10 @@ from schemas.memories import Embedding, Evidence, Item, Memory, Reading, Support
 
 MOST_SUPPORTS = 32
 """Supports of one item, the latest: what is said more often is as sure as it gets, and its record stays small."""
+
+LONGEST_SUPPORTS = 8192
+"""Characters of all supports of one item, the latest: a page that comes with every turn has some hundred segments, and
+each is written anew with all of its supports."""
 
 SUREST = 0.99
 """The most that turns can make sure of: all of them may err alike."""
@@ -68,7 +73,7 @@ def rests_on_any(item: Memory, turns: Collection[str]) -> bool:
 def supported(item: Memory | None, turns: Collection[str], given: Iterable[Support] = ()) -> tuple[Support, ...]:
     """The supports of an item after these turns give it this and nothing else, the latest last."""
     others = () if item is None else [one for one in _supports(item) if one.memory_id not in turns]
-    return tuple(sorted({*others, *given}, key=_order)[-MOST_SUPPORTS:])
+    return _latest(sorted({*others, *given}, key=_order)[-MOST_SUPPORTS:])
 
 
 def made_item(memory_id: str, supports: Sequence[Support], turn: Memory, before: Memory | None) -> Memory:
@@ -145,6 +150,13 @@ def _kept(content_hash: str, before: Memory | None) -> dict[str, object]:
         "superseded_by": before.superseded_by,
         "superseded_in": before.superseded_in,
     }
+
+
+def _latest(supports: Sequence[Support]) -> tuple[Support, ...]:
+    """As many of these as there is room for, the last of them in any case."""
+    lengths = accumulate(len(one.text) for one in reversed(supports))
+    room = sum(length <= LONGEST_SUPPORTS for length in lengths)
+    return tuple(supports[-max(room, 1) :])
 
 
 def _evidence(support: Support) -> Evidence:

@@ -180,6 +180,13 @@ def test_an_item_whose_quotation_stands_nowhere_is_dropped() -> None:
     assert found_by_model(made(DENSE), answered(("decision", "Oracle it is", "use Oracle"))) == []
 
 
+@pytest.mark.parametrize(("before", "found"), [(3, 1), (4, 0)])
+def test_sentences_are_looked_at_in_the_first_documents_of_a_turn(before: int, found: int) -> None:
+    pages = [Resource(uri=f"s3://b/{n}", text="word " * 6000) for n in range(before)]
+    memory = made("Here.", resources=(*pages, Resource(uri="s3://b/last", text="The deploy target is fly.io now.")))
+    assert sum(one.kind == "fact" for one in found_by_rules(memory)) == found
+
+
 def test_a_quotation_from_a_resource_names_it() -> None:
     [found] = found_by_model(shown(DOCUMENT), answered(("fact", "Ana kept minutes", "kept by Ana")))
     assert (found.resource, found.start) == ("s3://b/minutes.txt", DOCUMENT.index("kept by Ana"))

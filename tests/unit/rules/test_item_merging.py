@@ -80,3 +80,15 @@ def test_an_item_of_one_turn_is_of_its_conversation_and_one_of_several_is_of_non
     both = made_item("item", [given(TURNS[0]), given(TURNS[1])], TURNS[1], None)
     assert (both.turn_id, both.conversation_id, both.role) == (None, None, None)
     assert [one.memory_id for one in both.evidence] == [TURNS[0].memory_id, TURNS[1].memory_id]
+
+
+def test_of_long_texts_fewer_supports_are_kept_in_any_order() -> None:
+    turns = [made("The lantern hangs over the door. " * 30, number) for number in range(20)]
+    kept: list[tuple[str, ...]] = []
+    for order in (turns, turns[::-1]):
+        supports: tuple[Support, ...] = ()
+        for turn in order:
+            item = made_item("item", supports, turns[0], None) if supports else None
+            supports = supported(item, (), [given(turn)])
+        kept.append(tuple(one.memory_id for one in supports))
+    assert kept[0] == kept[1] == tuple(turn.memory_id for turn in turns[-8:])
