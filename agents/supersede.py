@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from agents.keep_items import Event, KeepItems
 from agents.ports import Memories
+from agents.rules.embedding_status import is_on_its_way
 from agents.rules.item_merging import made_item, supported
 from agents.rules.superseding import Standing, are_alike, served_again, standing, superseded
 from agents.word_port import WordIndex
@@ -42,15 +43,18 @@ class Supersede:
         memory = known or event.memory
         self._write(memory, partition)
         for source in self._sources(event, partition):
-            if source is not None and source.superseded_by is None:
-                self._write(superseded(source, event), partition)
+            if source is not None:
+                # One that is superseded already, too: its words may be as they were when a worker was killed.
+                self._write(superseded(source, event) if source.superseded_by is None else source, partition)
         return [Remembered(memory=memory)] if memory.embedding.status == "pending" else []
 
     def evolved(self, event: Evolved, partition: int) -> list[Event]:
         """Let an item fade, or give all that turns say of it to an older one that says the same."""
         item = self._memories.get(partition, event.memory_id)
-        if item is None or item.item is None or item.content_hash != event.content_hash or item.superseded_by:
+        if item is None or item.item is None or item.content_hash != event.content_hash:
             return []
+        if item.superseded_by is not None:
+            return self._merged_before(item, event, partition)
         if event.into is not None:
             older = self._memories.get(partition, event.into)
             return [] if older is None or not are_alike(item, older) else self._merged(item, older, event, partition)
@@ -72,6 +76,17 @@ class Supersede:
         # Not written alone: what it claimed is claimed by the older one now.
         events += self._items.put(hidden, item, partition)[1]
         return [*events, *(self._items.learned(turn, partition) for turn in self._turns_of(item, partition))]
+
+    def _merged_before(self, item: Memory, event: Evolved, partition: int) -> list[Event]:
+        """What this very event has merged, once more: a worker may have been killed before the words were safe."""
+        older = self._memories.get(partition, event.into) if event.into == item.superseded_by and event.into else None
+        if older is None or item.superseded_in != event.run:
+            return []
+        turns = self._turns_of(item, partition)
+        for memory in (*turns, older, item):
+            self._write(memory, partition)
+        waiting = [Remembered(memory=memory) for memory in (older, item) if is_on_its_way(memory)]
+        return [*waiting, *(self._items.learned(turn, partition) for turn in turns)]
 
     def _turns_of(self, item: Memory, partition: int) -> list[Memory]:
         ids = dict.fromkeys(one.memory_id for one in (item.item.supports if item.item else ()))

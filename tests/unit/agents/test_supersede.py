@@ -9,15 +9,17 @@ from agents.contradict import Contradict
 from agents.keep_items import Event, KeepItems
 from agents.rules.distilling import distilled_memory, source_of
 from agents.supersede import Supersede
-from schemas.consolidation import Distilled
+from schemas.consolidation import Distilled, Evolved
 from schemas.events import Forgotten, Remembered
 from schemas.memories import Memory
 from streams.adapters.words.sqlite_words import SqliteWords
 from tests.fake_claims import FakeClaims
 from tests.fake_memories import FakeMemories
+from tests.made_items import item_of
 from tests.made_memories import START, embedded_in, made
 
 HERE = 0
+SAME = ("I like it.", "I do like it.")
 
 
 class Keeping:
@@ -139,3 +141,26 @@ def test_what_a_kill_left_half_done_is_taken_back_where_a_turn_is_gone(keeping: 
     assert keeping.served == {turn.text for turn in keeping.turns[:2]}
     assert keeping.now(half) is None
     assert not keeping.memories.is_forgotten(HERE, half.memory_id)
+
+
+def test_turns_whose_words_a_kill_has_lost_are_hidden_when_the_event_comes_again(keeping: Keeping) -> None:
+    keeping.apply()
+    for turn in keeping.turns:
+        keeping.words.put(HERE, turn)
+    keeping.apply()
+    assert keeping.served == {"Tomatoes."}
+
+
+def test_a_merge_whose_words_and_events_a_kill_has_lost_is_told_when_it_comes_again(keeping: Keeping) -> None:
+    older, item = (item_of(turn, text=text) for turn, text in zip(keeping.turns, SAME, strict=False))
+    merged = item.model_copy(update={"superseded_by": older.memory_id, "superseded_in": "0-3"})
+    for memory in (older, merged):
+        keeping.keep(memory)
+    keeping.words.put(HERE, item)
+    event = Evolved(run="0-3", memory_id=item.memory_id, content_hash=item.content_hash, into=older.memory_id)
+    told = [one.memory.memory_id for one in keeping.supersede.evolved(event, HERE) if isinstance(one, Remembered)]
+    assert told == [older.memory_id, item.memory_id]
+    roster = keeping.words.roster(HERE, item.shelf)
+    hidden = {one for one, number in roster.number_of.items() if roster.columns.superseded[number]}
+    assert hidden == {item.memory_id}
+    assert keeping.supersede.evolved(event.model_copy(update={"run": "0-4"}), HERE) == []
