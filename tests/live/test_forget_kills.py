@@ -12,6 +12,8 @@ import pytest
 
 from streams.client import MemoryClient
 from tests.live.flow import all_ready
+from tests.live.layered import KILLS, consolidate, ends, same_vectors, told
+from tests.live.layered import TURNS as SAID
 from tests.live.processes import Deployment, Worker, eventually
 from tests.live.vectors_on_disk import vectors_on_disk
 
@@ -77,6 +79,25 @@ async def test_a_forget_that_was_killed_in_the_middle_is_done_to_its_end(
     lying, counted = await vectors_on_disk(worker.data_dir, known, deployment.partitions)
     assert not forgotten & {one.memory_id for one in lying}
     assert counted == len(lying) == left + len(others) + 1
+
+
+async def test_what_was_derived_is_as_it_is_without_a_kill_when_a_forget_was_killed(deployment: Deployment) -> None:
+    await deployment.ready()
+    users = [f"u{number}" for number in range(KILLS + 1)]
+    async with deployment.client() as client:
+        turns = {user: await told(client, user) for user in users}
+        for user in users:
+            await consolidate(client, user)
+
+        async def forget(client: MemoryClient, user: str) -> Any:
+            return await client.command("forget", {"conversation_id": "c0"}, user_id=user)
+
+        end = await ends(deployment, client, turns, forget)
+        assert end.in_the_middle, "each was over before it could be killed"
+        assert len([one for one in end.of["u0"] if one[0] == "said"]) == len(SAID) // 2
+        for user in users[1:]:
+            assert end.of[user] == end.of["u0"]
+        await same_vectors(deployment, deployment.workers[-1], end.ids)
 
 
 async def test_a_rebuild_that_was_killed_in_the_middle_goes_on_where_it_was(deployment: Deployment) -> None:
