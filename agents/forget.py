@@ -18,6 +18,7 @@ from agents.rules.forgetting import (
     in_mode,
     in_scope,
     rests_on,
+    scopes_of,
     superseded,
     was_said_after,
 )
@@ -67,12 +68,15 @@ class Forget:
         if change.memory_id is not None and not self._memories.is_removed(partition, change.memory_id):
             return
         rosters = [self._words.roster(partition, shelf) for shelf in shelves(change.scope.boundary)]
-        known = chain.from_iterable(map(everything, rosters))
-        for memory_id in list(dict.fromkeys([*([change.memory_id] if change.memory_id else []), *known])):
+        scopes = {change.memory_id: change.scope.model_dump()} if change.memory_id is not None else {}
+        scopes |= dict(chain.from_iterable(map(scopes_of, rosters)))
+        for memory_id, scope in scopes.items():
             if self._memories.is_removed(partition, memory_id):
                 self._words.remove(partition, memory_id)
                 place = self._memories.last_place(partition, memory_id)
-                yield None, (Forgotten(memory_id=memory_id, places=() if place is None else (place,)),)
+                left = Forgotten(memory_id=memory_id, places=() if place is None else (place,))
+                # What it said is not known any more: who keeps something of it looks what he has to let go.
+                yield None, (left, Learned(memory_id=memory_id, scope=scope))
             yield NOTHING
 
     def _selected(self, change: Change, partition: int) -> Iterable[str]:
@@ -159,7 +163,8 @@ class Forget:
             return self._items.forgotten(memory, partition)
         self._words.remove(partition, memory.memory_id)
         self._memories.forget(partition, memory.memory_id, memory.embedding.place)
-        told = memory.origin == "said" and tells(memory)
+        # Something may be left of what a turn said before it was edited.
+        told = tells(memory) or memory.version > 1 or memory.origin == "distilled"
         return [gone(memory), *([Learned(memory_id=memory.memory_id, scope=memory.scope)] if told else [])]
 
     def _read(self, memory_ids: Iterable[str], partition: int) -> Iterator[Memory | None]:

@@ -10,8 +10,8 @@ from functools import cache, partial
 from agents.govern import Governed, Run, arguments_of
 from agents.intention_port import StoredIntentions
 from agents.ports import Clock, Memories
-from agents.rules.intending import intended, set_by_user, without_what_was_set
-from agents.rules.intention_view import in_view, shown_intention
+from agents.rules.intending import intended, set_by_user, without_gone, without_what_was_set
+from agents.rules.intention_view import Find, in_view, shown_intention
 from schemas.commands import Command, SetIntention
 from schemas.events import Learned
 from schemas.intention import Intention, Part
@@ -33,16 +33,21 @@ class Intend:
 
     def get(self, partition: int, scope: Mapping[str, str]) -> Intention:
         """The intention of a scope as it may be shown: each thing once, and only what rests on what is there."""
-        # A record is read once, however many entries rest on it.
-        return in_view(self._intentions.get(partition, scope), cache(partial(self._memories.get, partition)))
+        return in_view(self._intentions.get(partition, scope), self._find(partition))
 
     def learned(self, event: Learned, partition: int) -> None:
-        """Replace what the intention has of a turn by what was found there."""
+        """Replace what the intention has of a turn by what was found there.
+
+        With a turn that is gone goes all that rests on what is not there: of what went with it nobody may have told.
+        """
+        before = self._intentions.get(partition, event.scope)
         if self._memories.get(partition, event.memory_id) is None:
             # The turn was forgotten since; that event is on its way, and this one must not bring its text back.
             event = Learned(memory_id=event.memory_id, scope=event.scope)
-        before = self._intentions.get(partition, event.scope)
-        self._put(partition, event.scope, before, intended(before, event))
+            after = without_gone(intended(before, event), self._find(partition))
+        else:
+            after = intended(before, event)
+        self._put(partition, event.scope, before, after)
 
     def before_forgetting(self, command: Command, partition: int, offset: int) -> None:
         """Remove what was set in a project, or in all of a user's, before the command that forgets it is answered.
@@ -66,6 +71,10 @@ class Intend:
         given = [(part, texts) for part, texts in lists if texts is not None]
         self._put(partition, scope, before, set_by_user(before, given, self._clock.now(), offset))
         return Governed(shown_intention(self.get(partition, scope)))
+
+    def _find(self, partition: int) -> Find:
+        """Reads records of this moment, each once, however many entries rest on it."""
+        return cache(partial(self._memories.get, partition))
 
     def _put(self, partition: int, scope: Mapping[str, str], before: Intention, after: Intention) -> None:
         if after != before:

@@ -223,7 +223,8 @@ class Remember:
         if not is_redelivered(known, record.offset):
             return Accepted(accepted(known, duplicate=True), None)
         known, events = self._items.again(known, found_by_rules(known), record.partition)
-        events += self._learned(known, record.partition)
+        # What it said before it was edited may have been told of alone.
+        events += self._learned(known, record.partition, named=known.version > 1)
         waits = known.embedding.status == "pending"
         return Accepted(accepted(known, duplicate=False), Remembered(memory=known) if waits else None, tuple(events))
 

@@ -4,7 +4,7 @@ Enters: the roster of a boundary, a scope, records. Leaves: ids, in the order of
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -22,6 +22,14 @@ SAID = "episodic"
 def everything(roster: Roster) -> list[str]:
     """All memories of the boundary."""
     return _ids(roster, roster.columns.live)
+
+
+def scopes_of(roster: Roster) -> Iterator[tuple[str, dict[str, str]]]:
+    """All memories of the boundary, each with its scope."""
+    scopes = {number: dict(kind.scope) for kind, number in roster.kinds.items()}
+    numbers = np.flatnonzero(roster.columns.live)
+    kinds = roster.columns.kinds[numbers].tolist()
+    return ((roster.id_of[number], scopes[kind]) for number, kind in zip(numbers.tolist(), kinds, strict=True))
 
 
 def in_scope(roster: Roster, scope: Mapping[str, str]) -> list[str]:

@@ -8,6 +8,7 @@ more than a fixed number of entries.
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from agents.rules.intention_view import Find, says_so
 from agents.rules.resolving import latest, resolved, undone
 from agents.rules.saying import Saying, saying
 from schemas.events import Learned
@@ -60,6 +61,17 @@ def without_what_was_set(before: Intention, offset: int) -> Intention:
     """The intention without what was set by a command that stands before this place."""
     lists = {part: [one for one in before.of(part) if one.source != "set" or one.offset >= offset] for part in PARTS}
     return _settled(before, lists, before.signs)
+
+
+def without_gone(before: Intention, find: Find) -> Intention:
+    """The intention without what rests on memories that are not there, or say something else by now."""
+    lists = {part: [one for one in before.of(part) if _is_there(one, find)] for part in PARTS}
+    return _settled(before, lists, [sign for sign in before.signs if says_so(sign.memory_id, sign.text_hash, find)])
+
+
+def _is_there(entry: Entry, find: Find) -> bool:
+    has_item = entry.item_id is None or find(entry.item_id) is not None
+    return has_item and all(says_so(memory_id, entry.text_hash, find) for memory_id in entry.memory_ids)
 
 
 def _of_turn(before: Intention, event: Learned) -> Saying:

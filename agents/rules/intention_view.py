@@ -47,7 +47,7 @@ def _shown(entry: Entry) -> dict[str, Any]:
 
 def _live(entry: Entry, find: Find) -> Entry | None:
     """The entry as far as it rests on what is there; None where it rests on something that is not."""
-    if any(not _says_so(memory_id, entry, find) for memory_id in entry.memory_ids):
+    if any(not says_so(memory_id, entry.text_hash, find) for memory_id in entry.memory_ids):
         return None
     item = find(entry.item_id) if entry.item_id else None
     if entry.item_id and (item is None or item.superseded_by is not None):
@@ -60,9 +60,10 @@ def _live(entry: Entry, find: Find) -> Entry | None:
     return entry.model_copy(update=changed)
 
 
-def _says_so(memory_id: str, entry: Entry, find: Find) -> bool:
+def says_so(memory_id: str, text_hash: str | None, find: Find) -> bool:
+    """Whether a turn is there and still has the text with this hash."""
     memory = find(memory_id)
-    return memory is not None and text_hash_of(memory) == entry.text_hash
+    return memory is not None and text_hash_of(memory) == text_hash
 
 
 def _merged(entries: Iterable[Entry]) -> list[Entry]:

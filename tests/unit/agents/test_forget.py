@@ -10,8 +10,8 @@ from agents.keep_items import Event
 from agents.mode_spaces import ModeSpaces
 from agents.remember import Remember
 from schemas.changes import Change
-from schemas.events import Forgotten
-from schemas.memories import Evidence, Memory
+from schemas.events import Forgotten, Learned
+from schemas.memories import Evidence, Memory, TextVersion
 from schemas.scopes import Scope
 from streams.adapters.words.sqlite_words import SqliteWords
 from tests.fake_claims import FakeClaims
@@ -184,6 +184,35 @@ def test_killed_after_each_memory_all_of_it_is_forgotten_and_told_of_when_the_co
     assert {event.memory_id for event in again} == doomed
     assert set(told) <= doomed
     assert keeping.left() == ["b1", "c1", "z1"]
+
+
+@pytest.mark.parametrize("selector", [{"conversation_id": "a"}, {"whole": "user"}, {"memory_id": "of both"}])
+def test_killed_before_anybody_was_told_those_who_keep_something_of_it_are_told_when_it_comes_again(
+    keeping: Keeping, selector: dict[str, Any]
+) -> None:
+    keeping.distil("of both", 20, "a1", "a2")
+    selector = {key: id_of(keeping, value) if key == "memory_id" else value for key, value in selector.items()}
+    scopes = {one.memory_id: one.scope for one in keeping.memories.all()}
+    keeping.words.commit(HERE)
+    doomed = {memory.memory_id for memory, _ in keeping.steps(**selector)}
+    keeping.words.open(HERE)  # What was not committed is gone, and so is what was not published.
+    change = Change(scope=Scope(user_id="ana", project_id="p1"), action="forget", **selector)
+    again = [event for _, events in keeping.keeper.changed(change, HERE) for event in events]
+    told = {event.memory_id: event.scope for event in again if isinstance(event, Learned)}
+    assert told == {memory_id: scopes[memory_id] for memory_id in doomed}
+
+
+def test_those_who_keep_something_are_told_of_a_turn_that_once_said_more_and_of_what_was_distilled(
+    keeping: Keeping,
+) -> None:
+    now = next(one for one in keeping.memories.all() if one.text == "b1")
+    before = TextVersion(text_hash="before", first_seen=now.occurred_at)
+    keeping.write(now.model_copy(update={"versions": (before, *now.versions), "current": 1}))
+    derived = keeping.distil("of both", 20, "a1", "a2")
+    change = Change(scope=Scope(user_id="ana", project_id="p1"), action="forget", whole="project")
+    events = [event for _, events in keeping.keeper.changed(change, HERE) for event in events]
+    told = {event.memory_id for event in events if isinstance(event, Learned)}
+    assert told == {now.memory_id, derived.memory_id}
 
 
 def test_what_was_said_after_the_command_is_kept(keeping: Keeping) -> None:

@@ -102,6 +102,23 @@ async def test_what_is_done_is_told_apart_from_what_stands(kept: Kept) -> None:
     assert (done["text"], done["of"], done["resolved_by"]) == ("The login fails.", "blocking_errors", sign.memory_id)
 
 
+def test_with_a_turn_that_is_gone_goes_what_rests_on_others_that_nobody_has_told_of(kept: Kept) -> None:
+    event = kept.tell(learned("We want to ship the beta.", 1, "goal"))
+    sign = kept.tell(learned("The login is fixed.", 2))
+    edited = kept.tell(learned("We want to learn sailing.", 3, "goal"))
+    stays = kept.tell(learned("We want to buy a house.", 4, "goal"))
+    for one in (event, sign):
+        kept.memories.forget(HERE, one.memory_id)
+    other = TextVersion(text_hash="other", first_seen=START)
+    kept.memories.put(HERE, record_of(edited).model_copy(update={"versions": (other,)}))
+    kept.intend.learned(Learned(memory_id="gone", scope=SCOPE), HERE)
+    table = kept.table.get(HERE, SCOPE)
+    assert [entry.memory_ids for entry in table.goals] == [(stays.memory_id,)]
+    assert table.signs == ()
+    kept.intend.learned(Learned(memory_id="gone", scope=SCOPE), HERE)
+    assert kept.table.get(HERE, SCOPE) == table
+
+
 async def test_nothing_of_a_forgotten_turn_is_shown_though_its_event_has_not_come_yet(kept: Kept) -> None:
     event = kept.tell(learned("We want to ship the beta.", 1, "goal"))
     kept.memories.forget(HERE, event.memory_id)
