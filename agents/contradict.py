@@ -54,10 +54,11 @@ class Contradict:
         """Write what took the place of an item, where that is another now."""
         item = self._memories.get(partition, memory_id)
         right = None if item is None else self._standing(item, now, partition)
-        if right is None or right == item:
+        if right is None:
             return None
+        # One that is right already, too: its words may be as they were when a worker was killed.
         self._write(partition, right)
-        return right
+        return None if right == item else right
 
     def _standing(self, item: Memory, now: Mapping[str, Claim], partition: int) -> Memory:
         claims = {key: now[key] if key in now else self._claims.get(partition, key) for key in claims_of(item)}

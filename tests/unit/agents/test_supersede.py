@@ -8,6 +8,7 @@ import pytest
 from agents.contradict import Contradict
 from agents.keep_items import Event, KeepItems
 from agents.rules.distilling import distilled_memory, source_of
+from agents.rules.extracting import found_by_rules
 from agents.supersede import Supersede
 from schemas.consolidation import Distilled, Evolved
 from schemas.events import Forgotten, Remembered
@@ -20,6 +21,7 @@ from tests.made_memories import START, embedded_in, made
 
 HERE = 0
 SAME = ("I like it.", "I do like it.")
+CONTRADICTING = ("The deploy target is fly.io now.", "No, the new deploy target is AWS, not fly.io.")
 
 
 class Keeping:
@@ -27,8 +29,9 @@ class Keeping:
 
     def __init__(self, words: SqliteWords) -> None:
         self.memories, self.words = FakeMemories(), words
-        items = KeepItems(self.memories, words, Contradict(self.memories, FakeClaims(), self.write), self.write)
-        self.supersede = Supersede(self.memories, words, items)
+        contradict = Contradict(self.memories, FakeClaims(), self.write)
+        self.items = KeepItems(self.memories, words, contradict, self.write)
+        self.supersede = Supersede(self.memories, words, self.items)
         self.turns = [made(f"Watered the tomatoes, day {n}.", n, content_hash=f"h{n}") for n in range(3)]
         for turn in self.turns:
             self.keep(turn)
@@ -164,3 +167,15 @@ def test_a_merge_whose_words_and_events_a_kill_has_lost_is_told_when_it_comes_ag
     hidden = {one for one, number in roster.number_of.items() if roster.columns.superseded[number]}
     assert hidden == {item.memory_id}
     assert keeping.supersede.evolved(event.model_copy(update={"run": "0-4"}), HERE) == []
+
+
+def test_a_contradicted_item_whose_words_a_kill_has_lost_is_hidden_when_its_turn_comes_again(keeping: Keeping) -> None:
+    items = keeping.items
+    earlier, later = (made(text, number) for number, text in enumerate(CONTRADICTING))
+    items.found(earlier, found_by_rules(earlier), HERE)
+    [old] = items.items_of(keeping.now(earlier) or earlier, HERE)
+    items.found(later, found_by_rules(later), HERE)
+    keeping.words.put(HERE, old)
+    items.again(keeping.now(later) or later, found_by_rules(later), HERE)
+    roster = keeping.words.roster(HERE, old.shelf)
+    assert roster.columns.superseded[roster.number_of[old.memory_id]]
