@@ -68,9 +68,7 @@ class Forget:
         if change.memory_id is not None and not self._memories.is_removed(partition, change.memory_id):
             return
         rosters = [self._words.roster(partition, shelf) for shelf in shelves(change.scope.boundary)]
-        scopes = {change.memory_id: change.scope.model_dump()} if change.memory_id is not None else {}
-        scopes |= dict(chain.from_iterable(map(scopes_of, rosters)))
-        for memory_id, scope in scopes.items():
+        for memory_id, scope in list(chain.from_iterable(map(scopes_of, rosters))):
             if self._memories.is_removed(partition, memory_id):
                 self._words.remove(partition, memory_id)
                 place = self._memories.last_place(partition, memory_id)

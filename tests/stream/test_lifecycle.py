@@ -52,13 +52,22 @@ async def points(the_map: InMemoryMap, mode: str = "general", embedder: str = "g
     return sum([await the_map.index.count(space, partition) for partition in range(4)])
 
 
+async def test_one_memory_is_forgotten_once_and_nobody_is_told_of_that_of_another_scope(the_map: InMemoryMap) -> None:
+    await told(the_map, "violin")
+    [memory] = the_map.memories.all()
+    for project, forgotten in (("p2", 0), ("default", 1), ("default", 0), ("p2", 0)):
+        reply = await the_map.command("forget", project=project, memory_id=memory.memory_id)
+        assert reply["result"] == {"forgotten": forgotten}
+
+
 async def test_what_is_forgotten_is_not_found_and_does_not_come_back(the_map: InMemoryMap) -> None:
     await told(the_map, "violin", "cello")
     await told(the_map, "drum", conversation_id="c2")
     assert (await the_map.command("forget", conversation_id="c1"))["result"] == {"forgotten": 2}
     assert await the_map.texts("violin cello drum") == ["drum"]
     assert await points(the_map) == 1
-    assert (await the_map.command("forget", conversation_id="c1"))["result"] == {"forgotten": 0}
+    for again in ({"conversation_id": "c1"}, {"conversation_id": "c1", "turn_id": "cello"}):
+        assert (await the_map.command("forget", **again))["result"] == {"forgotten": 0}
     for text in ("violin", "an edited violin"):
         again = await the_map.ask(the_map.names.turns, turn(text, "violin"))
         assert (again["status"], [one["code"] for one in again["warnings"]]) == ("ok", ["forgotten"])
