@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.rules.cells import Places
+from agents.rules.kind_words import kind_stems
 from agents.rules.languages import language_of
 from agents.rules.stemming import stems
 from agents.rules.words import telling_terms, terms
@@ -30,13 +31,14 @@ class Tightness:
     `near`: how far on the way from the cosine of any two memories here to 1 theirs must be. It depends on the embedder
     what cosine unrelated texts have: 0.1 with MiniLM, 0.75 with e5. `cosine`: what is near in any case, for where all
     memories are of one topic. `shared`: Dice coefficient of their stems, each weighted by how rare it is here. `stems`:
-    how many they share at least.
+    how many they share at least; `saying`: how many of these are no kind words (`agents.rules.kind_words`).
     """
 
     near: float
     cosine: float
     shared: float
     stems: int
+    saying: int
 
     def from_cosine(self, usual: float) -> float:
         """The cosine from which two are near where this one is usual."""
@@ -103,7 +105,9 @@ def _alike(topics: Sequence[frozenset[str]], weights: Mapping[str, float], tight
     whole = np.array([sum(weights[stem] for stem in topic) for topic in topics], np.float32)
     alike: NDArray[np.bool_] = 2 * ((has * weight) @ has.T) >= tightness.shared * np.add.outer(whole, whole)
     enough: NDArray[np.bool_] = has @ has.T >= tightness.stems
-    return alike & enough
+    says = has[:, [place for stem, place in places.items() if stem not in kind_stems()]]
+    tells: NDArray[np.bool_] = says @ says.T >= tightness.saying
+    return alike & enough & tells
 
 
 def _nearest(cosines: Matrix) -> NDArray[np.bool_]:

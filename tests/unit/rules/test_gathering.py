@@ -79,3 +79,49 @@ def test_what_two_people_say_is_not_one() -> None:
     assert sorted({source.voice for source in one.sources} == {one.sources[0].voice} for one in found) == [True, True]
     assert [len(one.sources) for one in found] == [3, 3]
     assert all(0.99 < one.nearness <= 1 for one in found)
+
+
+KIND = {
+    "encouragement": [
+        "Thanks, I'm really grateful for your help with staying motivated.",
+        "Thanks! Your help keeps me motivated, I'm really grateful.",
+        "I'm grateful for your help, it really keeps me motivated!",
+    ],
+    "greetings": [
+        "Hey there! Long time no see, it's good to hear from you.",
+        "Long time no see! Good to hear from you, what happened?",
+        "Hello, long time no see, so good to hear from you!",
+    ],
+    "German": [
+        "Danke, deine Unterstützung motiviert mich wirklich, das freut mich!",
+        "Danke dir! Deine Unterstützung freut mich und motiviert mich.",
+        "Das freut mich wirklich, danke, deine Unterstützung motiviert mich!",
+    ],
+    "Spanish": [
+        "Gracias por tu apoyo, me alegra mucho y me motiva a seguir.",
+        "¡Muchas gracias por el apoyo! Me motiva y me alegra.",
+        "Tu apoyo me motiva mucho, gracias, me alegra de corazón.",
+    ],
+    "French": [
+        "Merci pour ton soutien, ça m'encourage et me motive beaucoup.",
+        "Ton soutien me motive, merci, ça m'encourage vraiment !",
+        "Merci beaucoup, ton soutien m'encourage et me motive toujours.",
+    ],
+}
+
+
+def found_among(texts: list[str]) -> list[int]:
+    """How many turns each cluster among these near ones has."""
+    return [len(one.sources) for one in gathered([source_of(made(text, n)) for n, text in enumerate(texts)], near(3))]
+
+
+@pytest.mark.parametrize("texts", KIND.values(), ids=KIND)
+def test_what_is_said_for_the_sake_of_the_other_is_not_gathered(texts: list[str]) -> None:
+    assert found_among(texts) == []
+
+
+@pytest.mark.parametrize(
+    "what", ["Thanks for your help with the leaking radiator {}", "Chapter {} tells of the lantern"]
+)
+def test_kind_words_around_something_that_is_said_do_no_harm(what: str) -> None:
+    assert found_among([what.format(end) for end in ("a1", "a2", "b1")]) == [3]
