@@ -1,9 +1,9 @@
 """Which turns of a mode are distilled together. Pure.
 
-Enters: the roster of a boundary, then the turns with their vectors. Leaves: clusters of turns of one voice: what two
-people say of themselves is not the same, however alike it sounds. Nor are turns gathered that share only kind words.
-Not gathered is what must be found as it was said: courtesies, which say nothing; rules, corrections and errors, which a context may have to keep; what a system said, and
-turns with resources.
+Enters: the roster of a boundary, then the turns with their vectors. Leaves: clusters of turns of one voice that share
+more than kind words: what two people say of themselves is not the same, however alike it sounds. Not gathered is what
+must be found as it was said: courtesies, which say nothing; rules, corrections and errors, which a context may have to
+keep; what a system said, and turns with resources.
 """
 
 from collections import defaultdict

@@ -47,8 +47,8 @@ KIND_WORDS: Mapping[str, str] = {
         klar klasse klingt kraft lieb liebe lieben liebsten lob los machst macht machen melden meld menschen morgen
         motivation motivieren motivierst motiviert motivierend mut nett nie ok prima problem schade schaffst schatze
         schlimm schon schone schonen sehen sorgen sorge spass spitze stark stolz super tag toll tolle traum traume
-        traurig tschuss unglaublich unterstutzen unterstutzt unterstutzung verstehe vertrauen viel vielen vielleicht warm
-        wert willkommen wissen wirklich worte wort wow wunderbar wunsche wunschen zeit zusammen
+        traurig tschuss unglaublich unterstutzen unterstutzt unterstutzung verstehe vertrauen viel vielen vielleicht
+        warm wert willkommen wissen wirklich worte wort wow wunderbar wunsche wunschen zeit zusammen
     """,
     "spanish": """
         abrazo abrazos adelante adios agradable agradecer agradecido agradecida agradezco alegra alegre alegria amable
