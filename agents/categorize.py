@@ -7,6 +7,7 @@ under other categories leaves as a `Change` and is answered when that is carried
 
 from collections.abc import Mapping
 from functools import partial as bound
+from itertools import islice
 from typing import Any
 
 from agents.category_fits import CategoryFits
@@ -24,6 +25,10 @@ from schemas.commands import Command, DeclareCategory, GetCategory, ListCategori
 from schemas.events import Learned
 from schemas.failures import Rejected, Unavailable
 from schemas.memories import Assigned
+
+MOST_ASSIGNED = 20_000
+"""Items that one declaration puts under other categories: a `Change` of some 3 MB, as one record. The others are in the
+next consolidation."""
 
 Scope = Mapping[str, str]
 Result = dict[str, Any]
@@ -135,7 +140,8 @@ class Categorize:
     async def _reassigned(self, partition: int, scope: Scope) -> dict[str, tuple[Assigned, ...]]:
         """What a declaration changes now; what can't be looked at now is in the next consolidation."""
         try:
-            return await self._fits.changed(partition, scope)
+            found = await self._fits.changed(partition, scope)
+            return dict(islice(found.items(), MOST_ASSIGNED))
         except Unavailable:
             return {}
 

@@ -36,9 +36,10 @@ SHORT_BYTES = 8192
 
 
 class AwaitedTable(faust.Table):  # type: ignore[type-arg]
-    """A Faust table that keeps its changelog writes for whoever must await them."""
+    """A Faust table that keeps its changelog writes for whoever must await them; a record may be a large one."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("extra_topic_configs", {"max.message.bytes": str(2 * MAX_INPUT_BYTES)})
         super().__init__(*args, **kwargs)
         self.writes: list[Awaitable[None]] = []
         self._newest: dict[bytes, FutureMessage] = {}
@@ -80,13 +81,7 @@ class MemoryTable:
     """The table `memories`. Calls belong to the handling of an event of the memory's partition."""
 
     def __init__(self, app: faust.App) -> None:
-        self.table = AwaitedTable(
-            app,
-            name="memories",
-            key_type=bytes,
-            value_type=bytes,
-            extra_topic_configs={"max.message.bytes": str(2 * MAX_INPUT_BYTES)},
-        )
+        self.table = AwaitedTable(app, name="memories", key_type=bytes, value_type=bytes)
         app.tables.add(self.table)
         self._parsed: dict[bytes, Memory] = {}
 

@@ -3,11 +3,22 @@
 from collections.abc import Mapping
 
 from schemas.categories import Category, Taxonomy
+from schemas.failures import Rejected
+
+MOST_DECLARED = 256
+"""Categories of a scope: ours, the contract sets none. Each item is held against all of them, and all are one record of
+the table, which must stay below what Kafka takes."""
 
 
 def declared(taxonomy: Taxonomy, name: str, description: str) -> Taxonomy:
-    """The taxonomy with a category as its user describes it from now on; the same again changes nothing."""
+    """The taxonomy with a category as its user describes it from now on; the same again changes nothing.
+
+    Raises Rejected, `invalid_value`, for one more than there may be.
+    """
     before = taxonomy.find(name)
+    if before is None and len(taxonomy) >= MOST_DECLARED:
+        message = f"a scope has at most {MOST_DECLARED} categories; describe one of them anew"
+        raise Rejected("invalid_value", message, "arguments.name")
     if before is None:
         return taxonomy.having(Category(name=name, description=description, declared=True))
     if before.declared and before.description == description:

@@ -66,8 +66,8 @@ async def test_what_is_forgotten_is_not_found_and_does_not_come_back(the_map: In
     assert (await the_map.command("forget", conversation_id="c1"))["result"] == {"forgotten": 2}
     assert await the_map.texts("violin cello drum") == ["drum"]
     assert await points(the_map) == 1
-    for again in ({"conversation_id": "c1"}, {"conversation_id": "c1", "turn_id": "cello"}):
-        assert (await the_map.command("forget", **again))["result"] == {"forgotten": 0}
+    for selector in ({"conversation_id": "c1"}, {"conversation_id": "c1", "turn_id": "cello"}):
+        assert (await the_map.command("forget", **selector))["result"] == {"forgotten": 0}
     for text in ("violin", "an edited violin"):
         again = await the_map.ask(the_map.names.turns, turn(text, "violin"))
         assert (again["status"], [one["code"] for one in again["warnings"]]) == ("ok", ["forgotten"])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agents import categorize
 from agents.assign import Assign
 from agents.categorize import Categorize
 from agents.category_best import BestMembers
@@ -13,12 +14,13 @@ from agents.category_fits import CategoryFits
 from agents.category_members import CategoryMembers
 from agents.embed import Embed
 from agents.refresh_categories import RefreshCategories, SummaryModel
+from agents.rules.category_taxonomy import MOST_DECLARED
 from agents.understand import Template
 from schemas.categories import Category
 from schemas.changes import Change
 from schemas.commands import Command
 from schemas.events import Embedded, Remembered
-from schemas.failures import Unavailable
+from schemas.failures import Rejected, Unavailable
 from schemas.language import Prompt
 from schemas.memories import Assigned, Item, Memory, Origin
 from schemas.scopes import Scope
@@ -124,6 +126,25 @@ async def test_a_description_is_embedded_once_for_each_space(keeping: Keeping) -
     before = len(keeping.worker.embedders.model("general").passages)
     await keeping.told(PILLS, RENT)
     assert len(keeping.worker.embedders.model("general").passages) == before + 2
+
+
+async def test_a_scope_has_a_bounded_number_of_categories_and_each_can_be_described_anew(keeping: Keeping) -> None:
+    for number in range(MOST_DECLARED):
+        keeping.table.declare(f"c{number}", "", SCOPE, HERE)
+    with pytest.raises(Rejected, match="at most 256") as refused:
+        await keeping.command("declare_category", name="one more")
+    assert (refused.value.code, refused.value.field) == ("invalid_value", "arguments.name")
+    assert (await keeping.command("declare_category", name="c0", description=HEALTH))["version"] == 2
+
+
+async def test_what_one_declaration_does_not_take_is_put_there_by_the_next_look(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(categorize, "MOST_ASSIGNED", 1)
+    await keeping.told(DENTIST, PILLS)
+    declared = await keeping.command("declare_category", name="health", description=HEALTH)
+    assert (declared["size"], len(await keeping.names())) == (1, 1)
+    assert len(await keeping.keeper.reassigned(HERE, SCOPE)) == 1
 
 
 async def test_each_mode_is_looked_at_in_its_own_space(keeping: Keeping) -> None:

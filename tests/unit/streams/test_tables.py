@@ -133,3 +133,9 @@ def test_equal_declarations_are_parsed_once_and_those_kept_are_bounded(
         assert table.get(0, user).user_default == user
         assert table.get(0, user) is table.get(0, user)
         assert len(table._parsed) <= 2
+
+
+def test_every_tables_changelog_takes_records_as_large_as_a_memory(table: AwaitedTable) -> None:
+    assert table.changelog_topic.config is not None
+    assert table.changelog_topic.config["max.message.bytes"] == str(16 * 1024 * 1024)
+    assert table.changelog_topic.compacting
