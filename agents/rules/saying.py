@@ -7,6 +7,7 @@ says that something is done. Guaranteed: the same in, the same out; nothing of a
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 
 from agents.rules.marks import Mark, marked_parts
 from agents.rules.overlap import share, telling
@@ -38,6 +39,10 @@ REPORTING: frozenset[Role] = frozenset({"user", "assistant"})
 LONGEST = 1000
 """Characters of an entry or a sign: what is longer is no statement any more. The evidence has the whole."""
 
+MOST_SIGNS = 8
+"""Sentences of one turn that are taken for signs, the first: a page of release notes has hundreds, and each is kept as
+long as what it ends."""
+
 SAME = 0.7
 """How much of each of two texts of one turn is in the other where they say the same: the item is the exact one."""
 
@@ -57,7 +62,7 @@ def saying(event: Learned) -> Saying:
     if turn is None:
         return (), ()
     found = [*_items(event, turn)]
-    signs = [*_signs(turn)]
+    signs = [*islice(_signs(turn), MOST_SIGNS)]
     if event.update is not None:
         found += [one for one in _by_model(event, turn) if not _told(one, found)]
         signs += [_sign(turn, text, "model") for text in _texts(event.update.resolved)]

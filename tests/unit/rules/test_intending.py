@@ -283,3 +283,10 @@ def test_any_order_with_repetitions_and_forgetting_ends_as_if_only_the_rest_had_
     shuffling.shuffle(mixed)  # type: ignore[attr-defined]
     found = after(*mixed, *map(forgotten, erased))
     assert found.model_copy(update={"version": 0}) == after(*left).model_copy(update={"version": 0})
+
+
+def test_of_a_page_that_says_much_is_done_the_first_sentences_are_signs() -> None:
+    notes = " ".join(f"We shipped part {number} of the beta." for number in range(100))
+    assert [sign.text for sign in intended(Intention(), learned(notes)).signs] == [
+        f"We shipped part {number} of the beta." for number in range(8)
+    ]
