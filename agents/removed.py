@@ -1,4 +1,4 @@
-"""What was removed while its words stayed: a worker was killed between the two, and told nobody."""
+"""What was removed while its words stayed, and what it stood for: a worker was killed in between, and told nobody."""
 
 from collections.abc import Iterator
 from typing import get_args
@@ -20,3 +20,17 @@ def removed_but_found(memories: Memories, words: WordIndex, partition: int) -> I
             yield Forgotten(memory_id=memory_id, places=() if place is None else (place,))
         else:
             yield None
+
+
+def put_right_beside(memories: Memories, words: WordIndex, partition: int) -> Iterator[None]:
+    """Where something removed was found: serve again by words what it stood for, as the records have it.
+
+    Both were written together, and what a kill has left of the words is from before. A step for each memory.
+    """
+    for memory_id in list(words.with_status(partition, get_args(EmbeddingStatus))):
+        memory = memories.get(partition, memory_id)
+        if memory is not None:
+            roster = words.roster(partition, memory.shelf)
+            if bool(roster.columns.superseded[roster.number_of[memory_id]]) != (memory.superseded_by is not None):
+                words.put(partition, memory)
+        yield None

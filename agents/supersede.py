@@ -38,8 +38,10 @@ class Supersede:
         """Write a distilled memory, and that its turns are superseded; returns what must follow."""
         known = self._memories.get(partition, event.memory.memory_id)
         if self.standing(event, partition) == "refused":
-            is_half_done = known is not None and known.item is not None and known.item.run == event.run
-            return self.withdrawn(known, event.sources, partition) if known is not None and is_half_done else []
+            if known is None:
+                return self._gone(event.memory.memory_id, partition)
+            is_half_done = known.item is not None and known.item.run == event.run
+            return self.withdrawn(known, event.sources, partition) if is_half_done else []
         memory = known or event.memory
         self._write(memory, partition)
         for source in self._sources(event, partition):
@@ -93,11 +95,20 @@ class Supersede:
         return [turn for one in ids if (turn := self._memories.get(partition, one)) is not None]
 
     def released(self, turn: Memory | None, partition: int) -> list[Remembered | Forgotten]:
-        """Take back what stands for a turn that is about to say something else, or to be somewhere else."""
-        over = None if turn is None or turn.superseded_by is None else self._memories.get(partition, turn.superseded_by)
-        if over is None or over.origin != "distilled":
+        """Take back what stands for a turn that is about to say something else, or to be somewhere else.
+
+        The turn itself is left to whoever writes it next: until then it says what is to be taken back, so that what a
+        kill cut off is done, and told, when its event comes again.
+        """
+        if turn is None or turn.superseded_by is None:
             return []
-        return self.withdrawn(over, [one.memory_id or "" for one in over.evidence], partition)
+        over = self._memories.get(partition, turn.superseded_by)
+        if over is None:
+            return self._gone(turn.superseded_by, partition)
+        if over.origin != "distilled":
+            return []
+        others = [one.memory_id for one in over.evidence if one.memory_id not in (None, turn.memory_id)]
+        return self.withdrawn(over, filter(None, others), partition)
 
     def withdrawn(self, distilled: Memory, source_ids: Iterable[str], partition: int) -> list[Remembered | Forgotten]:
         """Remove a distilled memory, and serve again what it stood for."""
@@ -105,10 +116,16 @@ class Supersede:
             source = self._memories.get(partition, memory_id)
             if source is not None and source.superseded_by == distilled.memory_id:
                 self._write(served_again(source), partition)
-        place = distilled.embedding.place
-        self._words.remove(partition, distilled.memory_id)
-        self._memories.remove(partition, distilled.memory_id, place)
-        return [Forgotten(memory_id=distilled.memory_id, places=() if place is None else (place,))]
+        self._memories.remove(partition, distilled.memory_id, distilled.embedding.place)
+        return self._gone(distilled.memory_id, partition)
+
+    def _gone(self, memory_id: str, partition: int) -> list[Remembered | Forgotten]:
+        """What is said of a distilled memory that was taken back, also where a kill kept it from being said."""
+        if not self._memories.is_removed(partition, memory_id) or self._memories.is_forgotten(partition, memory_id):
+            return []
+        self._words.remove(partition, memory_id)
+        place = self._memories.last_place(partition, memory_id)
+        return [Forgotten(memory_id=memory_id, places=() if place is None else (place,))]
 
     def _sources(self, event: Distilled, partition: int) -> list[Memory | None]:
         return [self._memories.get(partition, memory_id) for memory_id in event.sources]

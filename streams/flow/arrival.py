@@ -12,7 +12,7 @@ from typing import Protocol
 
 import structlog
 
-from agents.removed import removed_but_found
+from agents.removed import put_right_beside, removed_but_found
 from agents.rules.partitioning import partition_of
 from agents.word_port import WordIndex
 from schemas.memories import Memory
@@ -70,12 +70,18 @@ class Arrival:
 
     async def _clear(self, partition: int) -> None:
         """Tell of what was removed and is still in the words, and take it out."""
+        is_behind = False
         for number, event in enumerate(removed_but_found(self._around.memories, self._words, partition)):
             if event is not None:
+                is_behind = True
                 # In this partition, whatever its boundary is: only the number counts for who reads it.
                 out = replace(event_out(self._around.topics.remembered, "", event), partition=partition)
                 await (await self._around.publisher.send(out))
                 self._words.remove(partition, event.memory_id)
+            if number % YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+        beside = put_right_beside(self._around.memories, self._words, partition) if is_behind else ()
+        for number, _ in enumerate(beside):
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
 

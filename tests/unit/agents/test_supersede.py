@@ -7,6 +7,7 @@ import pytest
 
 from agents.contradict import Contradict
 from agents.keep_items import Event, KeepItems
+from agents.removed import put_right_beside, removed_but_found
 from agents.rules.distilling import distilled_memory, source_of
 from agents.rules.extracting import found_by_rules
 from agents.supersede import Supersede
@@ -179,3 +180,51 @@ def test_a_contradicted_item_whose_words_a_kill_has_lost_is_hidden_when_its_turn
     items.again(keeping.now(later) or later, found_by_rules(later), HERE)
     roster = keeping.words.roster(HERE, old.shelf)
     assert roster.columns.superseded[roster.number_of[old.memory_id]]
+
+
+def test_what_was_taken_back_before_a_kill_is_told_when_its_turn_comes_again(keeping: Keeping) -> None:
+    keeping.apply()
+    ready = keeping.event.memory.model_copy(update={"embedding": embedded_in("s1")})
+    keeping.keep(ready)
+    edited = keeping.turns[1]
+    told = keeping.supersede.released(keeping.now(edited), HERE)
+    assert [len(one.places) for one in told if isinstance(one, Forgotten)] == [1]
+    assert keeping.supersede.released(keeping.now(edited), HERE) == told
+    keeping.keep(edited)
+    assert keeping.served == {turn.text for turn in keeping.turns}
+    assert keeping.supersede.released(keeping.now(edited), HERE) == []
+
+
+@pytest.mark.parametrize("written", [0, 1])
+def test_a_kill_while_it_is_taken_back_leaves_nothing_that_stands_for_an_edited_turn(
+    keeping: Keeping, written: int
+) -> None:
+    keeping.apply()
+    for turn in keeping.turns[:written]:
+        keeping.keep(turn)
+    edited = keeping.turns[2]
+    assert len(keeping.supersede.released(keeping.now(edited), HERE)) == 1
+    assert keeping.now(keeping.event.memory) is None
+    keeping.keep(edited)
+    assert keeping.served == {turn.text for turn in keeping.turns}
+
+
+def test_what_was_half_done_and_taken_back_is_told_when_its_event_comes_again(keeping: Keeping) -> None:
+    keeping.apply()
+    keeping.keep(keeping.turns[2].model_copy(update={"content_hash": "edited"}))
+    told = keeping.apply()
+    assert [one.memory_id for one in told if isinstance(one, Forgotten)] == [keeping.event.memory.memory_id]
+    assert keeping.apply() == told
+
+
+def test_words_that_a_kill_has_set_back_are_served_as_the_records_have_it(keeping: Keeping) -> None:
+    keeping.apply()
+    keeping.words.commit(HERE)
+    keeping.supersede.withdrawn(keeping.event.memory, keeping.event.sources, HERE)
+    keeping.words.open(HERE)  # What was not committed is gone.
+    told = [one for one in removed_but_found(keeping.memories, keeping.words, HERE) if one is not None]
+    assert [one.memory_id for one in told] == [keeping.event.memory.memory_id]
+    for one in told:
+        keeping.words.remove(HERE, one.memory_id)
+    list(put_right_beside(keeping.memories, keeping.words, HERE))
+    assert keeping.served == {turn.text for turn in keeping.turns}
