@@ -28,7 +28,7 @@ from agents.rules.embedding_status import (
     written_place,
 )
 from agents.rules.extracting import found_by_rules, found_in
-from agents.rules.forgetting import in_mode, is_concerned
+from agents.rules.forgetting import in_mode, is_concerned, was_said_after
 from agents.rules.noteworthy import tells
 from agents.rules.precedence import Decision, first_mode, mode_after_answer
 from agents.rules.readings import is_read, with_interaction, with_understanding
@@ -192,7 +192,9 @@ class Remember:
         for shelf in shelves(change.scope.boundary):
             for memory_id in self._concerned(change, shelf, partition):
                 memory = self._memories.get(partition, memory_id)
-                if memory is not None and memory.shelf == shelf and is_concerned(memory, change):
+                if memory is None or memory.shelf != shelf or was_said_after(memory, change):
+                    continue
+                if is_concerned(memory, change):
                     yield self._step(memory, change, partition)
 
     def _concerned(self, change: Change, shelf: str, partition: int) -> list[str]:

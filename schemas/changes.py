@@ -3,7 +3,7 @@
 The record that carries it has the headers of the command, so that the command is answered when the change is done.
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -40,3 +40,24 @@ class Change(BaseModel):
     to: str | None = None
     result: dict[str, Any] | None = None
     assigned: dict[str, tuple[Assigned, ...]] = Field(default_factory=dict)
+
+
+MOST_ISSUED = 64
+"""Changes of a boundary that are kept: more than its commands ask for between two commits of what was read."""
+
+
+class Issued(BaseModel):
+    """The last changes that commands of a boundary have asked for, each under the place of its command.
+
+    A command that is delivered again, as the worker was killed before that was acknowledged, asks for the same change:
+    what was said since is not its business.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    changes: dict[str, Change] = Field(default_factory=dict)
+
+    def having(self, place: str, change: Change) -> Self:
+        """These and one more, without the oldest where they are too many."""
+        kept = {**self.changes, place: change}
+        return self.model_copy(update={"changes": dict(list(kept.items())[-MOST_ISSUED:])})

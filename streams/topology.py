@@ -37,9 +37,10 @@ from schemas.consolidation import Trigger
 from schemas.jobs import Job
 from schemas.retrieval import RetrieveRequest
 from schemas.turns import Turn
-from streams.flow.answering import AnswerAsked, AnswerAssemble, AnswerCommand, AnswerRetrieve
+from streams.flow.answering import AnswerAsked, AnswerAssemble, AnswerRetrieve
 from streams.flow.categorizing import CategorizeLearned
 from streams.flow.changing import Changed, RememberChanges
+from streams.flow.commanding import AnswerCommand
 from streams.flow.consolidating import RunConsolidations
 from streams.flow.delivery import Delivery
 from streams.flow.embedding import AskModel, EmbedRemembered

@@ -38,6 +38,7 @@ from streams.flow.reembedding import Reembedding
 from streams.flow.scheduling import Scheduling
 from streams.flow.surroundings import Surroundings
 from streams.intention_table import IntentionTable
+from streams.issued_table import IssuedTable
 from streams.job_table import JobTable
 from streams.kafka_app import kafka_app, kafka_channels
 from streams.parts import (
@@ -108,6 +109,7 @@ class Parts(Service):
             intentions=IntentionTable(self.app),
             categories=CategoryTable(self.app, settings.categories.root),
             consolidations=ConsolidationTable(self.app),
+            issued=IssuedTable(self.app),
             words=self.words,
             progress=Progress(),
             publisher=self.publisher,

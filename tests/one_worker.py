@@ -33,6 +33,7 @@ from tests.fake_consolidations import FakeConsolidations
 from tests.fake_embedders import FakeEmbedders
 from tests.fake_index import FakeIndex
 from tests.fake_intentions import FakeIntentions
+from tests.fake_issued import FakeIssued
 from tests.fake_jobs import FakeJobs
 from tests.fake_language_model import FakeLanguageModel
 from tests.fake_memories import FakeMemories
@@ -74,6 +75,7 @@ class OneWorker:
             modes=self.modes,
             claims=self.claims,
             consolidations=FakeConsolidations(),
+            issued=FakeIssued(),
             intentions=FakeIntentions(),
             categories=FakeCategories(),
             words=self.words,

@@ -1,11 +1,8 @@
-"""Requests that are answered from what is there: retrieval, which may wait for the asker's own writes, and commands."""
+"""Requests that are answered from what is there, and may wait for the asker's own writes: hits, and contexts."""
 
 from agents.assemble import Assemble
-from agents.govern import Govern
 from agents.retrieve import Retrieve
-from agents.rules.placement import forwarded
 from schemas.assemble import AssembleRequest
-from schemas.commands import Command
 from schemas.records import Record
 from schemas.replies import Answer, Warned
 from schemas.retrieval import RetrieveRequest
@@ -61,37 +58,6 @@ class AnswerAsked:
         if isinstance(request, AssembleRequest):
             return await self._assemble(request, record, asked)
         return await self._retrieve(request, record, asked)
-
-
-class AnswerCommand:
-    """Answers `command.v1`; what changes memories, and jobs, are answered where they are done."""
-
-    def __init__(self, govern: Govern, around: Surroundings) -> None:
-        self._govern = govern
-        self._around = around
-
-    async def __call__(self, command: Command, record: Record, _asked: Asked) -> Handled:
-        """Carry the command out, or have it carried out."""
-        turns_before = await self._turns_before(command, record.partition)
-        governed = await self._govern.command(command, record.partition, record.offset)
-        around = self._around
-        safe = [*around.modes.unwritten(), *around.intentions.unwritten(), *around.categories.unwritten()]
-        if governed.corrects:
-            self._around.meters.usage.corrected()
-        key = command.scope.boundary.encode()
-        if governed.job is not None:
-            value = governed.job.model_dump_json(by_alias=True).encode()
-            return Handled(None, [forwarded(record, self._around.topics.jobs, key, value)], safe)
-        if governed.change is None:
-            return Handled(Answer(governed.result), safe=safe)
-        change = governed.change.model_copy(update={"turns_before": turns_before})
-        value = change.model_dump_json(by_alias=True).encode()
-        return Handled(None, [forwarded(record, self._around.topics.changes, key, value)], safe)
-
-    async def _turns_before(self, command: Command, partition: int) -> int | None:
-        """Where the turns end as the command comes, for one that is about all that was said before it."""
-        log = self._around.turns_log
-        return None if log is None or command.command != "forget" else await log.end(partition)
 
 
 async def not_caught_up(

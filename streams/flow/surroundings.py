@@ -13,6 +13,7 @@ from agents.consolidation_port import ConsolidationRuns
 from agents.intention_port import StoredIntentions
 from agents.ports import Clock, Memories, Modes
 from agents.word_port import WordIndex
+from schemas.changes import Issued
 from streams.flow.job_log import JobLog
 from streams.flow.progress import Progress
 from streams.flow.publishing import Publisher
@@ -69,6 +70,22 @@ class KeptCategories(Categories, Protocol):
         ...
 
 
+class KeptIssued(Protocol):
+    """What commands have asked for, by partition and boundary, with writes that can be awaited."""
+
+    def get(self, partition: int, boundary: str) -> Issued:
+        """The last changes that commands of a boundary have asked for."""
+        ...
+
+    def put(self, partition: int, boundary: str, issued: Issued) -> None:
+        """Write them over those before. Only while a command of that partition is being handled."""
+        ...
+
+    def unwritten(self) -> list[Awaitable[None]]:
+        """What must be awaited for the writes since the last call."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """One worker's shared parts."""
@@ -81,6 +98,7 @@ class Surroundings:
     intentions: KeptIntentions
     categories: KeptCategories
     consolidations: KeptRuns
+    issued: KeptIssued
     words: WordIndex
     progress: Progress
     publisher: Publisher

@@ -121,3 +121,26 @@ async def test_a_rebuild_that_was_killed_in_the_middle_goes_on_where_it_was(depl
         health = await client.command("health", user_id="u1")
         assert health["modes"]["general"]["ready"] == TURNS
         assert health["modes"]["general"]["last_backfill"] is not None
+
+
+@pytest.mark.parametrize("command", ["forget", "delete_mode"])
+async def test_what_is_said_after_a_command_is_kept_when_the_command_is_delivered_again(
+    deployment: Deployment, command: str
+) -> None:
+    worker = await deployment.ready()
+    async with deployment.client(user_id="u1") as client:
+        await client.declare_mode("code", "general")
+        await tell(client, "u1", 3)
+        await client.remember("The box is made of wood.", conversation_id="c0", mode="code")
+        if command == "forget":
+            await client.command("forget", {"conversation_id": "c0"})
+        else:
+            await client.command("delete_mode", {"name": "code", "memories": "forget"})
+            await client.declare_mode("code", "general")
+        # The worker is killed before it has acknowledged the command to Kafka, which it does twice a second.
+        fresh = await client.remember("A fresh start.", turn_id="fresh", conversation_id="c0", mode="code")
+        await worker.kill()
+        await deployment.ready()
+        await deployment.at_rest()
+        answer = await client.retrieve("a fresh start", mode="code")
+        assert [hit.memory_id for hit in answer.hits] == [fresh.memory_id]

@@ -40,6 +40,7 @@ from tests.fake_consolidations import FakeConsolidations
 from tests.fake_embedders import FakeEmbedders, FakeModel
 from tests.fake_index import FakeIndex
 from tests.fake_intentions import FakeIntentions
+from tests.fake_issued import FakeIssued
 from tests.fake_jobs import FakeJobs
 from tests.fake_language_model import FakeLanguageModel
 from tests.fake_memories import FakeMemories
@@ -67,6 +68,7 @@ class InMemoryMap:
     memories: FakeMemories = field(default_factory=FakeMemories)
     claims: FakeClaims = field(default_factory=FakeClaims)
     consolidations: FakeConsolidations = field(default_factory=FakeConsolidations)
+    issued: FakeIssued = field(default_factory=FakeIssued)
     meters: Meters = field(default_factory=Meters)
     jobs: JobLog = field(default_factory=lambda: JobLog(FakeJobs()))
     arrows: set[Arrow] = field(default_factory=set)
@@ -88,6 +90,7 @@ class InMemoryMap:
         copy.index, copy.modes = deepcopy((self.index, self.modes))
         copy.memories, copy.claims = deepcopy((self.memories, self.claims))
         copy.intentions, copy.consolidations = deepcopy((self.intentions, self.consolidations))
+        copy.issued = deepcopy(self.issued)
         copy.topics.copy_from(self.topics)
         return copy
 
@@ -142,6 +145,7 @@ class InMemoryMap:
             modes=self.modes,
             claims=self.claims,
             consolidations=self.consolidations,
+            issued=self.issued,
             intentions=self.intentions,
             categories=self.categories,
             words=words,

@@ -1,0 +1,67 @@
+"""Commands: answered from what is there, or passed on as a change or a job to where they are done and answered.
+
+What a command asks to be changed is noted before it is passed on. One that is delivered again, as the worker was killed
+before it was acknowledged, asks for the very same: the turns that were said since are none of its business.
+"""
+
+from pydantic import BaseModel
+
+from agents.govern import Govern
+from agents.rules.placement import forwarded
+from schemas.changes import Change, Issued
+from schemas.commands import Command
+from schemas.records import Outgoing, Record
+from schemas.replies import Answer
+from streams.flow.awaiting import all_of
+from streams.flow.requests import Asked, Handled
+from streams.flow.surroundings import Surroundings
+
+ABOUT_WHAT_WAS_SAID = frozenset({"forget", "delete_mode", "rename_mode"})
+"""Commands that are about many memories as they stand when it comes, and about none that is said later."""
+
+
+class AnswerCommand:
+    """Answers `command.v1`; what changes memories, and jobs, are answered where they are done."""
+
+    def __init__(self, govern: Govern, around: Surroundings) -> None:
+        self._govern = govern
+        self._around = around
+
+    async def __call__(self, command: Command, record: Record, _asked: Asked) -> Handled:
+        """Carry the command out, or have it carried out."""
+        around, key = self._around, command.scope.boundary.encode()
+        issued = around.issued.get(record.partition, command.scope.boundary)
+        if (before := issued.changes.get(_place(record))) is not None:
+            return Handled(None, [_passed_on(record, around.topics.changes, key, before)])
+        turns_before = await self._turns_before(command, record.partition)
+        governed = await self._govern.command(command, record.partition, record.offset)
+        safe = [*around.modes.unwritten(), *around.intentions.unwritten(), *around.categories.unwritten()]
+        if governed.corrects:
+            around.meters.usage.corrected()
+        if governed.job is not None:
+            return Handled(None, [_passed_on(record, around.topics.jobs, key, governed.job)], safe)
+        if governed.change is None:
+            return Handled(Answer(governed.result), safe=safe)
+        change = governed.change.model_copy(update={"turns_before": turns_before})
+        await self._noted(issued, change, record)
+        return Handled(None, [_passed_on(record, around.topics.changes, key, change)], safe)
+
+    async def _noted(self, issued: Issued, change: Change, record: Record) -> None:
+        """Note what a command asks for, before anybody can do it: a turn that is said next must not count as before."""
+        kept = self._around.issued
+        kept.put(record.partition, change.scope.boundary, issued.having(_place(record), change))
+        await all_of(kept.unwritten())
+
+    async def _turns_before(self, command: Command, partition: int) -> int | None:
+        """Where the turns end as the command comes, for one that is about all that was said before it."""
+        log = self._around.turns_log
+        return None if log is None or command.command not in ABOUT_WHAT_WAS_SAID else await log.end(partition)
+
+
+def _place(record: Record) -> str:
+    """Which record this is, also where a topic was begun anew."""
+    return f"{record.offset}@{record.timestamp_ms}"
+
+
+def _passed_on(record: Record, topic: str, key: bytes, what: BaseModel) -> Outgoing:
+    return forwarded(record, topic, key, what.model_dump_json(by_alias=True).encode())
