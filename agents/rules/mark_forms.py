@@ -29,6 +29,13 @@ _DAYS = (
     frozenset(MONTHS) | frozenset(WEEKDAYS) | frozenset(word for word in DAY_WORDS if " " not in word)
 ) - ALSO_WORDS
 _DATE = re.compile(r"\b(?:19|20)\d\d\b|\b\d{1,2}[./]\d{1,2}\.|\b\d{1,2}(?:st|nd|rd|th)\b")
+_OTHER_WORDS = frozenset({"may", "march", "mar"})
+_OF_DAY = re.compile(
+    r"\b(?:on|by|until|till|before|after|since|from) (?:the )?\d{1,2} (?:may|march|mar)\b|\bin (?:may|march)\b|"
+    r"\b(?:may|march|mar) \d{1,2}\b(?!:)|\b\d{1,2} (?:may|march|mar) (?:19|20)\d\d\b"
+)
+"""Months that are other words too, where a day, a year or an `in` is beside them."""
+
 _NEAR = frozenset({"last", "next", "this"})
 _NEAR_SPAN = re.compile(r"\b(?:last|next|this) (?:week|month|year|night|weekend|spring|summer|autumn|fall|winter)\b")
 _TIME = re.compile(r"\b\d{1,2}[:.h]\d\d\b(?![.\d])|\b\d{1,2} ?(?:am|pm|uhr)\b")
@@ -91,5 +98,7 @@ def form_names(text: str, entities: Iterable[str]) -> set[str]:
 
 
 def _beside(words: set[str], folded: str) -> bool:
-    """Whether a span of time is named by how it lies to now."""
-    return not _NEAR.isdisjoint(words) and _NEAR_SPAN.search(folded) is not None
+    """Whether a span of time is named by how it lies to now, or a month that is another word by what stands beside."""
+    if not _NEAR.isdisjoint(words) and _NEAR_SPAN.search(folded):
+        return True
+    return not _OTHER_WORDS.isdisjoint(words) and _OF_DAY.search(folded) is not None

@@ -40,7 +40,7 @@ _EPISTEMIC = (
     r"be (?:so |very |really |a |an |the |quite |such |getting |feeling |kidding |joking |something |some |about |"
     r"like |"
     r"in |at |on |out |nice|furious|angry|pleased|glad|worried|nervous|starving|hungry|freezing|gorgeous|lonely|"
-    r"hard|tired|tough|great|lovely|fun|exhaust|excit|proud|happy|sad|mad|rough|strange|weird|"
+    r"hard|tired|tough|great|lovely|fun|awesome|amazing|exhaust|excit|proud|happy|sad|mad|rough|strange|weird|"
     r"wonderful|awful|terrible|thrilled|relieved|delicious|beautiful|difficult|frustrat|true|right|wrong|one |why |"
     r"what |"
     r"how |because |him |her |them |me |it |mine |yours ))"
@@ -72,6 +72,9 @@ _DATE_OR_NUMBER = (
     r"march|april|may |june|july|august|september|october|november|december|montag|dienstag|mittwoch|donnerstag|"
     r"freitag)"
 )
+
+_NOT_DENIED = r"(?!(?:not|no|never|nicht|keine|pas|aucune|ninguna) )\w+"
+"""A word of a statement that does not say the contrary."""
 
 _TAKEN_BACK = r"(?:wrong|not right|not correct|incorrect|not true|not what i|not it )"
 
@@ -147,11 +150,12 @@ FORMS: tuple[Form, ...] = (
     _form("SAFETY", "never always not don't", rf"^(?=.*{_NEVER})(?=.* {_HARM})"),
     _form(
         "SAFETY",
-        "allergic allergy allergisch allergie alergico alergica allergique anaphylactic",
+        "allergic allergy allergisch allergie alergia alergico alergica allergique anaphylactic",
         (
-            r" (?:am|is|are|i'm|she's|he's|they're|bin|ist|sind|soy|es|suis|est)(?: \w+){0,3} (?:allergic to|"
-            r"allergisch|alergic[oa]|allergique)| (?:have|has|'s got|have got|hat|habe|tiene|tengo|a|"
-            r"ai) (?:\w+ ){0,3}(?:allergy|allergie|alergia) | anaphylactic "
+            rf"(?<! no)(?<! ni) (?:am|is|are|i'm|she's|he's|they're|bin|ist|sind|soy|es|suis|est)"
+            rf"(?: {_NOT_DENIED}){{0,3}} (?:allergic to|allergisch|alergic[oa]|allergique)|"
+            rf"(?<! no) (?:have|has|'s got|have got|hat|habe|tiene|tengo|a|ai) (?:{_NOT_DENIED} ){{0,3}}"
+            rf"(?:allergy|allergie|alergia) | anaphylactic "
         ),
     ),
     _form(
@@ -159,6 +163,10 @@ FORMS: tuple[Form, ...] = (
         "safety safety-critical sicherheit",
         r" (?:safety(?: |-)critical|safety requirement|for safety reasons|aus sicherheitsgrunden) ",
     ),
+    # Words that decide something, if not in every phrase: who dropped a child off, or keeps trying, decides nothing.
+    _form("DECISION", "picked", r" (?:we|i|we've|i've) picked (?!up )"),
+    _form("DECISION", "dropped", r" (?:we|i|we've|i've) dropped (?!off |by |in |out )"),
+    _form("DECISION", "keep", r"^ let's keep (?![^ ]+ing )"),
     # What was said before does not hold.
     _form(
         "CORRECTION",

@@ -33,11 +33,11 @@ PHRASES: Mapping[str, str] = {
         {i|we|we've|i've|have|had|has|they} decided, decided {to|on|against|that|not}, {it's|that's|is} decided,
         let's {go with|use|stick with|settle|keep it|call it|say}, {we'll|i'll|we will|i will} {go with|use|
         stick with|switch to}, {i'm|we're|we are|i am} {going with|sticking with|switching to|going for|
-        taking the}, {settled|settle|agreed|settling} on, {we|i|we've|i've} {agreed|chose|picked|opted|went with|
+        taking the}, {settled|settle|agreed|settling} on, {we|i|we've|i've} {agreed|chose|opted|went with|
         settled|switched to|ruled out|voted}, ^decision, ^decided, ^agreed {on|to}, the decision is,
         final {decision|answer}, {it|so|then} {it's|is} settled, the plan is, made up my mind, {i've|we've|i|
-        we} {accepted|refused|cancelled|hired|chosen|turned down|withdrawn|dropped}, new {date|plan|deadline|
-        rule} :, {it|that} {stays|stay} {like that|as it is}, it is then, ^let's {keep|drop|move|change|do|
+        we} {accepted|refused|cancelled|hired|chosen|turned down|withdrawn}, new {date|plan|deadline|
+        rule} :, {it|that} {stays|stay} {like that|as it is}, it is then, ^let's {drop|move|change|do|
         make it}, {we|i} {said|say} {yes|no} to, no longer {we|need}, {wir|ich} {nehmen|nehme|machen es|bleiben bei|
         bleibe bei}, {haben|habe|hat} {uns|mich|sich} entschieden, entschieden, {haben|habe} beschlossen,
         wir einigen uns, abgemacht, {hemos|he|ha} decidido, decidimos, {decidi|acordamos}, nos quedamos con,

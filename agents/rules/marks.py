@@ -80,8 +80,9 @@ class Mark(IntFlag):
 NO_MARK = Mark(0)
 """Nothing is seen, or nothing is asked for."""
 
-KEPT = 64
-"""Texts whose marks are kept: a turn's are asked for by its words, and again by those who look for what it says."""
+KEPT = 512
+"""Texts whose marks are kept: a turn's are asked for by its words, and again by those who look for what it says. A
+context asks for those of up to 200 turns of which a part was taken back; of long ones that takes 2 ms each."""
 
 _BIT = {mark.name: mark.value for mark in Mark}
 _ROLE = {

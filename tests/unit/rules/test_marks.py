@@ -255,3 +255,43 @@ def test_any_text_has_marks_that_fit_an_integer(text: str) -> None:
 )
 def test_a_long_text_of_one_piece_is_read_in_no_time_to_speak_of(piece: str) -> None:
     seen(piece * (32_768 // len(piece)))
+
+
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [
+        ("We ship on 12 May.", Mark.DATE),
+        ("The fair is in March.", Mark.DATE),
+        ("It ends May 12.", Mark.DATE),
+        ("We picked Postgres.", Mark.DECISION),
+        ("We dropped the second design.", Mark.DECISION),
+        ("Let's keep the old port.", Mark.DECISION),
+        ("My son is allergic to peanuts.", Mark.SAFETY),
+        ("Tengo una alergia.", Mark.SAFETY),
+        ("She has a bad allergy to bees.", Mark.SAFETY),
+    ],
+    ids=lambda value: str(value)[:12],
+)
+def test_what_is_said_so_has_the_mark(text: str, mark: Mark) -> None:
+    assert mark in seen(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [
+        ("All 4 may need help.", Mark.DATE),
+        ("You may call at 12.", Mark.DATE),
+        ("I picked up the parcel.", Mark.DECISION),
+        ("We dropped off the kids.", Mark.DECISION),
+        ("Let's keep trying.", Mark.DECISION),
+        ("That must be awesome!", Mark.CONSTRAINT),
+        ("It must be amazing to live there.", Mark.CONSTRAINT),
+        ("I'm not allergic to nuts.", Mark.SAFETY),
+        ("No es alérgico a las nueces.", Mark.SAFETY),
+        ("She has no allergy.", Mark.SAFETY),
+        ("Ich bin nicht allergisch.", Mark.SAFETY),
+    ],
+    ids=lambda value: str(value)[:12],
+)
+def test_what_merely_sounds_so_has_not(text: str, mark: Mark) -> None:
+    assert mark not in seen(text)
