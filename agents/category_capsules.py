@@ -9,6 +9,7 @@ from functools import partial
 from agents.category_port import Categories
 from agents.rules.bm25 import idf
 from agents.rules.capsules import capsule_of
+from agents.rules.category_view import words_of
 from agents.rules.layers import Scope, scopes_read
 from agents.rules.roster import Roster
 from agents.rules.sought import Sought
@@ -39,7 +40,7 @@ class CategoryCapsules:
         if not known:
             return {}
         read = partial(self._record, partition)
-        found = matches([_text(one) for _, one in known], self._sought(query, partition, roster, where))
+        found = matches([words_of(one) for _, one in known], self._sought(query, partition, roster, where))
         capsules = (capsule_of(*known[one.place], where, read) for one in found[:MOST_SUMMARIES])
         return {one.memory_id: one for one in capsules if one is not None}
 
@@ -52,7 +53,3 @@ class CategoryCapsules:
         terms = telling_terms(query)
         postings = self._words.postings(partition, where.boundary, terms)
         return Sought(terms, [idf(len(one.numbers), roster.documents) for one in postings], roster.languages())
-
-
-def _text(category: Category) -> str:
-    return "\n".join((category.name, category.description, category.summary or ""))

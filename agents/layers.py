@@ -12,12 +12,12 @@ from typing import Any, Literal
 from agents.category_port import Categories
 from agents.intention_port import Intentions
 from agents.rules.category_standing import as_it_stands
+from agents.rules.category_view import words_of
 from agents.rules.clues import Clues
 from agents.rules.layers import Layer, Scope, by_list, category_layer, intention_layer, scopes_read
 from agents.rules.roster import Roster
 from agents.rules.sought import Sought
 from agents.rules.sufficiency import matches
-from schemas.categories import Category
 from schemas.memories import Memory
 from schemas.vectors import Where
 
@@ -71,7 +71,7 @@ class Layers:
     def _category_layer(self, partition: int, scopes: Sequence[Scope], clues: Clues, sought: Sought) -> Layer:
         """What categories say; only those that are about the question are looked at as they stand now."""
         known = [(scope, one) for scope in scopes for one in self._categories.get(partition, scope).all()]
-        near = matches([_text(one) for _, one in known], sought)
+        near = matches([words_of(one) for _, one in known], sought)
         read = partial(self._record, partition)
         standing = [(known[one.place][0], as_it_stands(known[one.place][1], read)) for one in near]
         return category_layer(standing, clues.question, sought)
@@ -81,7 +81,3 @@ class Layers:
         found = (self._record(partition, memory_id) for memory_id in sorted(memory_ids)[:MOST_MEMBERS])
         turns = (one.memory_id for memory in found if memory for one in memory.evidence if one.memory_id)
         return memory_ids | frozenset(turns)
-
-
-def _text(category: Category) -> str:
-    return "\n".join((category.name, category.description, category.summary or ""))

@@ -1,4 +1,4 @@
-"""Categories as commands show them. Pure."""
+"""Categories as commands show them, and as questions are held against them. Pure."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -19,6 +19,11 @@ def shown_category(category: Category, size: int) -> dict[str, Any]:
         "size": size,
         "declared": category.declared,
     }
+
+
+def words_of(category: Category) -> str:
+    """What a category says, as a question is held against it."""
+    return "\n".join((category.name, category.description, category.summary or ""))
 
 
 def shown_items(memories: Iterable[Memory], name: str) -> list[dict[str, Any]]:

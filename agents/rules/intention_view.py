@@ -8,7 +8,7 @@ nor of an item that is gone or that another has taken the place of.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from agents.rules.saying import text_hash_of
+from agents.rules.readings import text_hash_of
 from agents.rules.words import terms
 from schemas.intention import PARTS, Entry, Intention
 from schemas.memories import Memory

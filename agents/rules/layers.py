@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agents.rules.category_view import words_of
 from agents.rules.intention_view import shown_intention
 from agents.rules.questions import Question
 from agents.rules.roster import Roster
@@ -76,7 +77,7 @@ def by_list(shown: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
 
 def category_layer(views: Sequence[tuple[Scope, Category]], question: Question, sought: Sought) -> Layer:
     """The categories that are about the question, best first. A description alone suffices for nothing."""
-    texts = ["\n".join((one.name, one.description, one.summary or "")) for _, one in views]
+    texts = [words_of(one) for _, one in views]
     found = matches(texts, sought)[:MOST_CATEGORIES]
     return Layer(
         shown=[_category(*views[one.place], one.share) for one in found],

@@ -11,6 +11,7 @@ from itertools import islice
 
 from agents.rules.marks import Mark, marked_parts
 from agents.rules.overlap import share, telling
+from agents.rules.readings import text_hash_of
 from agents.rules.words import fold
 from schemas.events import Learned
 from schemas.intention import PARTS, Entry, Part, Sign
@@ -68,11 +69,6 @@ def saying(event: Learned) -> Saying:
         signs += [_sign(turn, text, "model") for text in _texts(event.update.resolved)]
     ordered = sorted(_once(found), key=lambda one: PARTS.index(one[0]))
     return tuple(ordered), tuple(sorted(dict.fromkeys(signs), key=lambda sign: (sign.source, sign.text)))
-
-
-def text_hash_of(memory: Memory) -> str:
-    """The hash of the text that a memory has now."""
-    return memory.versions[memory.current].text_hash
 
 
 def _items(event: Learned, turn: Memory) -> Iterable[tuple[Part, Entry]]:
