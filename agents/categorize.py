@@ -19,6 +19,7 @@ from agents.refresh_categories import RefreshCategories
 from agents.rules.category_standing import as_it_stands
 from agents.rules.category_taxonomy import declared
 from agents.rules.category_view import MOST_SHOWN, shown_category, shown_items
+from agents.run import UNBOUNDED, Allowance
 from schemas.categories import Category
 from schemas.changes import Change
 from schemas.commands import Command, DeclareCategory, GetCategory, ListCategories
@@ -75,9 +76,11 @@ class Categorize:
         for each in self._members.scopes(partition, boundary) if whole_user else [scope]:
             self._refreshing.clear(partition, each, whole=True)
 
-    async def refresh(self, partition: int, scope: Scope, *, ask_model: bool = True) -> list[Category]:
+    async def refresh(
+        self, partition: int, scope: Scope, *, ask_model: bool = True, allowance: Allowance = UNBOUNDED
+    ) -> list[Category]:
         """Make summaries and anchors anew that are due; returns the categories that read otherwise than before."""
-        return await self._refreshing.refresh(partition, scope, ask_model=ask_model)
+        return await self._refreshing.refresh(partition, scope, ask_model=ask_model, allowance=allowance)
 
     async def reassigned(self, partition: int, scope: Scope) -> dict[str, tuple[Assigned, ...]]:
         """By id the items that belong under other categories than they are under, with all that they belong under.

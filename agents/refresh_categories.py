@@ -11,11 +11,13 @@ from functools import partial as bound
 from agents.category_best import BestMembers
 from agents.category_members import CategoryMembers
 from agents.category_port import Categories
+from agents.distil import CHARACTERS_A_TOKEN
 from agents.language_port import LanguageModel
 from agents.ports import Memories
 from agents.rules.category_prompting import summary_prompt
 from agents.rules.category_standing import as_it_stands, stands
 from agents.rules.category_summary import MOST_ANCHORS, is_due, summary_of
+from agents.run import UNBOUNDED, Allowance
 from agents.understand import Template
 from schemas.categories import Category, CategorySummary
 from schemas.failures import Unavailable
@@ -59,10 +61,18 @@ class RefreshCategories:
         self._best = best
         self._model = model
 
-    async def refresh(self, partition: int, scope: Mapping[str, str], *, ask_model: bool = False) -> list[Category]:
+    async def refresh(
+        self,
+        partition: int,
+        scope: Mapping[str, str],
+        *,
+        ask_model: bool = False,
+        allowance: Allowance = UNBOUNDED,
+    ) -> list[Category]:
         """Refresh what is due; returns the categories that read otherwise than before.
 
-        With `ask_model` also those that no model has summed up yet, where one is set and answers.
+        With `ask_model` also those that no model has summed up yet, where one is set and answers. What the allowance
+        has no time for is still due; where it has no tokens, the members' own words are taken until it has some.
         """
         taxonomy = self._categories.get(partition, scope)
         members = self._members.of(partition, scope, sorted(taxonomy.categories))
@@ -72,7 +82,9 @@ class RefreshCategories:
             model = self._model if ask_model and self._may_ask() else None
             if not self._is_due(category, len(ids), partition, model):
                 continue
-            made = await self._made(category, ids, partition, scope, model)
+            if allowance.is_over():
+                break
+            made = await self._made(category, ids, partition, scope, model, allowance)
             if (after := self._kept(made, partition, scope)) is not None:
                 changed.append(after)
         return changed
@@ -111,11 +123,12 @@ class RefreshCategories:
         partition: int,
         scope: Mapping[str, str],
         model: SummaryModel | None,
+        allowance: Allowance,
     ) -> Category:
         """The category with a summary and anchors of these members."""
         told = await self._best.of(ids, partition, scope, TOLD)
         anchors = told[:MOST_ANCHORS]
-        written = None if model is None or not told else await _asked(model, category, told)
+        written = None if model is None or not told else await _asked(model, category, told, allowance)
         if written is None:
             told, written = anchors, (summary_of(memory.text for memory in anchors), None)
         return category.model_copy(
@@ -132,13 +145,18 @@ class RefreshCategories:
         return self._model is not None and self._model.model.available(STEP, ROLE)
 
 
-async def _asked(model: SummaryModel, category: Category, told: Sequence[Memory]) -> Written | None:
-    """A model's summary and its profile; None where none answers."""
+async def _asked(
+    model: SummaryModel, category: Category, told: Sequence[Memory], allowance: Allowance
+) -> Written | None:
+    """A model's summary and its profile; None where none answers, or none may be asked any more."""
     template = model.template
     prompt = summary_prompt(template.text, template.version, category, [memory.text for memory in told])
+    if not allowance.may_spend(len(prompt.user) // CHARACTERS_A_TOKEN):
+        return None
     try:
         answered = await model.model.ask(STEP, ROLE, prompt, CategorySummary)
     except (Unavailable, Unanswerable):
         return None
+    allowance.spend(answered.tokens_in + answered.tokens_out)
     summary = summary_of([answered.answer.summary])
     return (summary, answered.profile) if summary else None

@@ -1,8 +1,9 @@
-"""What a consolidation is about, wherever it is decided or carried out."""
+"""What a consolidation is about and what it may take, wherever it is decided or carried out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from schemas.consolidation import Trigger
 
@@ -21,3 +22,38 @@ class Run:
     def scope(self) -> Mapping[str, str]:
         """The scope as records have it."""
         return self.trigger.scope.model_dump()
+
+
+class Allowance(Protocol):
+    """What one run may still take."""
+
+    def is_over(self) -> bool:
+        """Whether its time is over."""
+        ...
+
+    def may_spend(self, tokens: int) -> bool:
+        """Whether so many tokens of language models may still be asked for."""
+        ...
+
+    def spend(self, tokens: int) -> None:
+        """Note that so many tokens were asked for."""
+        ...
+
+
+class Unbounded:
+    """An allowance that never ends: for what somebody waits for."""
+
+    def is_over(self) -> bool:
+        """Never."""
+        return False
+
+    def may_spend(self, tokens: int) -> bool:  # noqa: ARG002 - as the port has it
+        """Always."""
+        return True
+
+    def spend(self, tokens: int) -> None:
+        """Nobody counts."""
+
+
+UNBOUNDED = Unbounded()
+"""Holds nothing."""

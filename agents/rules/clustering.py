@@ -10,7 +10,7 @@ can't grow along a chain. Two memories are neighbours when both their vectors ar
 alone are all sentences of one tone, and words alone mean different things.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -18,7 +18,10 @@ from agents.rules.cells import Places, cells
 from agents.rules.neighbours import MOST_NEIGHBOURS, Pairs, Tightness, neighbours, usual_cosine, weights_of
 from schemas.vectors import Matrix
 
-__all__ = ["LEAST", "MOST", "TIGHT", "Tightness", "clusters", "usual_cosine"]
+__all__ = ["LEAST", "MOST", "TIGHT", "Enough", "Tightness", "clusters", "never", "usual_cosine"]
+
+Enough = Callable[[], bool]
+"""Whether to stop looking for more."""
 
 LEAST = 3
 """Memories of a cluster (CONTRACT §6)."""
@@ -36,23 +39,40 @@ cluster of three turns is left of fourteen: the others were thanks, cheers and g
 Notes of every day are taken whole. With `shared` 0.3 what is merely alike is mixed."""
 
 
+def never() -> bool:
+    """Look until nothing more is found."""
+    return False
+
+
 def clusters(
-    vectors: Matrix, topics: Sequence[frozenset[str]], *, least: int = LEAST, tightness: Tightness = TIGHT
+    vectors: Matrix,
+    topics: Sequence[frozenset[str]],
+    *,
+    least: int = LEAST,
+    tightness: Tightness = TIGHT,
+    enough: Enough = never,
 ) -> list[list[int]]:
-    """Places of rows of `vectors` (rows, dim), in clusters of `least` to `MOST`; `topics` are the stems of each row."""
+    """Places of rows of `vectors` (rows, dim), in clusters of `least` to `MOST`; `topics` are the stems of each row.
+
+    Once it is `enough`, which is asked for each cell, what was found so far is given.
+    """
     unit = _of_length_one(vectors)
     left, found, passes = np.arange(len(unit)), [], 0
     while len(left) >= least and (passes < PASSES or len(left) <= FEW):
         passes += 1
-        some = _sought(unit[left], [topics[place] for place in left.tolist()], least, tightness)
+        some = _sought(unit[left], [topics[place] for place in left.tolist()], least, tightness, enough)
         if not some:
             break
         found += [left[cluster].tolist() for cluster in some]
         left = np.setdiff1d(left, np.concatenate([left[cluster] for cluster in some]))
+        if enough():
+            break
     return found
 
 
-def _sought(unit: Matrix, topics: Sequence[frozenset[str]], least: int, tightness: Tightness) -> list[Places]:
+def _sought(
+    unit: Matrix, topics: Sequence[frozenset[str]], least: int, tightness: Tightness, enough: Enough
+) -> list[Places]:
     """One pass over all."""
     weights, from_cosine = weights_of(topics), tightness.from_cosine(usual_cosine(unit))
     pairs = []
@@ -60,6 +80,8 @@ def _sought(unit: Matrix, topics: Sequence[frozenset[str]], least: int, tightnes
         there = [topics[place] for place in cell.tolist()]
         found = neighbours(unit[cell], there, weights, from_cosine, tightness)
         pairs.append(Pairs(cell[found.one], cell[found.other], found.cosine))
+        if enough():
+            break
     return _by_most_neighbours(_joined(pairs, len(unit)), len(unit), least)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.rules.clustering import clusters
+from agents.rules.clustering import Enough, clusters, never
 from agents.rules.distilling import Source
 from agents.rules.forgetting import SAID
 from agents.rules.identity import text_hash
@@ -62,8 +62,11 @@ def digest_of(sources: Sequence[Source], space: str) -> str:
     return text_hash([space, *sorted(f"{source.memory_id} {source.content_hash}" for source in sources)])
 
 
-def gathered(sources: Sequence[Source], vectors: Matrix) -> list[Gathered]:
-    """The clusters among these turns, whose vectors are rows of `vectors`, shape (turns, dim)."""
+def gathered(sources: Sequence[Source], vectors: Matrix, enough: Enough = never) -> list[Gathered]:
+    """The clusters among these turns, whose vectors are rows of `vectors`, shape (turns, dim).
+
+    Once it is `enough`, some of them: they are written, and the next run looks among fewer.
+    """
     names = {word for voice in {source.voice for source in sources} for word in terms(voice)}
     voices: defaultdict[str, list[int]] = defaultdict(list)
     for place, source in enumerate(sources):
@@ -71,9 +74,11 @@ def gathered(sources: Sequence[Source], vectors: Matrix) -> list[Gathered]:
     found = []
     for places in voices.values():
         topics = [topic_of(sources[place].text, names) for place in places]
-        for cluster in clusters(vectors[places], topics):
+        for cluster in clusters(vectors[places], topics, enough=enough):
             members = [places[number] for number in cluster]
             found.append(Gathered([sources[place] for place in members], _nearness(vectors[members])))
+        if enough():
+            break
     return found
 
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Sequence
 import numpy as np
 
 from agents.consolidate import Consolidate
+from agents.rules.clustering import Enough
 from agents.rules.distilling import Source
 from agents.rules.gathering import Gathered, digest_of, gathered
 from schemas.consolidation import Difference, Distilled
@@ -14,7 +15,7 @@ from schemas.vectors import Matrix
 from streams.batching import batches
 from streams.flow import run_under_way
 from streams.flow.patience import until_available
-from streams.flow.run_under_way import UnderWay
+from streams.flow.run_under_way import OUT_OF_TIME, UnderWay
 
 PAGE = 200
 """Turns that are read, and vectors that are fetched, in one go: some 20 ms."""
@@ -41,7 +42,9 @@ class Distilling:
         """Distil all that is to be, as far as the run may go."""
         sources, vectors = await self._vectors(await self._sources())
         self._under_way.count(self._mode, turns=len(sources))
-        found = await self._gathered(sources, vectors)
+        digest = await self._digest(sources)
+        enough = self._under_way.enough_planning()
+        found = await self._gathered(sources, vectors, digest, enough)
         self._under_way.tally.total += len(found)
         for number, some in enumerate(batches(found, CLUSTERS_AT_ONCE)):
             if not self._under_way.is_here():
@@ -50,18 +53,25 @@ class Distilling:
                 self._under_way.count(self._mode, left=len(found) - number * CLUSTERS_AT_ONCE)
                 return
             await self._written(some)
+        if enough():
+            self._under_way.unfinished = OUT_OF_TIME
+            return
         taken = {source.memory_id for cluster in found for source in cluster.sources}
-        self._note_left([source for source in sources if source.memory_id not in taken])
+        left = [source for source in sources if source.memory_id not in taken]
+        self._under_way.left[self._mode] = await self._digest(left)
 
-    async def _gathered(self, sources: Sequence[Source], vectors: Matrix) -> list[Gathered]:
-        """The clusters, sought off the event loop: it takes a minute for fifty thousand turns."""
+    async def _gathered(
+        self, sources: Sequence[Source], vectors: Matrix, digest: str, enough: Enough
+    ) -> list[Gathered]:
+        """The clusters, sought off the event loop: it takes ten seconds and more for fifty thousand turns."""
         runs = self._under_way.around.consolidations.get(self._run.partition, self._run.scope)
-        if runs.has_looked_at(self._mode, digest_of(sources, self._space.fingerprint.digest)):
+        if runs.has_looked_at(self._mode, digest):
             return []
-        return await asyncio.to_thread(gathered, sources, vectors)
+        return await asyncio.to_thread(gathered, sources, vectors, enough)
 
-    def _note_left(self, sources: Sequence[Source]) -> None:
-        self._under_way.left[self._mode] = digest_of(sources, self._space.fingerprint.digest)
+    async def _digest(self, sources: Sequence[Source]) -> str:
+        """Off the event loop, too: of many it takes longer than a question may wait."""
+        return await asyncio.to_thread(digest_of, sources, self._space.fingerprint.digest)
 
     async def _sources(self) -> list[Source]:
         """The turns that take part, once those have their vector that are about to get it."""
@@ -104,7 +114,7 @@ class Distilling:
         """Have what some clusters give written, and count what became of them."""
         due = [cluster for cluster in clusters if self._consolidate.standing(self._run, self._mode, cluster) == "due"]
         written = [await self._consolidate.distilled(self._run, self._mode, cluster) for cluster in due]
-        self._under_way.tokens_left -= sum(one.told.tokens for one in written)
+        self._under_way.spend(sum(one.told.tokens for one in written))
         await self._under_way.tell([one.event for one in written])
         await self._settled([one.event for one in written])
         by_model = sum(one.told.by_model for one in written)

@@ -41,13 +41,16 @@ class Evolving:
             lines += some
             fading += fade
             await asyncio.sleep(0)
-        merges = self._evolve.merges(self._run, lines)
+        # Off the event loop, as there may be tens of thousands.
+        merges = await asyncio.to_thread(self._evolve.merges, self._run, lines)
         merged = {event.memory_id for event in merges}
         self._under_way.count(mode, merged=await self._told(merges))
         self._under_way.count(mode, decayed=await self._told([one for one in fading if one.memory_id not in merged]))
 
     async def of_categories(self, categorize: Categorize) -> None:
         """Put items under the categories that they belong under by now, and make summaries anew that are due."""
+        if self._under_way.is_over() or not self._under_way.is_here():
+            return
         partition, scope = self._run.partition, self._run.scope
         meters = self._under_way.around.meters
         assigned = await until_available(lambda: categorize.reassigned(partition, scope), "vector index", meters)
@@ -56,7 +59,7 @@ class Evolving:
                 return
             await self._assigned({memory_id: assigned[memory_id] for memory_id in some})
         before = self._under_way.around.categories.get(partition, scope)
-        changed = await categorize.refresh(partition, scope)
+        changed = await categorize.refresh(partition, scope, allowance=self._under_way)
         await all_of(self._under_way.around.categories.unwritten())
         for after in changed:
             was = before.find(after.name)

@@ -13,12 +13,18 @@ from streams.flow.awaiting import all_of
 from streams.flow.steps import event_out
 from streams.flow.surroundings import Surroundings
 
+OUT_OF_TIME = "the time of one run is over; the next one goes on"
+"""Why something is left."""
+
+PLANNING = 0.5
+"""Of the time that is left, what may be taken to look for clusters: the other half is to write what was found."""
+
 LOOK_EVERY_S = 0.05
 """Between two looks at what became of something."""
 
 
 class UnderWay:
-    """One run. `tally` is what `health` shows of it."""
+    """One run, and what it may take (`agents.run.Allowance`). `tally` is what `health` shows of it."""
 
     def __init__(self, run: Run, bounds: Bounds, tally: Tally, around: Surroundings) -> None:
         self.run, self.tally, self.around = run, tally, around
@@ -43,7 +49,7 @@ class UnderWay:
     def is_over(self) -> bool:
         """Whether its time is over."""
         if asyncio.get_running_loop().time() > self._ends_at:
-            self.unfinished = "the time of one run is over; the next one goes on"
+            self.unfinished = OUT_OF_TIME
             return True
         return False
 
@@ -53,6 +59,16 @@ class UnderWay:
             self.unfinished = "the tokens of one run are spent; the next one goes on"
             return False
         return True
+
+    def spend(self, tokens: int) -> None:
+        """Note that so many tokens were asked for."""
+        self.tokens_left -= tokens
+
+    def enough_planning(self) -> Callable[[], bool]:
+        """What says, in any thread, when to stop looking for clusters."""
+        time = asyncio.get_running_loop().time
+        until = time() + PLANNING * (self._ends_at - time())
+        return lambda: time() > until
 
     async def until(self, settled: Callable[[], bool], at_most_s: float = float("inf")) -> None:
         """Wait until something is settled, the partition has left, or so many seconds are over."""

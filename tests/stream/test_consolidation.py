@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from agents.rules.gathering import gathered
 from schemas.memories import Memory
 from streams.flow import distilling, run_under_way
+from streams.parts import CATEGORY_PROMPT
 from tests.fake_language_model import ONE_PROFILE
 from tests.stream.in_memory_map import InMemoryMap, Json
 
@@ -310,9 +312,9 @@ async def test_a_run_does_not_look_again_where_the_last_has_left_nothing(
 ) -> None:
     looked = []
 
-    def noted(sources: Any, vectors: Any) -> Any:
+    def noted(sources: Any, vectors: Any, enough: Any) -> Any:
         looked.append(len(sources))
-        return gathered(sources, vectors)
+        return gathered(sources, vectors, enough)
 
     monkeypatch.setattr(distilling, "gathered", noted)
     await said(the_map, 4)
@@ -323,3 +325,53 @@ async def test_a_run_does_not_look_again_where_the_last_has_left_nothing(
     await said(the_map, 1, "My sister moves to Lisbon.")
     await consolidate(the_map)
     assert looked == [5, 2]
+
+
+async def test_all_turns_of_a_scope_are_looked_at_beside_the_event_loop(
+    the_map: InMemoryMap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = []
+    for name in ("gathered", "digest_of"):
+        call = getattr(distilling, name)
+
+        def noted(*given: Any, call: Any = call) -> Any:
+            threads.append(threading.current_thread())
+            return call(*given)
+
+        monkeypatch.setattr(distilling, name, noted)
+    await said(the_map, 4)
+    assert len((await consolidate(the_map))["created"]) == 1
+    assert len(threads) == 3
+    assert threading.current_thread() not in threads
+
+
+async def test_what_is_not_looked_at_in_time_is_looked_at_by_the_next_run(
+    the_map: InMemoryMap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_under_way, "PLANNING", 0.0)
+    for speaker in ("Ana", "Ben"):
+        await said(the_map, 3, speaker=speaker, conversation_id=speaker)
+    runs = [await consolidate(the_map) for _ in range(3)]
+    assert [len(run["created"]) for run in runs] == [1, 1, 0]
+
+
+async def test_categories_are_left_for_the_next_run_when_the_time_is_over(tmp_path: Path) -> None:
+    the_map = InMemoryMap(tmp_path)
+    the_map.settings = the_map.settings.model_copy(update={"consolidation_seconds": 1e-9})
+    async with the_map.running():
+        await the_map.command("declare_category", name="tea", description="tea, green tea, coffee and milk")
+        await the_map.remember("I prefer green tea to coffee.")
+        await the_map.topics.settled()
+        assert not [one for one in (await consolidate(the_map))["diff"] if one["op"] == "refresh_category"]
+
+
+async def test_what_a_category_costs_is_spent_by_the_run(tmp_path: Path) -> None:
+    the_map = InMemoryMap(tmp_path, profiles=ONE_PROFILE)
+    the_map.settings = the_map.settings.model_copy(update={"consolidation_tokens": 10})
+    async with the_map.running():
+        await the_map.command("declare_category", name="tea", description="tea, green tea, coffee and milk")
+        await the_map.remember("I prefer green tea to coffee.")
+        await the_map.topics.settled()
+        the_map.language.asked.clear()
+        await consolidate(the_map)
+        assert not [prompt for prompt in the_map.language.asked if prompt.version == CATEGORY_PROMPT]

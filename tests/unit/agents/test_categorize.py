@@ -15,6 +15,7 @@ from agents.category_members import CategoryMembers
 from agents.embed import Embed
 from agents.refresh_categories import RefreshCategories, SummaryModel
 from agents.rules.category_taxonomy import MOST_DECLARED
+from agents.run import Unbounded
 from agents.understand import Template
 from schemas.categories import Category
 from schemas.changes import Change
@@ -263,6 +264,31 @@ async def test_a_model_that_gives_no_summary_leaves_that_of_the_rules(tmp_path: 
         keeping.worker.language.become(behaviour)
     [changed] = await keeping.keeper.refresh(HERE, SCOPE)
     assert (changed.summary, changed.profile) == (DENTIST, None)
+
+
+class Purse(Unbounded):
+    """An allowance of so many tokens."""
+
+    def __init__(self, tokens: int) -> None:
+        self.tokens = tokens
+
+    def may_spend(self, tokens: int) -> bool:
+        return tokens <= self.tokens
+
+    def spend(self, tokens: int) -> None:
+        self.tokens -= tokens
+
+
+@pytest.mark.parametrize(("tokens", "left", "summary"), [(9, 9, DENTIST), (5000, 4998, "Teeth.")])
+async def test_a_summary_is_paid_from_the_allowance_and_made_of_own_words_without(
+    tmp_path: Path, tokens: int, left: int, summary: str
+) -> None:
+    keeping, purse = Keeping(tmp_path, asks=True), Purse(tokens)
+    await keeping.command("declare_category", name="health", description=HEALTH)
+    await keeping.told(DENTIST)
+    keeping.worker.language.answers = summing_up("Teeth.")
+    [changed] = await keeping.keeper.refresh(HERE, SCOPE, allowance=purse)
+    assert (changed.summary, purse.tokens) == (summary, left)
 
 
 async def test_a_models_summary_is_gone_with_anything_that_it_was_told(tmp_path: Path) -> None:

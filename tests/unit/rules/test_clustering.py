@@ -1,5 +1,7 @@
 """Clusters: tight, of one topic, the same every time, and none among what is left."""
 
+from itertools import count
+
 import numpy as np
 import pytest
 
@@ -108,3 +110,11 @@ def test_cells_of_equal_vectors_and_of_outliers_are_cut_too() -> None:
     assert max(map(len, cells(equal))) <= MOST_IN_CELL
     outliers = np.eye(2000, 2000, dtype=np.float32)
     assert 4 <= len(cells(outliers)) <= 16
+
+
+def test_once_it_is_enough_what_was_found_so_far_is_given() -> None:
+    vectors, topics = around(directions(40), 40), [frozenset("abc")] * 1600
+    everything = clusters(vectors, topics)
+    asked = count()
+    some = clusters(vectors, topics, enough=lambda: next(asked) > 0)
+    assert 0 < len(some) < len(everything)
