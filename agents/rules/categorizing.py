@@ -18,7 +18,7 @@ from typing import Self
 
 import numpy as np
 
-from schemas.categories import Category, Taxonomy
+from schemas.categories import Taxonomy
 from schemas.memories import Assigned
 from schemas.understanding import FoundCategory
 from schemas.vectors import Matrix, Vector
@@ -114,11 +114,6 @@ def reassigned(before: Iterable[Assigned], fits: Iterable[Assigned], taxonomy: T
     """What an item is under after it was looked at again: what fits now, and what a model had said."""
     said = [one for one in before if one.by == "model"]
     return tuple(one for one in joined(said, fits) if taxonomy.find(one.name) is not None)
-
-
-def texts_of(categories: Sequence[Category]) -> dict[str, list[str]]:
-    """By category the texts that stand for it."""
-    return {one.name: described_by(one.name, one.description) for one in categories}
 
 
 def _confidences(near: Matrix, others: Matrix, background: Background) -> Matrix:
