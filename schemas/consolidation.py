@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from schemas.memories import Memory
 from schemas.scopes import Scope
 
-Operation = Literal["distil", "merge", "decay", "assign_category", "refresh_category"]
+Operation = Literal["distil", "merge", "decay", "assign_category", "refresh_category", "merge_entry"]
 """What a run may do: make one memory of several turns, unite two items that say the same, let an item fade, put an item
-under other categories, and make a category's summary anew."""
+under other categories, make a category's summary anew, and merge an entry of an intention with its item."""
 
 
 class Trigger(BaseModel):

@@ -67,10 +67,16 @@ def says_so(memory_id: str, text_hash: str | None, find: Find) -> bool:
 
 
 def _merged(entries: Iterable[Entry]) -> list[Entry]:
-    """One entry for each thing that is said, in the order in which it was said first."""
+    """One entry for each thing that is said, in the order in which it was said first.
+
+    The same words are the same thing, and so is what rests on one item: a consolidation has merged it.
+    """
     groups: dict[str, list[Entry]] = {}
+    of_item: dict[str, str] = {}
     for entry in entries:
-        groups.setdefault(" ".join(terms(entry.text)) or entry.text, []).append(entry)
+        words = " ".join(terms(entry.text)) or entry.text
+        thing = of_item.setdefault(entry.item_id, words) if entry.item_id else words
+        groups.setdefault(thing, []).append(entry)
     return [_one(group) for group in groups.values()]
 
 

@@ -78,6 +78,7 @@ class RunConsolidations(Requested):
         evolving = Evolving(self._consolidate.evolve, under_way)
         for mode in modes:
             await evolving.of_mode(mode)
+        evolving.of_intention()
         await evolving.of_categories(self._categorize)
 
     def _begun(self, trigger: Trigger, record: Record) -> tuple[Run, list[Awaitable[None]]]:

@@ -7,8 +7,10 @@ from functools import partial as bound
 from agents.categorize import Categorize
 from agents.evolve import Evolve
 from agents.rules.evolving import Line
+from agents.rules.intention_view import in_view
 from schemas.changes import Change
 from schemas.consolidation import Difference, Evolved, Operation
+from schemas.intention import Intention
 from schemas.memories import Assigned
 from streams.batching import batches
 from streams.flow.awaiting import all_of
@@ -31,6 +33,8 @@ class Evolving:
     def __init__(self, evolve: Evolve, under_way: UnderWay) -> None:
         self._evolve, self._under_way = evolve, under_way
         self._run = under_way.run
+        self._merged: dict[str, str] = {}
+        self._intention = self._in_view()
 
     async def of_mode(self, mode: str) -> None:
         """Merge the items of a mode that say the same, and let those fade that are old."""
@@ -46,6 +50,20 @@ class Evolving:
         merged = {event.memory_id for event in merges}
         self._under_way.count(mode, merged=await self._told(merges))
         self._under_way.count(mode, decayed=await self._told([one for one in fading if one.memory_id not in merged]))
+
+    def of_intention(self) -> None:
+        """Say which entries went with their items, and what is shown for them: the entry of the item that stands."""
+        for part, entry in self._intention.entries():
+            into = self._merged.get(entry.item_id or "")
+            item = self._evolve.item(self._run, into) if into else None
+            if item is not None:
+                texts = {"before": entry.text[:SHOWN], "after": item.text[:SHOWN]}
+                self._under_way.diff.append(Difference(op="merge_entry", name=part, memory_id=into, **texts))
+
+    def _in_view(self) -> Intention:
+        """The intention as it is shown before anything is merged."""
+        around, partition = self._under_way.around, self._run.partition
+        return in_view(around.intentions.get(partition, self._run.scope), bound(around.memories.get, partition))
 
     async def of_categories(self, categorize: Categorize) -> None:
         """Put items under the categories that they belong under by now, and make summaries anew that are due."""
@@ -98,6 +116,7 @@ class Evolving:
             for event in some:
                 after = self._shown(event.into or event.memory_id, event)
                 op: Operation = "merge" if event.into else "decay"
+                self._merged |= {event.memory_id: event.into} if event.into else {}
                 self._under_way.diff.append(
                     Difference(op=op, memory_id=event.memory_id, before=before[event.memory_id], after=after)
                 )

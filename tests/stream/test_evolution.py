@@ -101,3 +101,16 @@ async def test_categories_are_filled_and_summed_up_in_the_run(the_map: InMemoryM
     shown = (await the_map.command("get_category", name="tea"))["result"]
     assert shown["name"] == "tea"
     assert await evolve(the_map) == []
+
+
+async def test_entries_of_the_intention_are_merged_with_their_items_and_told(the_map: InMemoryMap) -> None:
+    once, twice = "We decided to use Postgres for billing.", "We actually decided to use Postgres for billing."
+    await said(the_map, once, twice)
+    shown = (await the_map.command("get_intention"))["result"]["decisions"]
+    assert [one["text"] for one in shown] == [once, twice]
+    diff = await evolve(the_map)
+    [(name, before, after)] = [(one["name"], one["before"], one["after"]) for one in diff if one["op"] == "merge_entry"]
+    assert (name, before, after) == ("decisions", twice, twice)
+    [entry] = (await the_map.command("get_intention"))["result"]["decisions"]
+    assert {one["turn_id"] for one in entry["evidence"]} == {once, twice}
+    assert not [one for one in await evolve(the_map) if one["op"] == "merge_entry"]
