@@ -3,7 +3,6 @@
 import faust
 
 from streams.adapters.kafka.consumer import PatientApp
-from streams.adapters.kafka.publisher import LINGER_SECONDS
 from streams.flow.held_events import HeldEvent
 from streams.settings import Settings
 from streams.topics import MAX_INPUT_BYTES, group_id
@@ -41,8 +40,10 @@ def kafka_app(settings: Settings, worker_id: str) -> faust.App:
         stream_buffer_maxsize=2000,
         # A commit waits for the producer: not for twenty minutes.
         producer_request_timeout=30,
-        # Changelog records go in few requests (`kafka_publisher` says why).
-        producer_linger=LINGER_SECONDS,
+        # Changelog records come in bursts already (`bursts` says why).
+        producer_linger=0,
+        # A dozen records are a burst of one partition: a batch that is full would hold up all that come after it.
+        producer_max_batch_size=256 * 1024,
         producer_max_request_size=2 * MAX_INPUT_BYTES,
         # Faust's web server would show the tables to everybody.
         web_enabled=False,

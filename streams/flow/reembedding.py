@@ -20,6 +20,7 @@ from schemas.failures import ModelMissing, Unavailable
 from schemas.memories import Memory, Place
 from schemas.modes import Fingerprint, Mode, VectorSpace, collection_name
 from streams.batching import batches
+from streams.flow.awaiting import all_of
 from streams.flow.patience import until_available
 from streams.flow.steps import event_out
 from streams.flow.surroundings import Surroundings
@@ -154,6 +155,7 @@ class Reembedding:
         """Tell the keeper of a page, when the indexer has done most of what it has."""
         while memories and self._waiting() > MOST_WAITING:  # noqa: ASYNC110 - lag is Kafka's, and nothing tells of it
             await asyncio.sleep(LOOK_EVERY_S)
+        sent = []
         for memory in memories:
             event = Embedded(
                 memory_id=memory.memory_id,
@@ -163,7 +165,8 @@ class Reembedding:
                 at=self._around.clock.now(),
             )
             out = event_out(self._around.topics.embedded, memory.boundary, event)
-            await (await self._around.publisher.send(out))
+            sent.append(await self._around.publisher.send(out))
+        await all_of(sent)
         await asyncio.sleep(0)
         return len(memories)
 

@@ -19,6 +19,9 @@ import faust
 from aiokafka.errors import IllegalStateError
 from faust.transport.drivers.aiokafka import Consumer, Transport
 from faust.types import TP
+from faust.types.transports import ProducerT
+
+from streams.adapters.kafka.bursts import BurstProducer
 
 
 class PatientConsumer(Consumer):
@@ -75,13 +78,19 @@ class PatientConsumer(Consumer):
 
 
 class PatientTransport(Transport):
-    """Faust's Kafka, with that consumer."""
+    """Faust's Kafka, with that consumer, and a producer that writes in bursts."""
 
     Consumer = PatientConsumer
+    Producer = BurstProducer
 
 
 class PatientApp(faust.App):
-    """A Faust app that reads with that consumer."""
+    """A Faust app that reads and writes with these."""
 
     def _new_transport(self) -> PatientTransport:
         return PatientTransport(self.conf.broker_consumer, self)
+
+    async def maybe_start_producer(self) -> ProducerT:
+        """The producer, started. Faust's own way there waits for the loop three times, so that no two records meet."""
+        producer = self.producer
+        return producer if producer.started else await super().maybe_start_producer()

@@ -1,18 +1,21 @@
 """Writes records to Kafka with producers of our own, apart from the one that Faust keeps for changelogs.
 
 Events and dead letters go through an idempotent producer, so what aiokafka tries again is written once; what it
-gives up on is handed over again here, for ever. Replies are different: their topics are the callers', may be missing
-and come and go, so they have a producer of their own, five seconds, and are forgotten when nobody uses them.
+gives up on is handed over again here, for ever. They are handed over in bursts, each topic by itself. Replies are
+different: their topics are the callers', may be missing and come and go, so they have a producer of their own, five
+seconds, and are forgotten when nobody uses them.
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections import defaultdict
+from collections.abc import Awaitable, Sequence
 
 import structlog
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from schemas.records import Outgoing
+from streams.adapters.kafka.bursts import Bursts
 from streams.adapters.kafka.reply_topics import ReplyTopics
 from streams.topics import MAX_INPUT_BYTES
 from streams.watching.metrics import Meters
@@ -20,14 +23,16 @@ from streams.watching.metrics import Meters
 REPLY_SECONDS = 5.0
 """How long a reply is tried for (CONTRACT §2)."""
 
-LINGER_SECONDS = 0.005
-"""Between two requests with events or changelog records: they come one by one, and each request costs both sides a
-millisecond. Nobody waits for these records: a turn can be read, and is answered, before."""
-
 RETRY_SECONDS = 0.5
 """The pause before a record is handed over again."""
 
 log = structlog.get_logger()
+
+Writing = asyncio.Future[object]
+"""Done when the broker has a record, or will not have it."""
+
+Handed = tuple[Outgoing, asyncio.Future[Writing]]
+"""A record, and who is told that the producer has taken it."""
 
 
 class KafkaPublisher:
@@ -36,32 +41,40 @@ class KafkaPublisher:
     def __init__(self, bootstrap_servers: list[str], meters: Meters) -> None:
         self._servers = bootstrap_servers
         self._meters = meters
+        self._bursts: Bursts[Handed] = Bursts(self._begin)
+        self._order: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._beginning: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Connect."""
-        self._events = self._producer(
-            enable_idempotence=True, request_timeout_ms=30_000, linger_ms=LINGER_SECONDS * 1000
-        )
+        self._events = self._producer(enable_idempotence=True, request_timeout_ms=30_000)
         reply_ms = int(REPLY_SECONDS * 1000)
-        self._replies = self._producer(enable_idempotence=False, request_timeout_ms=reply_ms, linger_ms=0)
+        self._replies = self._producer(enable_idempotence=False, request_timeout_ms=reply_ms)
         self._reply_topics = ReplyTopics(self._replies)
         await self._events.start()
         await self._replies.start()
 
     async def stop(self) -> None:
-        """Write what was handed over, and disconnect."""
+        """Write what was handed over, and disconnect; what the broker does not take now is given up."""
+        self._bursts.flush()
+        if self._beginning:
+            await asyncio.wait(self._beginning, timeout=RETRY_SECONDS)
+        for beginning in self._beginning:
+            beginning.cancel()
         await self._events.stop()
         await self._replies.stop()
 
     async def send(self, out: Outgoing) -> Awaitable[None]:
         """Hand a record over, in order; done when the broker has it, after however many tries."""
-        return self._until_written(out, await self._until_taken(out))
+        taken: asyncio.Future[Writing] = asyncio.get_running_loop().create_future()
+        self._bursts.add((out, taken))
+        return self._until_written(out, taken)
 
     async def reply(self, out: Outgoing) -> Awaitable[bool]:
         """Try a reply for five seconds, beside everything else."""
         return asyncio.ensure_future(self._try_reply(out))
 
-    def _producer(self, *, enable_idempotence: bool, request_timeout_ms: int, linger_ms: float) -> AIOKafkaProducer:
+    def _producer(self, *, enable_idempotence: bool, request_timeout_ms: int) -> AIOKafkaProducer:
         return AIOKafkaProducer(
             bootstrap_servers=self._servers,
             acks="all",
@@ -69,17 +82,40 @@ class KafkaPublisher:
             max_request_size=2 * MAX_INPUT_BYTES,
             max_batch_size=256 * 1024,
             request_timeout_ms=request_timeout_ms,
-            linger_ms=linger_ms,
         )
 
-    async def _until_taken(self, out: Outgoing) -> asyncio.Future[object]:
+    def _begin(self, burst: Sequence[Handed]) -> None:
+        topics: defaultdict[str, list[Handed]] = defaultdict(list)
+        for handed in burst:
+            topics[handed[0].topic].append(handed)
+        for topic, records in topics.items():
+            beginning = asyncio.create_task(self._give(topic, records))
+            self._beginning.add(beginning)
+            beginning.add_done_callback(self._beginning.discard)
+
+    async def _give(self, topic: str, records: Sequence[Handed]) -> None:
+        """Give a topic's records to the producer. Its lock lets bursts in in the order in which they came."""
+        async with self._order[topic]:
+            for out, taken in records:
+                try:
+                    writing = await self._until_taken(out)
+                except Exception as problem:
+                    # Whoever has sent it is told; those after it are none the worse.
+                    if not taken.done():
+                        taken.set_exception(problem)
+                else:
+                    if not taken.done():
+                        taken.set_result(writing)
+
+    async def _until_taken(self, out: Outgoing) -> Writing:
         while True:
             try:
                 return await _hand_over(self._events, out)
             except KafkaError as problem:
                 await self._pause(problem)
 
-    async def _until_written(self, out: Outgoing, writing: asyncio.Future[object]) -> None:
+    async def _until_written(self, out: Outgoing, taken: asyncio.Future[Writing]) -> None:
+        writing = await taken
         while True:
             try:
                 await writing
@@ -106,8 +142,8 @@ class KafkaPublisher:
         return False
 
 
-async def _hand_over(producer: AIOKafkaProducer, out: Outgoing) -> asyncio.Future[object]:
-    handed: asyncio.Future[object] = await producer.send(
+async def _hand_over(producer: AIOKafkaProducer, out: Outgoing) -> Writing:
+    handed: Writing = await producer.send(
         out.topic,
         out.value,
         key=out.key,
