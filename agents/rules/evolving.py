@@ -1,10 +1,15 @@
 """Which items of a scope and mode say the same in other words. Pure.
 
 Enters: items. Leaves: for each that says nothing of its own the older one that says it. Two items are the same when
-they are of one type and kind, make the same claim, and have the same words in the same order, but for articles and
-intensifiers. Vectors are not asked, as no cosine tells doubles from others: with MiniLM "from Rome to Bonn" and "from
-Bonn to Rome" have 0.99, "at nine" and "at ten" 0.88, and so has "I prefer tea to coffee" with "I'd rather drink tea
-than coffee". An item that is merged wrongly is a fact that is lost.
+they are of one type and kind, make the same claim, and have the same words in the same order, but for articles,
+intensifiers, "please", and how "not", "am", "are", "have" and "will" are written.
+
+Vectors are not asked. With MiniLM, of 20 pairs that say the same and 20 that nearly do (`tests/item_pairs.py`), the
+cosines of the former are 0.79 to 0.98, of the latter 0.77 to 0.99. Among those that have the same telling stems in the
+same order, too, 15 pairs say the same, at 0.79 to 0.97, and 11 do not, at 0.77 to 0.96: "we should use Postgres",
+"under the mat", "she lived in Lisbon" differ by what a stop word or an ending says. A threshold above all of these
+would leave 2 of 20 doubles, a hundredth from the nearest of the others. An item that is merged wrongly is a fact that
+is lost, one that is not merged is said twice.
 """
 
 from collections import defaultdict
@@ -17,12 +22,23 @@ from agents.rules.words import terms
 from schemas.memories import Memory
 
 FILLERS: Mapping[str, str] = {
-    "english": "a an the really very just so also actually definitely truly quite simply",
-    "german": "der die das den dem des ein eine einen einem einer eines wirklich sehr echt auch",
+    "english": "a an the really very just so also actually definitely truly quite simply please",
+    "german": "der die das den dem des ein eine einen einem einer eines wirklich sehr echt auch bitte",
     "spanish": "el la los las un una unos unas realmente muy tambien",
     "french": "le la les un une vraiment tres aussi",
 }
-"""Words that say nothing by themselves: articles and intensifiers of the languages in which items are found."""
+"""Words that say nothing by themselves: articles, intensifiers and courtesies of the languages that items are in."""
+
+ENDINGS: Mapping[str, str] = {"n't": "not", "'m": "am", "'re": "are", "'ve": "have", "'ll": "will"}
+"""What English contracts, and can be told apart: `'s` and `'d` may be either of two words."""
+
+WHOLE: Mapping[str, tuple[str, ...]] = {
+    "cannot": ("can", "not"),
+    "can't": ("can", "not"),
+    "won't": ("will", "not"),
+    "shan't": ("shall", "not"),
+}
+"""Where the rest of a contraction is no word."""
 
 FEWEST_WORDS = 3
 """A shorter text is the same as another by chance."""
@@ -61,4 +77,9 @@ def duplicates(lines: Iterable[Line]) -> list[tuple[Line, Line]]:
 
 def _telling(words: list[str]) -> list[str]:
     fillers = FILLERS.get(LANGUAGES[language_of(words) or ENGLISH_PLACE], "").split()
-    return [word for word in words if word not in fillers]
+    return [word for written in words for word in _spelt_out(written) if word not in fillers]
+
+
+def _spelt_out(word: str) -> tuple[str, ...]:
+    ending = next((one for one in ENDINGS if word.endswith(one) and word != one), None)
+    return WHOLE.get(word) or ((word,) if ending is None else (word.removesuffix(ending), ENDINGS[ending]))

@@ -4,6 +4,7 @@ import pytest
 
 from agents.rules.evolving import duplicates, line_of
 from schemas.memories import Item, Memory
+from tests.item_pairs import DOUBLES, NEAR_MISSES
 from tests.made_memories import made
 
 
@@ -37,6 +38,32 @@ def test_what_says_the_same_goes_into_the_oldest() -> None:
 )
 def test_what_says_something_else_stays(one: str, other: str) -> None:
     assert merged(item(one, 1), item(other, 2)) == []
+
+
+@pytest.mark.parametrize(("one", "other", "cosine"), NEAR_MISSES)
+def test_what_is_merely_near_stays(one: str, other: str, cosine: float) -> None:
+    assert cosine > 0.7
+    assert merged(item(one, 1), item(other, 2)) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("I am a vegetarian.", "I'm vegetarian."),
+        ("Answer me in German, please.", "Please answer me in German."),
+        ("We've decided to use Kafka.", "We have decided to use Kafka."),
+        ("I won't eat cilantro.", "I will not eat cilantro."),
+        ("I cannot eat nuts.", "I can't eat nuts."),
+        ("Bitte antworte mir auf Deutsch.", "Antworte mir bitte auf Deutsch."),
+    ],
+)
+def test_how_a_word_is_written_and_courtesy_do_not_count(one: str, other: str) -> None:
+    assert merged(item(one, 1), item(other, 2)) == [(other, one)]
+
+
+def test_no_cosine_tells_doubles_from_near_misses() -> None:
+    """Why vectors are not asked: above all that is merely near there is nothing that says the same."""
+    assert max(cosine for *_, cosine in NEAR_MISSES) > max(cosine for *_, cosine in DOUBLES)
 
 
 def test_articles_of_the_language_that_is_spoken_do_not_count() -> None:
