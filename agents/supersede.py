@@ -15,7 +15,7 @@ from agents.rules.item_merging import made_item, supported
 from agents.rules.superseding import Standing, are_alike, served_again, standing, superseded
 from agents.word_port import WordIndex
 from schemas.consolidation import Distilled, Evolved
-from schemas.events import Forgotten, Remembered
+from schemas.events import Forgotten, Learned, Remembered
 from schemas.memories import Memory
 
 
@@ -34,12 +34,12 @@ class Supersede:
             return "refused"
         return standing(event, self._memories.get(partition, memory_id), self._sources(event, partition))
 
-    def distilled(self, event: Distilled, partition: int) -> list[Remembered | Forgotten]:
+    def distilled(self, event: Distilled, partition: int) -> list[Event]:
         """Write a distilled memory, and that its turns are superseded; returns what must follow."""
         known = self._memories.get(partition, event.memory.memory_id)
         if self.standing(event, partition) == "refused":
             if known is None:
-                return self._gone(event.memory.memory_id, partition)
+                return self._gone(event.memory.memory_id, event.memory.scope, partition)
             is_half_done = known.item is not None and known.item.run == event.run
             return self.withdrawn(known, event.sources, partition) if is_half_done else []
         memory = known or event.memory
@@ -94,7 +94,7 @@ class Supersede:
         ids = dict.fromkeys(one.memory_id for one in (item.item.supports if item.item else ()))
         return [turn for one in ids if (turn := self._memories.get(partition, one)) is not None]
 
-    def released(self, turn: Memory | None, partition: int) -> list[Remembered | Forgotten]:
+    def released(self, turn: Memory | None, partition: int) -> list[Event]:
         """Take back what stands for a turn that is about to say something else, or to be somewhere else.
 
         The turn itself is left to whoever writes it next: until then it says what is to be taken back, so that what a
@@ -104,28 +104,30 @@ class Supersede:
             return []
         over = self._memories.get(partition, turn.superseded_by)
         if over is None:
-            return self._gone(turn.superseded_by, partition)
+            return self._gone(turn.superseded_by, turn.scope, partition)
         if over.origin != "distilled":
             return []
         others = [one.memory_id for one in over.evidence if one.memory_id not in (None, turn.memory_id)]
         return self.withdrawn(over, filter(None, others), partition)
 
-    def withdrawn(self, distilled: Memory, source_ids: Iterable[str], partition: int) -> list[Remembered | Forgotten]:
+    def withdrawn(self, distilled: Memory, source_ids: Iterable[str], partition: int) -> list[Event]:
         """Remove a distilled memory, and serve again what it stood for."""
         for memory_id in source_ids:
             source = self._memories.get(partition, memory_id)
             if source is not None and source.superseded_by == distilled.memory_id:
                 self._write(served_again(source), partition)
         self._memories.remove(partition, distilled.memory_id, distilled.embedding.place)
-        return self._gone(distilled.memory_id, partition)
+        return self._gone(distilled.memory_id, distilled.scope, partition)
 
-    def _gone(self, memory_id: str, partition: int) -> list[Remembered | Forgotten]:
+    def _gone(self, memory_id: str, scope: dict[str, str], partition: int) -> list[Event]:
         """What is said of a distilled memory that was taken back, also where a kill kept it from being said."""
         if not self._memories.is_removed(partition, memory_id) or self._memories.is_forgotten(partition, memory_id):
             return []
         self._words.remove(partition, memory_id)
         place = self._memories.last_place(partition, memory_id)
-        return [Forgotten(memory_id=memory_id, places=() if place is None else (place,))]
+        forgotten = Forgotten(memory_id=memory_id, places=() if place is None else (place,))
+        # Who sums up categories may have words of it.
+        return [forgotten, Learned(memory_id=memory_id, scope=scope)]
 
     def _sources(self, event: Distilled, partition: int) -> list[Memory | None]:
         return [self._memories.get(partition, memory_id) for memory_id in event.sources]

@@ -12,7 +12,7 @@ from agents.rules.distilling import distilled_memory, source_of
 from agents.rules.extracting import found_by_rules
 from agents.supersede import Supersede
 from schemas.consolidation import Distilled, Evolved
-from schemas.events import Forgotten, Remembered
+from schemas.events import Forgotten, Learned, Remembered
 from schemas.memories import Memory
 from streams.adapters.words.sqlite_words import SqliteWords
 from tests.fake_claims import FakeClaims
@@ -138,8 +138,9 @@ def test_what_a_kill_left_half_done_is_taken_back_where_a_turn_is_gone(keeping: 
     keeping.keep(keeping.turns[0].model_copy(update={"superseded_by": half.memory_id, "superseded_in": "0-3"}))
     keeping.words.remove(HERE, keeping.turns[2].memory_id)
     keeping.memories.forget(HERE, keeping.turns[2].memory_id)
-    [follows] = keeping.apply()
+    follows, learned = keeping.apply()
     assert isinstance(follows, Forgotten)
+    assert isinstance(learned, Learned)
     assert follows.memory_id == half.memory_id
     assert len(follows.places) == 1
     assert keeping.served == {turn.text for turn in keeping.turns[:2]}
@@ -203,7 +204,9 @@ def test_a_kill_while_it_is_taken_back_leaves_nothing_that_stands_for_an_edited_
     for turn in keeping.turns[:written]:
         keeping.keep(turn)
     edited = keeping.turns[2]
-    assert len(keeping.supersede.released(keeping.now(edited), HERE)) == 1
+    told = keeping.supersede.released(keeping.now(edited), HERE)
+    assert [type(one) for one in told] == [Forgotten, Learned]
+    assert {one.memory_id for one in told if not isinstance(one, Remembered)} == {keeping.event.memory.memory_id}
     assert keeping.now(keeping.event.memory) is None
     keeping.keep(edited)
     assert keeping.served == {turn.text for turn in keeping.turns}
