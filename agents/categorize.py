@@ -13,7 +13,7 @@ from typing import Any
 from agents.category_fits import CategoryFits
 from agents.category_members import CategoryMembers
 from agents.category_port import Categories
-from agents.govern import Governed, Run, arguments_of
+from agents.commands import Governed, Run, arguments_of
 from agents.ports import Memories
 from agents.refresh_categories import RefreshCategories
 from agents.rules.category_standing import as_it_stands

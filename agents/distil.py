@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agents.language_port import LanguageModel
 from agents.rules.distilling import LONGEST_TEXT, extracted_text, is_grounded, told
 from agents.rules.gathering import Gathered
-from agents.rules.prompting import clipped, filled_prompt
-from agents.understand import Template
+from agents.rules.prompting import CHARACTERS_A_TOKEN, Template, clipped, filled_prompt
 from schemas.failures import Unavailable
 from schemas.interaction import Confidence
 from schemas.language import Prompt, Unanswerable
@@ -25,9 +24,6 @@ MOST_SHOWN = 40
 
 LONGEST_SHOWN = 600
 """Characters of each."""
-
-CHARACTERS_A_TOKEN = 3
-"""Of a prompt, for what it will cost: few languages have less."""
 
 
 class Answer(BaseModel):

@@ -6,14 +6,11 @@ that comes again gives the same again.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from pydantic import BaseModel, ValidationError
-
+from agents.commands import BeforeForgetting, Governed, Result, Run, arguments_of
 from agents.ports import Clock, Embedders, Memories, Modes
 from agents.rules.declaring import declare, delete, known, rename, set_default, unknown_mode
-from agents.rules.decoding import rejected
 from agents.rules.identity import memory_id
 from agents.rules.shown import shown_memory, shown_mode
 from schemas.changes import Change
@@ -32,29 +29,8 @@ from schemas.failures import Rejected
 from schemas.jobs import JOBS, Job
 from schemas.modes import Declared, Mode
 
-Result = dict[str, Any]
 Health = Callable[[Command, int], Awaitable[Result]]
 """How a boundary and the deployment stand."""
-
-Arguments = TypeVar("Arguments", bound=BaseModel)
-
-
-@dataclass(frozen=True, slots=True)
-class Governed:
-    """The result of a command, or the change that must be made or the job that must be done before it is answered."""
-
-    result: Result
-    change: Change | None = None
-    corrects: bool = False
-    job: Job | None = None
-
-
-Run = Callable[[Command, int, int], Awaitable[Governed]]
-"""Carries out a command of a partition, which stands at an offset."""
-
-
-BeforeForgetting = Callable[[Command, int, int], None]
-"""Takes away what a user has set in a project, or in all of his, before the command that forgets it is answered."""
 
 
 class Govern:
@@ -197,15 +173,6 @@ class Govern:
 
     def _declared(self, command: Command, partition: int) -> Declared:
         return self._modes.get(partition, command.scope.boundary)
-
-
-def arguments_of(model: type[Arguments], command: Command) -> Arguments:
-    """The arguments of a command. Raises Rejected with the field that is not as it must be."""
-    try:
-        return model.model_validate(command.arguments)
-    except ValidationError as problem:
-        error = rejected(problem)
-        raise Rejected(error.code, error.message, ".".join(filter(None, ("arguments", error.field)))) from None
 
 
 def _defaults(declared: Declared, project: str) -> Result:

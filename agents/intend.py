@@ -7,7 +7,7 @@ leaves. Guaranteed: the same event or command again changes nothing; what is sho
 from collections.abc import Mapping
 from functools import cache, partial
 
-from agents.govern import Governed, Run, arguments_of
+from agents.commands import Governed, Run, arguments_of
 from agents.intention_port import StoredIntentions
 from agents.ports import Clock, Memories
 from agents.rules.intending import intended, set_by_user, without_gone, without_what_was_set

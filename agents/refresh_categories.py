@@ -11,14 +11,13 @@ from functools import partial as bound
 from agents.category_best import BestMembers
 from agents.category_members import CategoryMembers
 from agents.category_port import Categories
-from agents.distil import CHARACTERS_A_TOKEN
 from agents.language_port import LanguageModel
 from agents.ports import Memories
 from agents.rules.category_prompting import summary_prompt
 from agents.rules.category_standing import as_it_stands, stands
 from agents.rules.category_summary import MOST_ANCHORS, is_due, summary_of
+from agents.rules.prompting import CHARACTERS_A_TOKEN, Template
 from agents.run import UNBOUNDED, Allowance
-from agents.understand import Template
 from schemas.categories import Category, CategorySummary
 from schemas.failures import Unavailable
 from schemas.language import Unanswerable

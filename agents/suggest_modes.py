@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.govern import Governed, Run
+from agents.commands import Governed, Run
 from agents.mode_spaces import ModeSpaces
 from agents.ports import VectorIndex
 from agents.rules.mode_choices import Stretch, by_choice, by_default

@@ -6,7 +6,6 @@ prompt, never an instruction.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from agents.category_port import Categories
 from agents.interaction_reader import InteractionReader
@@ -15,7 +14,7 @@ from agents.ports import Clock, Modes
 from agents.rules.categorizing import known
 from agents.rules.interaction_judging import settled
 from agents.rules.projection import embedding_text
-from agents.rules.prompting import RecentTurn, understanding_prompt
+from agents.rules.prompting import RecentTurn, Template, understanding_prompt
 from agents.rules.readings import needs_understanding, text_hash_of
 from agents.word_port import WordIndex
 from schemas.categories import Taxonomy
@@ -36,14 +35,6 @@ UNANSWERABLE = "unanswerable"
 
 RECENT_TURNS = 6
 """Turns before this one whose modes a model is told, so that a thread stays in its register."""
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """A prompt as a file of the project: its text, and the version that is recorded on what it leads to."""
-
-    text: str
-    version: str
 
 
 class Understand:

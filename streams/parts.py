@@ -35,10 +35,11 @@ from agents.remember import Remember
 from agents.retrieve import Retrieve
 from agents.rules.caps import Caps
 from agents.rules.interaction_classifier import InteractionClassifier
+from agents.rules.prompting import Template
 from agents.rules.ranking import Weights
 from agents.suggest_modes import SuggestModes
 from agents.token_port import TokenCounter
-from agents.understand import Template, Understand
+from agents.understand import Understand
 from schemas.modes import GENERAL_MODE
 from streams.adapters.authorization.policy_file import PolicyFile
 from streams.adapters.language.endpoint import Outside

@@ -12,7 +12,8 @@ from agents.interaction_reader import InteractionReader
 from agents.mode_spaces import ModeSpaces
 from agents.remember import Remember
 from agents.rules.interaction_classifier import InteractionClassifier
-from agents.understand import Template, Understand
+from agents.rules.prompting import Template
+from agents.understand import Understand
 from schemas.changes import Change
 from schemas.events import Embedded, Forgotten, Remembered, Understood
 from schemas.memories import Memory

@@ -32,12 +32,23 @@ MOST_NAMES = 64
 HEAD_SHARE = 0.75
 """Of a shortened text its beginning: people say first what a text is about, and last what they want."""
 
+CHARACTERS_A_TOKEN = 3
+"""Of a prompt, for what it will cost: few languages have less."""
+
 MARK_DIGITS = 24
 """96 bits: to find a text that contains its own mark is out of reach."""
 
 PLACE = re.compile(r"\{\{(\w+)\}\}")
 WORD = re.compile(r"\S+")
 SYSTEM, USER = "# System\n", "# User\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A prompt as a file of the project: its text, and the version that is recorded on what it leads to."""
+
+    text: str
+    version: str
 
 
 @dataclass(frozen=True, slots=True)

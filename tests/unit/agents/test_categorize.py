@@ -15,8 +15,8 @@ from agents.category_members import CategoryMembers
 from agents.embed import Embed
 from agents.refresh_categories import RefreshCategories, SummaryModel
 from agents.rules.category_taxonomy import MOST_DECLARED
+from agents.rules.prompting import Template
 from agents.run import Unbounded
-from agents.understand import Template
 from schemas.categories import Category
 from schemas.changes import Change
 from schemas.commands import Command

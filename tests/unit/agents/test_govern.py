@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from agents.govern import Govern, Governed
+from agents.commands import Governed
+from agents.govern import Govern
 from agents.mode_spaces import ModeSpaces
 from agents.remember import Remember
 from schemas.changes import Change

@@ -9,8 +9,9 @@ import pytest
 
 from agents.interaction_reader import InteractionReader
 from agents.rules.interaction_judging import settled
+from agents.rules.prompting import Template
 from agents.rules.readings import text_hash_of
-from agents.understand import RECENT_TURNS, UNANSWERABLE, Template, Understand
+from agents.understand import RECENT_TURNS, UNANSWERABLE, Understand
 from schemas.events import Understood
 from schemas.failures import Unavailable
 from schemas.interaction import Interaction
