@@ -31,6 +31,9 @@ from schemas.memories import Memory, Support
 Event = Remembered | Forgotten | Learned
 """What others are told of a memory."""
 
+Step = tuple[Memory | None, Sequence[Event]]
+"""A memory that was changed, with what must follow; or neither, and others may have their turn."""
+
 Write = Callable[[int, Memory], None]
 """Writes a record and its words."""
 

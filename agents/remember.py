@@ -14,8 +14,9 @@ from agents.assign import Assign
 from agents.claim_port import Claims
 from agents.contradict import Contradict
 from agents.forget import Forget
-from agents.keep_items import Event, KeepItems
+from agents.keep_items import Event, KeepItems, Step
 from agents.mode_spaces import ModeSpaces
+from agents.move import Move
 from agents.ports import Memories, Modes
 from agents.rules.acceptance import accepted, stays_forgotten
 from agents.rules.embedding_status import (
@@ -30,17 +31,16 @@ from agents.rules.embedding_status import (
 from agents.rules.extracting import found_by_rules, found_in
 from agents.rules.forgetting import in_mode, is_concerned, was_said_after
 from agents.rules.noteworthy import tells
-from agents.rules.precedence import Decision, first_mode, mode_after_answer
+from agents.rules.precedence import by, first_mode, mode_after_answer, with_decay
 from agents.rules.readings import is_read, with_interaction, with_understanding
 from agents.rules.superseding import served_again
-from agents.rules.versions import identity, is_outdated, is_redelivered, is_repeated, moved, next_memory
+from agents.rules.versions import identity, is_outdated, is_redelivered, is_repeated, next_memory
 from agents.supersede import Supersede
 from agents.word_port import WordIndex
 from schemas.changes import Change
 from schemas.consolidation import Distilled, Evolved
 from schemas.events import Embedded, Forgotten, Remembered, Understood
 from schemas.memories import Memory, Place, shelves
-from schemas.modes import Declared, ModeSource
 from schemas.moments import moment_of
 from schemas.records import Record
 from schemas.scopes import PROJECT
@@ -48,9 +48,6 @@ from schemas.turns import Turn, TurnAccepted
 
 Follows = Remembered | Forgotten | None
 """The event that must follow a write of one memory, if any."""
-
-Step = tuple[Memory | None, Sequence[Event]]
-"""A memory that was changed, with what must follow; or neither, and others may have their turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +105,7 @@ class Remember:
         self._supersede = Supersede(memories, words, self._items)
         self._forget = Forget(memories, words, self._items, is_concerned)
         self._assign = Assign(memories, words)
+        self._move = Move(modes, self._items, self._supersede)
 
     def turn(self, turn: Turn, record: Record) -> Accepted:
         """Accept a turn. Raises Rejected where its mode is not declared."""
@@ -123,7 +121,7 @@ class Remember:
         mode = first_mode(turn.mode, turn.scope.project_id, declared, known)
         memory = next_memory(turn, who, known, mode, record.offset, asks_model=self._asks_model)
         memory = memory.model_copy(update={"items": known.items}) if known is not None and known.items else memory
-        memory = _with_decay(memory, declared)
+        memory = with_decay(memory, declared)
         named = known is not None and tells(known)
         released = self._supersede.released(known, record.partition)
         memory, events = self._items.found(memory, found_by_rules(memory), record.partition)
@@ -162,7 +160,7 @@ class Remember:
         agrees = mode == declared.default(project)[0] if answered and source == "model" else None
         moves = mode != read.mode
         released = self._supersede.released(memory, partition) if moves else []
-        there = served_again(self._in_mode(read, (mode, source), partition)) if moves else _by(source, read)
+        there = served_again(self._move.into((mode, source), read, partition)) if moves else by(source, read)
         if event.found is None:
             written, events = self._items.again(there, found_by_rules(there), partition)
         else:
@@ -208,14 +206,7 @@ class Remember:
             stale = outdated(memory)
             self._write(partition, stale)
             return stale, ()
-        assert change.to is not None
-        if change.memory_id is None:
-            return self._put_into((change.to, memory.mode_source), memory, partition)
-        # It leaves what it was distilled with; where a whole mode moves, that goes along.
-        released = self._supersede.released(memory, partition) if memory.mode != change.to else []
-        alone = served_again(memory) if released else memory
-        written, events = self._put_into((change.to, "caller"), alone, partition)
-        return written, [*released, *events]
+        return self._move.carried_out(memory, change, partition)
 
     def _again(self, known: Memory, record: Record) -> Accepted:
         """A turn whose text stands already: written once more if this very record made it, else left alone.
@@ -260,23 +251,6 @@ class Remember:
         self._write(partition, waiting)
         return Remembered(memory=waiting, strays=() if stray is None else (stray,))
 
-    def _in_mode(self, memory: Memory, mode: Decision, partition: int) -> Memory:
-        return _with_decay(moved(memory, mode), self._modes.get(partition, memory.boundary))
-
-    def _put_into(self, mode: Decision, memory: Memory, partition: int) -> Step:
-        """Put a memory into a mode; one that is there already needs no new vector.
-
-        A turn's items are made anew in its mode. An item goes alone, and stays there while its turns stay in theirs.
-        """
-        same = memory.mode == mode[0]
-        there = _by(mode[1], memory) if same else self._in_mode(memory, mode, partition)
-        if there.origin == "extracted":
-            return self._items.put(there, memory, partition)
-        there, events = self._items.written(there, self._items.given(there, partition), partition)
-        learned = [self._items.learned(there, partition)] if there.items else []
-        # One that is there already may have been moved by this very change, before a worker was killed.
-        return there, [*([Remembered(memory=there)] if is_on_its_way(there) else []), *events, *learned]
-
     def _write(self, partition: int, memory: Memory) -> None:
         # The words first: if they can't be written, the record says so when all of it is tried again.
         self._words.put(partition, memory)
@@ -285,12 +259,3 @@ class Remember:
 
 def _all_of(event: Follows, beside: Sequence[Event]) -> list[Event]:
     return [*([] if event is None else [event]), *beside]
-
-
-def _by(source: ModeSource, memory: Memory) -> Memory:
-    return memory.model_copy(update={"mode_source": source})
-
-
-def _with_decay(memory: Memory, declared: Declared) -> Memory:
-    mode = declared.find(memory.mode, memory.scope[PROJECT])
-    return memory if mode is None else memory.model_copy(update={"decay": mode.decay})

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from agents.embed import Embed
 from agents.govern import Govern
-from agents.keep_items import Event
+from agents.keep_items import Event, Step
 from agents.mode_spaces import ModeSpaces
-from agents.remember import Remember, Step
+from agents.remember import Remember
 from agents.removed import removed_but_found
 from agents.rules.identity import text_hash
 from agents.rules.projection import embedding_text

@@ -3,6 +3,7 @@
 from agents.rules.declaring import known
 from schemas.memories import Memory
 from schemas.modes import Declared, Mode, ModeSource
+from schemas.scopes import PROJECT
 
 Decision = tuple[str, ModeSource]
 """A mode's name, and who decided."""
@@ -39,3 +40,14 @@ def _renamed(name: str, project: str, declared: Declared) -> Mode | None:
         (one for one in declared.modes if name in one.formerly and one.project in (project, None)),
         None,
     )
+
+
+def by(source: ModeSource, memory: Memory) -> Memory:
+    """The memory in the mode that it is in, now because of somebody else's choice."""
+    return memory.model_copy(update={"mode_source": source})
+
+
+def with_decay(memory: Memory, declared: Declared) -> Memory:
+    """The memory as fast to fade as its mode is declared to be."""
+    mode = declared.find(memory.mode, memory.scope[PROJECT])
+    return memory if mode is None else memory.model_copy(update={"decay": mode.decay})

@@ -8,7 +8,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from agents.remember import Remember, Step
+from agents.keep_items import Step
+from agents.remember import Remember
 from agents.rules.shown import shown_memory
 from schemas.changes import Change
 from schemas.events import Forgotten
