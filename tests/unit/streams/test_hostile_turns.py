@@ -46,17 +46,19 @@ class Keeper(OneWorker):
             [letter] = letters
             assert (letter.key, letter.value) == (taken.key, taken.value)
             return dict(letter.headers)["dead_letter_code"].decode()
-        [out] = self.publisher.to(TOPICS.remembered)
-        await self._stands(Remembered.model_validate_json(out.value or b"").memory)
-        await self.vectors.settle([await (await self.vectors.begin(record(out.value, topic=out.topic)))])
-        [said] = self.publisher.to(TOPICS.embedded)
-        assert json.loads(said.value or b"")["status"] == "ready"
+        told = self.publisher.to(TOPICS.remembered)
+        assert told
+        for out in told:
+            await self._stands(Remembered.model_validate_json(out.value or b"").memory)
+            await self.vectors.settle([await (await self.vectors.begin(record(out.value, topic=out.topic)))])
+        said = [json.loads(one.value or b"")["status"] for one in self.publisher.to(TOPICS.embedded)]
+        assert said == ["ready"] * len(told)
         return "ok"
 
     async def _stands(self, told: Memory) -> None:
         """The record is the same in the table and in the event, and can be shown as JSON."""
         assert self.memories.get(HERE, told.memory_id) == told
-        assert told.memory_id in self.words.roster(HERE, "u1").number_of
+        assert told.memory_id in self.words.roster(HERE, told.shelf).number_of
         json.loads(Answer(shown_memory(told)).encode(), parse_constant=pytest.fail)
 
 
