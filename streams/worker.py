@@ -19,7 +19,9 @@ import uvloop
 from mode import Service
 
 from agents.mode_spaces import ModeSpaces
-from schemas.changes import Change
+from schemas.changes import Change, Issued
+from schemas.consolidation import Runs
+from schemas.jobs import Backfilled
 from schemas.modes import GENERAL
 from streams.adapters.embedding.embedder_registry import EmbedderRegistry
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
@@ -28,7 +30,6 @@ from streams.adapters.kafka.turns_log import KafkaTurns
 from streams.adapters.words.sqlite_words import SqliteWords
 from streams.category_table import CategoryTable
 from streams.claim_table import ClaimTable
-from streams.consolidation_table import ConsolidationTable
 from streams.flow.arrival import Arrival
 from streams.flow.asking_model import AskingModel
 from streams.flow.job_log import JobLog
@@ -37,9 +38,8 @@ from streams.flow.progress import Progress
 from streams.flow.reembedding import Reembedding
 from streams.flow.scheduling import Scheduling
 from streams.flow.surroundings import Surroundings
-from streams.intention_table import IntentionTable
-from streams.issued_table import IssuedTable
-from streams.job_table import JobTable
+from streams.intention_table import IntentionTable, scope_key
+from streams.json_table import JsonTable
 from streams.kafka_app import kafka_app, kafka_channels
 from streams.parts import (
     INTERACTION_MODEL,
@@ -108,14 +108,14 @@ class Parts(Service):
             claims=ClaimTable(self.app),
             intentions=IntentionTable(self.app),
             categories=CategoryTable(self.app, settings.categories.root),
-            consolidations=ConsolidationTable(self.app),
-            issued=IssuedTable(self.app),
+            consolidations=JsonTable(self.app, "consolidations", Runs, key=scope_key),
+            issued=JsonTable(self.app, "issued", Issued, key=str),
             words=self.words,
             progress=Progress(),
             publisher=self.publisher,
             clock=SystemClock(),
             meters=self.meters,
-            jobs=JobLog(JobTable(self.app)),
+            jobs=JobLog(JsonTable(self.app, "jobs", Backfilled, key=str)),
             admit=admission(settings),
             turns_log=KafkaTurns(self.app, self.topics.turns),
         )

@@ -14,8 +14,10 @@ from agents.remember import Remember
 from agents.rules.interaction_classifier import InteractionClassifier
 from agents.rules.prompting import Template
 from agents.understand import Understand
-from schemas.changes import Change
+from schemas.changes import Change, Issued
+from schemas.consolidation import Runs
 from schemas.events import Embedded, Forgotten, Remembered, Understood
+from schemas.jobs import Backfilled
 from schemas.memories import Memory
 from schemas.modes import GENERAL_MODE, Mode, VectorSpace
 from schemas.records import Record
@@ -30,12 +32,10 @@ from streams.watching.metrics import Meters
 from tests.fake_categories import FakeCategories
 from tests.fake_claims import FakeClaims
 from tests.fake_clock import FakeClock
-from tests.fake_consolidations import FakeConsolidations
 from tests.fake_embedders import FakeEmbedders
 from tests.fake_index import FakeIndex
 from tests.fake_intentions import FakeIntentions
-from tests.fake_issued import FakeIssued
-from tests.fake_jobs import FakeJobs
+from tests.fake_json_table import FakeJsonTable
 from tests.fake_language_model import FakeLanguageModel
 from tests.fake_memories import FakeMemories
 from tests.fake_modes import FakeModes
@@ -75,8 +75,8 @@ class OneWorker:
             memories=self.memories,
             modes=self.modes,
             claims=self.claims,
-            consolidations=FakeConsolidations(),
-            issued=FakeIssued(),
+            consolidations=FakeJsonTable(Runs),
+            issued=FakeJsonTable(Issued),
             intentions=FakeIntentions(),
             categories=FakeCategories(),
             words=self.words,
@@ -84,7 +84,7 @@ class OneWorker:
             publisher=self.publisher,
             clock=self.clock,
             meters=self.meters,
-            jobs=JobLog(FakeJobs()),
+            jobs=JobLog(FakeJsonTable(Backfilled)),
         )
         self.spaces = ModeSpaces(self.modes, self.embedders)
         self.remember = Remember(self.memories, self.words, self.modes, self.spaces, self.claims, asks_model=asks_model)

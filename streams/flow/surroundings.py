@@ -22,55 +22,39 @@ from streams.topics import Topics
 from streams.watching.metrics import Meters
 
 
-class KeptMemories(Memories, Protocol):
+class Awaited(Protocol):
+    """What is written, and can be awaited."""
+
+    def unwritten(self) -> list[Awaitable[None]]:
+        """What must be awaited for the writes since the last call."""
+        ...
+
+
+class KeptMemories(Memories, Awaited, Protocol):
     """Records whose writes can be awaited."""
 
-    def unwritten(self) -> list[Awaitable[None]]:
-        """What must be awaited for the writes since the last call."""
-        ...
 
-
-class KeptModes(Modes, Protocol):
+class KeptModes(Modes, Awaited, Protocol):
     """What is declared, with writes that can be awaited."""
 
-    def unwritten(self) -> list[Awaitable[None]]:
-        """What must be awaited for the writes since the last call."""
-        ...
 
-
-class KeptIntentions(StoredIntentions, Protocol):
+class KeptIntentions(StoredIntentions, Awaited, Protocol):
     """What somebody is after, with writes that can be awaited."""
 
-    def unwritten(self) -> list[Awaitable[None]]:
-        """What must be awaited for the writes since the last call."""
-        ...
 
-
-class KeptRuns(ConsolidationRuns, Protocol):
+class KeptRuns(ConsolidationRuns, Awaited, Protocol):
     """The last consolidations, with writes that can be awaited."""
 
-    def unwritten(self) -> list[Awaitable[None]]:
-        """What must be awaited for the writes since the last call."""
-        ...
 
-
-class KeptClaims(Claims, Protocol):
+class KeptClaims(Claims, Awaited, Protocol):
     """What is said of claims, with writes that can be awaited."""
 
-    def unwritten(self) -> list[Awaitable[None]]:
-        """What must be awaited for the writes since the last call."""
-        ...
 
-
-class KeptCategories(Categories, Protocol):
+class KeptCategories(Categories, Awaited, Protocol):
     """The categories of scopes, with writes that can be awaited."""
 
-    def unwritten(self) -> list[Awaitable[None]]:
-        """What must be awaited for the writes since the last call."""
-        ...
 
-
-class KeptIssued(Protocol):
+class KeptIssued(Awaited, Protocol):
     """What commands have asked for, by partition and boundary, with writes that can be awaited."""
 
     def get(self, partition: int, boundary: str) -> Issued:
@@ -79,10 +63,6 @@ class KeptIssued(Protocol):
 
     def put(self, partition: int, boundary: str, issued: Issued) -> None:
         """Write them over those before. Only while a command of that partition is being handled."""
-        ...
-
-    def unwritten(self) -> list[Awaitable[None]]:
-        """What must be awaited for the writes since the last call."""
         ...
 
 

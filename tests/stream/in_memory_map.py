@@ -16,7 +16,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from agents.mode_spaces import ModeSpaces
-from schemas.changes import Change
+from schemas.changes import Change, Issued
+from schemas.consolidation import Runs
+from schemas.jobs import Backfilled
 from schemas.language import Profiles
 from schemas.memories import Memory
 from schemas.modes import GENERAL, Fingerprint, VectorSpace
@@ -36,12 +38,10 @@ from streams.watching.metrics import Meters
 from tests.fake_categories import FakeCategories
 from tests.fake_claims import FakeClaims
 from tests.fake_clock import FakeClock
-from tests.fake_consolidations import FakeConsolidations
 from tests.fake_embedders import FakeEmbedders, FakeModel
 from tests.fake_index import FakeIndex
 from tests.fake_intentions import FakeIntentions
-from tests.fake_issued import FakeIssued
-from tests.fake_jobs import FakeJobs
+from tests.fake_json_table import FakeJsonTable
 from tests.fake_language_model import FakeLanguageModel
 from tests.fake_memories import FakeMemories
 from tests.fake_modes import FakeModes
@@ -67,10 +67,10 @@ class InMemoryMap:
     categories: FakeCategories = field(default_factory=FakeCategories)
     memories: FakeMemories = field(default_factory=FakeMemories)
     claims: FakeClaims = field(default_factory=FakeClaims)
-    consolidations: FakeConsolidations = field(default_factory=FakeConsolidations)
-    issued: FakeIssued = field(default_factory=FakeIssued)
+    consolidations: FakeJsonTable[Runs] = field(default_factory=lambda: FakeJsonTable(Runs))
+    issued: FakeJsonTable[Issued] = field(default_factory=lambda: FakeJsonTable(Issued))
     meters: Meters = field(default_factory=Meters)
-    jobs: JobLog = field(default_factory=lambda: JobLog(FakeJobs()))
+    jobs: JobLog = field(default_factory=lambda: JobLog(FakeJsonTable(Backfilled)))
     arrows: set[Arrow] = field(default_factory=set)
     defects: list[str] = field(default_factory=list)
 

@@ -9,6 +9,7 @@ import pytest
 from agents.health import Health
 from agents.mode_spaces import ModeSpaces
 from schemas.commands import Command
+from schemas.jobs import Backfilled
 from schemas.memories import Embedding
 from schemas.modes import GENERAL, Mode
 from schemas.scopes import Scope
@@ -16,7 +17,7 @@ from streams.adapters.words.sqlite_words import SqliteWords
 from streams.flow.job_log import JobLog
 from tests.fake_embedders import FakeEmbedders
 from tests.fake_index import FakeIndex
-from tests.fake_jobs import FakeJobs
+from tests.fake_json_table import FakeJsonTable
 from tests.fake_modes import FakeModes
 from tests.made_memories import embedded_in, made
 
@@ -30,7 +31,7 @@ class Standing:
     def __init__(self, words: SqliteWords) -> None:
         self.words, self.modes, self.embedders, self.index = words, FakeModes(), FakeEmbedders(), FakeIndex()
         self.spaces = ModeSpaces(self.modes, self.embedders)
-        self.jobs = JobLog(FakeJobs())
+        self.jobs = JobLog(FakeJsonTable(Backfilled))
         deployment = {"lag": {"memory.turns": 3}, "language_model": "none"}
         usage = {"cross_mode_share": 0.25}
         self.health = Health(words, self.modes, self.spaces, self.index, self.jobs, lambda: deployment, lambda: usage)
