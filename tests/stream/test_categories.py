@@ -1,6 +1,5 @@
 """Categories, seen from outside: declared, filled with what is found in turns, summed up, and emptied again."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,6 @@ DENTIST = "My dentist appointment is on Tuesday."
 PENICILLIN = "I am allergic to penicillin."
 RENT = "My rent is 900 euros a month."
 LISBON = "My flight to Lisbon is on Friday."
-
-
-@pytest.fixture
-async def the_map(tmp_path: Path) -> AsyncIterator[InMemoryMap]:
-    async with InMemoryMap(tmp_path).running() as running:
-        yield running
 
 
 async def declare(the_map: InMemoryMap, name: str = "health", description: str = HEALTH, **how: Any) -> dict[str, Any]:

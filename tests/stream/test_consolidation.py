@@ -24,12 +24,6 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_under_way, "LOOK_EVERY_S", 0.001)
 
 
-@pytest.fixture
-async def the_map(tmp_path: Path) -> AsyncIterator[InMemoryMap]:
-    async with InMemoryMap(tmp_path).running() as running:
-        yield running
-
-
 async def said(the_map: InMemoryMap, count: int, text: str = WATERED, **fields: Any) -> None:
     """So many turns that say nearly the same, with their vectors."""
     for number in range(count):

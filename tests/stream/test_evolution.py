@@ -1,8 +1,5 @@
 """How items evolve in a consolidation: doubles become one, what is old fades, and all of it once."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from schemas.memories import Memory
@@ -15,12 +12,6 @@ DAY_S = 86_400
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_under_way, "LOOK_EVERY_S", 0.001)
-
-
-@pytest.fixture
-async def the_map(tmp_path: Path) -> AsyncIterator[InMemoryMap]:
-    async with InMemoryMap(tmp_path).running() as running:
-        yield running
 
 
 async def said(the_map: InMemoryMap, *texts: str) -> None:

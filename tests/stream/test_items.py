@@ -1,8 +1,5 @@
 """Items over the whole map: found, indexed, told of, replaced, forgotten, and the same after a replay."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from schemas.events import Learned
@@ -12,12 +9,6 @@ from tests.stream.in_memory_map import InMemoryMap, Json, commanded, turn
 
 FLY, AWS = "The deploy target is fly.io now.", "The deploy target is AWS."
 PLAIN = "Chapter one tells of the lantern."
-
-
-@pytest.fixture
-async def the_map(tmp_path: Path) -> AsyncIterator[InMemoryMap]:
-    async with InMemoryMap(tmp_path).running() as running:
-        yield running
 
 
 def items(the_map: InMemoryMap) -> dict[str, Memory]:

@@ -1,7 +1,6 @@
 """Forgetting and jobs over the whole map."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,6 @@ NAMES = ("processed", "skipped", "failed", "stale_cleared")
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maintaining, "LOOK_EVERY_S", 0.001)
-
-
-@pytest.fixture
-async def the_map(tmp_path: Path) -> AsyncIterator[InMemoryMap]:
-    async with InMemoryMap(tmp_path).running() as running:
-        yield running
 
 
 async def told(the_map: InMemoryMap, *texts: str, **fields: Any) -> None:

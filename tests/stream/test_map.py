@@ -2,19 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from agents.rules.partitioning import partition_of
 from tests.stream.in_memory_map import InMemoryMap, turn
-
-
-@pytest.fixture
-async def the_map(tmp_path: Path) -> AsyncIterator[InMemoryMap]:
-    async with InMemoryMap(tmp_path).running() as running:
-        yield running
 
 
 async def test_a_published_turn_is_found_by_a_request(the_map: InMemoryMap) -> None:

@@ -1,8 +1,6 @@
 """Modes over the whole map: declared, chosen, renamed, deleted, and embedded by models that come and go."""
 
 from collections import Counter
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +10,6 @@ from schemas.modes import collection_name
 from tests.stream.in_memory_map import InMemoryMap, Json, turn
 
 HERE = partition_of(b"u1", 4)
-
-
-@pytest.fixture
-async def the_map(tmp_path: Path) -> AsyncIterator[InMemoryMap]:
-    async with InMemoryMap(tmp_path).running() as running:
-        yield running
 
 
 async def declare(the_map: InMemoryMap, name: str, embedder: str = "tiny32", **more: Any) -> Json:

@@ -1,9 +1,7 @@
 """Consolidations that nobody asks for: where something new was said, and not too often."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -20,12 +18,6 @@ WATERED = "Watered the tomatoes in the greenhouse on day {}, they look healthy."
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scheduling, "LOOK_EVERY_S", 0.001)
     monkeypatch.setattr(run_under_way, "LOOK_EVERY_S", 0.001)
-
-
-@pytest.fixture
-async def the_map(tmp_path: Path) -> AsyncIterator[InMemoryMap]:
-    async with InMemoryMap(tmp_path).running() as running:
-        yield running
 
 
 async def said(the_map: InMemoryMap, count: int, user: str = "u1") -> None:

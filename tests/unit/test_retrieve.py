@@ -1,8 +1,6 @@
 """A question in, the memories that answer it out."""
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,11 +23,8 @@ SIGNALS = {"dense", "late", "lexical", "neighbours", "recency", "importance", "e
 
 
 @pytest.fixture
-def library(tmp_path: Path) -> Iterator[Library]:
-    words = SqliteWords(tmp_path)
-    words.open(0)
-    yield Library(words)
-    words.close()
+def library(words: SqliteWords) -> Library:
+    return Library(words)
 
 
 def facts(**fields: Any) -> list[Memory]:

@@ -1,7 +1,6 @@
 """A request for a context in, a prompt that fits out."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -21,11 +20,8 @@ from tests.made_memories import made
 
 
 @pytest.fixture
-def library(tmp_path: Path) -> Iterator[Library]:
-    words = SqliteWords(tmp_path)
-    words.open(0)
-    yield Library(words)
-    words.close()
+def library(words: SqliteWords) -> Library:
+    return Library(words)
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,6 @@
 """What the layers above turns change in a context: rules that were taken back, pinned items, summaries."""
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,11 +21,8 @@ OTHER = "All input must be validated."
 
 
 @pytest.fixture
-def library(tmp_path: Path) -> Iterator[Library]:
-    words = SqliteWords(tmp_path)
-    words.open(0)
-    yield Library(words)
-    words.close()
+def library(words: SqliteWords) -> Library:
+    return Library(words)
 
 
 def taken_back(turn: Memory, text: str, **fields: Any) -> Memory:

@@ -1,8 +1,5 @@
 """Which memories a context keeps, and in which section."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from schemas.interaction import Interaction
@@ -16,11 +13,8 @@ CONSTRAINT, ERROR = "Must support 10,000 concurrent users", "Stack trace: Authen
 
 
 @pytest.fixture
-def library(tmp_path: Path) -> Iterator[Library]:
-    words = SqliteWords(tmp_path)
-    words.open(0)
-    yield Library(words)
-    words.close()
+def library(words: SqliteWords) -> Library:
+    return Library(words)
 
 
 async def test_what_must_not_be_dropped_stays_while_others_compete(library: Library) -> None:

@@ -1,7 +1,6 @@
 """Forgetting: what each selector takes, what goes with it, and what a kill may cut off."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -82,11 +81,8 @@ def forgettings(events: Sequence[Event]) -> list[Forgotten]:
 
 
 @pytest.fixture
-def keeping(tmp_path: Path) -> Iterator[Keeping]:
-    words = SqliteWords(tmp_path)
-    words.open(HERE)
-    yield Keeping(words)
-    words.close()
+def keeping(words: SqliteWords) -> Keeping:
+    return Keeping(words)
 
 
 def id_of(keeping: Keeping, text: str) -> str:

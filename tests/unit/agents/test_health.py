@@ -1,7 +1,5 @@
 """How a boundary and the deployment stand."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,11 +47,8 @@ class Standing:
 
 
 @pytest.fixture
-def standing(tmp_path: Path) -> Iterator[Standing]:
-    words = SqliteWords(tmp_path)
-    words.open(0)
-    yield Standing(words)
-    words.close()
+def standing(words: SqliteWords) -> Standing:
+    return Standing(words)
 
 
 async def test_memories_are_counted_by_mode_and_status(standing: Standing) -> None:

@@ -1,8 +1,6 @@
 """Items beside turns: made, merged, taken back, replaced and forgotten; whatever comes twice or in another order."""
 
-from collections.abc import Iterator
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -98,11 +96,8 @@ class Keeping:
 
 
 @pytest.fixture
-def keeping(tmp_path: Path) -> Iterator[Keeping]:
-    words = SqliteWords(tmp_path)
-    words.open(HERE)
-    yield Keeping(words)
-    words.close()
+def keeping(words: SqliteWords) -> Keeping:
+    return Keeping(words)
 
 
 def sources(item: Memory) -> list[str]:

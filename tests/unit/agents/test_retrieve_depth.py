@@ -1,7 +1,5 @@
 """Going down from intention over categories to items, only as far as a question needs."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,11 +20,8 @@ TALK = ["Dinner was lentil soup.", "The beta tester is called Ben.", "We ship pa
 
 
 @pytest.fixture
-def library(tmp_path: Path) -> Iterator[Library]:
-    words = SqliteWords(tmp_path)
-    words.open(0)
-    yield Library(words)
-    words.close()
+def library(words: SqliteWords) -> Library:
+    return Library(words)
 
 
 def entry(text: str, *turns: Memory, **fields: Any) -> Entry:

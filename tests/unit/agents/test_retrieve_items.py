@@ -1,8 +1,6 @@
 """What was found in turns: inside their hits, or hits by itself; and what was distilled from several."""
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,11 +19,8 @@ DEPLOY = "To deploy, run make release."
 
 
 @pytest.fixture
-def library(tmp_path: Path) -> Iterator[Library]:
-    words = SqliteWords(tmp_path)
-    words.open(0)
-    yield Library(words)
-    words.close()
+def library(words: SqliteWords) -> Library:
+    return Library(words)
 
 
 async def dense(library: Library) -> tuple[Memory, list[Memory]]:

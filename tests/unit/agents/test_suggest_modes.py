@@ -1,8 +1,6 @@
 """The report of modes that nobody declared: what it finds, what it leaves alone, and that it changes nothing."""
 
-from collections.abc import Iterator
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,11 +51,8 @@ class Suggesting(Library):
 
 
 @pytest.fixture
-def library(tmp_path: Path) -> Iterator[Suggesting]:
-    words = SqliteWords(tmp_path)
-    words.open(0)
-    yield Suggesting(words)
-    words.close()
+def library(words: SqliteWords) -> Suggesting:
+    return Suggesting(words)
 
 
 def examples(suggestion: dict[str, Any]) -> str:

@@ -1,7 +1,6 @@
 """One memory in place of several: all of them or none, once, and taken back where a kill left it half done."""
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 
@@ -66,11 +65,8 @@ class Keeping:
 
 
 @pytest.fixture
-def keeping(tmp_path: Path) -> Iterator[Keeping]:
-    words = SqliteWords(tmp_path)
-    words.open(HERE)
-    yield Keeping(words)
-    words.close()
+def keeping(words: SqliteWords) -> Keeping:
+    return Keeping(words)
 
 
 def test_a_distilled_memory_takes_the_place_of_its_turns(keeping: Keeping) -> None:

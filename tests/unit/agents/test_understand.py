@@ -1,8 +1,6 @@
 """The thinker: what turns are for at once, and what language models say of them."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,11 +67,8 @@ class Thinking:
 
 
 @pytest.fixture
-def thinking(tmp_path: Path) -> Iterator[Thinking]:
-    words = SqliteWords(tmp_path)
-    words.open(0)
-    yield Thinking(words)
-    words.close()
+def thinking(words: SqliteWords) -> Thinking:
+    return Thinking(words)
 
 
 async def test_the_rules_say_at_once_what_a_turn_is_for(thinking: Thinking) -> None:
