@@ -14,7 +14,7 @@ from streams.adapters.embedding.fastembed_embedder import FastembedEmbedder
 from streams.adapters.embedding.local_model import LocalModel
 from streams.adapters.embedding.process_embedder import ProcessEmbedder
 from streams.adapters.embedding.token_grid import STEPS
-from tests.exported_minilm import exported_minilm
+from tests.exported_models import exported_minilm
 from tests.fake_embedder import FakeEmbedder
 from tests.tiny_models import write_tiny_model
 

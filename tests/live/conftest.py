@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.exported_minilm import exported_minilm
+from tests.exported_models import exported_minilm
 from tests.live.broker import RunningBroker, running_broker
 from tests.live.processes import Deployment, deployed
 from tests.tiny_models import write_tiny_model

@@ -11,7 +11,7 @@ from schemas.vectors import Matrix
 from streams.adapters.embedding.fastembed_model import FastembedModel
 from streams.adapters.embedding.local_model import LocalModel
 from tests.category_examples import CHECKING, CHOOSING, NOWHERE
-from tests.exported_minilm import exported_minilm
+from tests.exported_models import exported_minilm
 
 
 @pytest.fixture(scope="module")

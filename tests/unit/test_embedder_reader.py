@@ -9,7 +9,7 @@ from agents.rules.interaction_classifier import InteractionClassifier
 from streams.adapters.embedding.local_model import LocalModel
 from streams.adapters.embedding.process_embedder import ProcessEmbedder
 from streams.parts import INTERACTION_MODEL
-from tests.exported_minilm import exported_minilm
+from tests.exported_models import exported_minilm
 
 TEXT = "Why does the login fail after five minutes?"
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from agents.rules.projection import EMBEDDED_CONTENT
 from streams.adapters.embedding.fastembed_model import FastembedModel
 from streams.adapters.embedding.local_model import LocalModel
-from streams.adapters.embedding.minilm_export import Precision, export
+from streams.adapters.embedding.model_export import Precision, export
 
 Vectors = NDArray[np.float32]
 """Shape (texts, 384)."""
@@ -28,7 +28,7 @@ def vectors_of(texts: Sequence[str], models: Path) -> Vectors:
     known = dict(np.load(kept)) if kept.exists() else {}
     missing = [text for text in dict.fromkeys(texts) if _key(text) not in known]
     if missing:
-        folder = export(models / f"{MODEL}-{PRECISION}", PRECISION, print)
+        folder = export(MODEL, models / f"{MODEL}-{PRECISION}", PRECISION, print)
         model = FastembedModel.load(LocalModel(MODEL, folder, DIM, PRECISION, max_tokens=MAX_TOKENS))
         known |= {_key(text): model.passage(text[:EMBEDDED_CONTENT]).pooled for text in missing}
         np.savez(kept, **known)

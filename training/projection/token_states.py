@@ -15,7 +15,7 @@ from schemas.vectors import Matrix, Spans
 from streams.adapters.embedding.content_tokens import telling_tokens
 from streams.adapters.embedding.fastembed_opening import limit_tokens, opened
 from streams.adapters.embedding.local_model import LocalModel
-from streams.adapters.embedding.minilm_export import Precision, export
+from streams.adapters.embedding.model_export import Precision, export
 from streams.adapters.embedding.model_run import ModelRun
 from training.projection.conversations import Conversation
 from training.projection.token_weights import Weights, piece_counts, pieces, token_weights
@@ -50,7 +50,7 @@ class Haystack:
 
 def haystacks(conversations: Sequence[Conversation], models: Path) -> list[Haystack]:
     """Embed all; exports the model into `models` where it is not there yet. Takes a minute for thirty conversations."""
-    folder = export(models / f"{MODEL}-{PRECISION}", PRECISION, print)
+    folder = export(MODEL, models / f"{MODEL}-{PRECISION}", PRECISION, print)
     onnx = opened(LocalModel(MODEL, folder, DIM, PRECISION))
     limit_tokens(onnx, MAX_TOKENS)
     run = ModelRun(onnx)

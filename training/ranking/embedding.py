@@ -10,7 +10,7 @@ from schemas.modes import Fingerprint, Mode
 from schemas.vectors import Encoded
 from streams.adapters.embedding.catalog import general_entry
 from streams.adapters.embedding.fastembed_model import FastembedModel
-from streams.adapters.embedding.minilm_export import Precision, export
+from streams.adapters.embedding.model_export import Precision, export
 
 PRECISION: Precision = "int8"
 """As the system embeds unless told otherwise."""
@@ -22,7 +22,7 @@ class KeptEmbedder:
     def __init__(self, models: Path) -> None:
         """Load the model, exported into `models` where it is not yet, and the vectors that are kept there."""
         local = general_entry(models, PRECISION).local
-        export(local.directory, PRECISION, print)
+        export(local.name, local.directory, PRECISION, print)
         self._model = FastembedModel.load(local)
         self._path = models / "ranking_vectors.npz"
         self._kept = dict(np.load(self._path)) if self._path.exists() else {}

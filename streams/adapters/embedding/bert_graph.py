@@ -1,8 +1,9 @@
 """A BERT encoder as an ONNX graph.
 
-Enters: published tensors and `config.json`. Leaves: a model that takes `input_ids` and `attention_mask`, both int64 of
-shape (texts, tokens), and gives `last_hidden_state`, float32 of shape (texts, tokens, hidden). Guaranteed: the same
-input gives the same bytes. One text has one segment, so segment 0 is part of the positions and no input.
+Enters: published tensors and `config.json`; the table of words may come in 4 bits, and stays so. Leaves: a model that
+takes `input_ids` and `attention_mask`, both int64 of shape (texts, tokens), and gives `last_hidden_state`, float32 of
+shape (texts, tokens, hidden). Guaranteed: the same input gives the same bytes. One text has one segment, so segment 0
+is part of the positions and no input.
 
 Architecture: Devlin et al. 2019, https://arxiv.org/abs/1810.04805.
 """
@@ -13,9 +14,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import ModelProto, NodeProto, TensorProto, checker, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, checker, helper, numpy_helper
 
-from streams.adapters.embedding.minilm_weights import Weights
+from streams.adapters.embedding.four_bits import WEIGHTS_IN_BLOCK, FourBits
+from streams.adapters.embedding.package_weights import Weights
 
 OPSET = 20
 """The first ONNX operator set with `Gelu`; `LayerNormalization` is there since 17."""
@@ -28,6 +30,10 @@ MASKED = 1e9
 
 OUTPUT = "last_hidden_state"
 
+RUNTIME = "com.microsoft"
+"""Operators of ONNX Runtime's own, which fastembed runs on: only there can rows of a table in 4 bits be looked up.
+https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md"""
+
 
 class Graph:
     """Collects nodes and constants; every method returns the name of what it added."""
@@ -35,6 +41,7 @@ class Graph:
     def __init__(self, weights: Weights) -> None:
         self.nodes: list[NodeProto] = []
         self.constants: list[TensorProto] = []
+        self.types: list[ValueInfoProto] = []
         self.weights = weights
 
     def constant(self, name: str, value: NDArray[Any]) -> str:
@@ -69,11 +76,14 @@ class Graph:
         return self.add("LayerNormalization", [tensor, scale, shift], output, axis=-1, epsilon=epsilon)
 
 
-def bert_model(weights: Weights, config: Mapping[str, Any]) -> ModelProto:
-    """Build and check the encoder. Raises KeyError for a missing tensor."""
+def bert_model(weights: Weights, config: Mapping[str, Any], words: FourBits | None = None) -> ModelProto:
+    """Build and check the encoder. `words` is the table of words, where `weights` has none.
+
+    Raises KeyError for a missing tensor.
+    """
     graph = Graph(weights)
     _shared_constants(graph, config)
-    states, padding = _embeddings(graph, config), _padding_bias(graph)
+    states, padding = _embeddings(graph, config, words), _padding_bias(graph)
     last = config["num_hidden_layers"] - 1
     for number in range(last + 1):
         layer = f"encoder.layer.{number}"
@@ -92,15 +102,26 @@ def _shared_constants(graph: Graph, config: Mapping[str, Any]) -> None:
     graph.constant("masked", np.array(MASKED, np.float32))
 
 
-def _embeddings(graph: Graph, config: Mapping[str, Any]) -> str:
+def _embeddings(graph: Graph, config: Mapping[str, Any], words: FourBits | None) -> str:
     weights = graph.weights
     segment = weights["embeddings.token_type_embeddings.weight"][0]
     table = graph.constant("positions", weights["embeddings.position_embeddings.weight"] + segment)
-    words = graph.constant("words", weights["embeddings.word_embeddings.weight"])
     length = graph.add("Shape", ["input_ids"], "length", start=1, end=2)
-    here = graph.add("Slice", [table, "first", length, "first"], "positions.here")
-    summed = graph.add("Add", [graph.add("Gather", [words, "input_ids"], "words.here"), here], "embeddings.sum")
+    positions = graph.add("Slice", [table, "first", length, "first"], "positions.here")
+    summed = graph.add("Add", [_words(graph, words), positions], "embeddings.sum")
     return graph.layer_norm(summed, "embeddings.LayerNorm", config["layer_norm_eps"], "embeddings")
+
+
+def _words(graph: Graph, words: FourBits | None) -> str:
+    if words is None:
+        table = graph.constant("words", graph.weights["embeddings.word_embeddings.weight"])
+        return graph.add("Gather", [table, "input_ids"], "words.here")
+    levels, scales = graph.constant("words", words.neighbours()), graph.constant("words.scales", words.scales())
+    # Nothing but the runtime knows what its operators give; quantising has to know it.
+    graph.types.append(helper.make_tensor_value_info("words.here", TensorProto.FLOAT, None))
+    # No zero points: of unsigned levels in 4 bits, 8 stands for 0 where nothing else is said, as in ours.
+    sizes = {"bits": 4, "block_size": WEIGHTS_IN_BLOCK, "gather_axis": 0, "quantize_axis": 1}
+    return graph.add("GatherBlockQuantized", [levels, "input_ids", scales], "words.here", domain=RUNTIME, **sizes)
 
 
 def _padding_bias(graph: Graph) -> str:
@@ -153,7 +174,10 @@ def _checked_model(graph: Graph, hidden: int) -> ModelProto:
         for name in ("input_ids", "attention_mask")
     ]
     states = helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, ["texts", "tokens", hidden])
-    encoder = helper.make_graph(graph.nodes, "bert", inputs, [states], graph.constants)
-    model = helper.make_model(encoder, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+    encoder = helper.make_graph(graph.nodes, "bert", inputs, [states], graph.constants, value_info=graph.types)
+    versions = [helper.make_opsetid("", OPSET)]
+    if any(node.domain == RUNTIME for node in graph.nodes):
+        versions.append(helper.make_opsetid(RUNTIME, 1))
+    model = helper.make_model(encoder, opset_imports=versions, ir_version=IR_VERSION)
     checker.check_model(model)
     return model

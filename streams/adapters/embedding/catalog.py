@@ -10,7 +10,7 @@ from pathlib import Path
 
 from schemas.embedders import ConfiguredEmbedder, EmbedderDescription
 from streams.adapters.embedding.local_model import LocalModel
-from streams.adapters.embedding.minilm_export import Precision
+from streams.adapters.embedding.model_export import Precision
 from streams.adapters.embedding.presets import GENERAL_PRESET, PRESETS, Preset
 
 AS_FOUND = "as found"

@@ -33,7 +33,7 @@ from streams.adapters.embedding.frames import (
     question,
 )
 from streams.adapters.embedding.local_model import LocalModel
-from streams.adapters.embedding.minilm_export import export
+from streams.adapters.embedding.model_export import export
 from streams.adapters.embedding.model_folder import folder_of
 
 REASON_BYTES = 1000
@@ -72,7 +72,8 @@ def present(options: dict[str, Any]) -> LocalModel:
     """The model in a folder that has its files: as it is, exported, or downloaded."""
     local = LocalModel(**options["model"] | {"directory": Path(options["model"]["directory"])})
     if options["export"]:
-        export(local.directory, options["export"], lambda step: print(step, file=sys.stderr, flush=True))  # noqa: T201
+        model, precision = options["export"]["model"], options["export"]["precision"]
+        export(model, local.directory, precision, lambda step: print(step, file=sys.stderr, flush=True))  # noqa: T201
     return replace(local, directory=folder_of(local, options["hub"]))
 
 

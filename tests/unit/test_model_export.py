@@ -16,12 +16,14 @@ from tokenizers import Tokenizer
 
 from streams.adapters.embedding.fastembed_model import FastembedModel
 from streams.adapters.embedding.local_model import LocalModel
-from streams.adapters.embedding.minilm_export import Precision, export, is_complete
 from streams.adapters.embedding.minilm_weights import model_folder, parse_safetensors, read_weights
+from streams.adapters.embedding.model_export import Precision, export, is_complete
 from streams.adapters.embedding.token_projection import TokenProjection
-from tests.exported_minilm import exported_minilm
+from tests.exported_models import exported_minilm
 
 Array = NDArray[np.float32]
+
+MINILM = "all-MiniLM-L6-v2"
 
 TEXTS = (
     "That is a happy person",
@@ -153,7 +155,7 @@ def test_a_complete_export_is_left_as_it_is(tmp_path_factory: pytest.TempPathFac
     folder = exported_minilm("int8", tmp_path_factory)
     before = (folder / "model.onnx").stat().st_mtime_ns
     lines: list[str] = []
-    assert export(folder, "int8", lines.append) == folder
+    assert export(MINILM, folder, "int8", lines.append) == folder
     assert (folder / "model.onnx").stat().st_mtime_ns == before
     assert lines == []
 
@@ -164,7 +166,7 @@ def test_a_killed_export_leaves_nothing_that_looks_complete_and_the_next_gives_t
     target = tmp_path / "model"
     kill_at(target, "quantising it to int8")
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [".model.partial"]
-    export(target, "int8", lambda _: None)
+    export(MINILM, target, "int8", lambda _: None)
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["model"]
     assert contents(target) == contents(exported_minilm("int8", tmp_path_factory))
 
@@ -172,8 +174,8 @@ def test_a_killed_export_leaves_nothing_that_looks_complete_and_the_next_gives_t
 def kill_at(target: Path, line: str) -> None:
     """Export in another process and kill it when it says `line`."""
     code = (
-        "import sys, pathlib; from streams.adapters.embedding.minilm_export import export;"
-        "export(pathlib.Path(sys.argv[1]), 'int8', lambda line: print(line, flush=True))"
+        "import sys, pathlib; from streams.adapters.embedding.model_export import export;"
+        f"export({MINILM!r}, pathlib.Path(sys.argv[1]), 'int8', lambda line: print(line, flush=True))"
     )
     root = Path(__file__).resolve().parents[2]
     command = [sys.executable, "-c", code, str(target)]
@@ -186,7 +188,7 @@ def kill_at(target: Path, line: str) -> None:
 def test_of_two_exports_at_once_one_works_and_the_other_waits(tmp_path: Path) -> None:
     lines: list[str] = []
     with ThreadPoolExecutor(2) as pool:
-        exports = [pool.submit(export, tmp_path / "model", "fp32", lines.append) for _ in range(2)]
+        exports = [pool.submit(export, MINILM, tmp_path / "model", "fp32", lines.append) for _ in range(2)]
     assert [done.result() for done in exports] == [tmp_path / "model"] * 2
     assert lines.count("exporting all-MiniLM-L6-v2 to ONNX") == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == [".model.lock", "model"]
@@ -197,13 +199,13 @@ def test_a_folder_of_another_precision_or_without_a_file_is_made_anew(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     complete = exported_minilm("fp32", tmp_path_factory)
-    assert is_complete(complete, "fp32")
-    assert not is_complete(complete, "int8")
+    assert is_complete(MINILM, complete, "fp32")
+    assert not is_complete(MINILM, complete, "int8")
     target = tmp_path / "model"
     target.mkdir()
     (target / "export.json").write_bytes((complete / "export.json").read_bytes())
-    assert not is_complete(target, "fp32")
-    export(target, "fp32", lambda _: None)
+    assert not is_complete(MINILM, target, "fp32")
+    export(MINILM, target, "fp32", lambda _: None)
     assert contents(target) == contents(complete)
 
 
