@@ -17,8 +17,8 @@ from schemas.embedders import ConfiguredEmbedder, EmbedderDescription
 from schemas.failures import ModelMissing
 from schemas.modes import GENERAL, Mode
 from streams.adapters.embedding.catalog import Entry, catalog
-from streams.adapters.embedding.model_export import Precision
 from streams.adapters.embedding.mode_embedder import ModeEmbedder
+from streams.adapters.embedding.model_export import Precision
 from streams.adapters.embedding.model_loading import ModelLoading, Pauses
 from streams.adapters.embedding.process_embedder import ProcessEmbedder
 from streams.adapters.embedding.recent_vectors import RecentVectors
