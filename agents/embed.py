@@ -75,6 +75,8 @@ class Embed:
             return replace(due, space=space, vector=encoded.pooled, tokens=encoded.tokens)
         except Unavailable:
             raise
+        except ModelMissing as missing:
+            return replace(due, error=_explained(missing))
         except Exception as problem:
             return replace(due, space=space, error=_explained(problem))
 

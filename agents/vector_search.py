@@ -39,6 +39,9 @@ LATE_OVER_ALL = 1000
 """Memories up to which late interaction looks at all of them, which takes 15 ms at 5,000. Of more it looks at
 candidates: on conversations of 6,000 turns of one user that finds as much."""
 
+_Read = Encoded | ModelMissing | Unavailable
+"""A question's vectors, or why there are none."""
+
 _Key = tuple[str, str, str | None]
 """Digest of the space, embedder, query prefix."""
 
@@ -96,12 +99,12 @@ class VectorSearch:
         return _Opened(Nearest(lane, "seen", space, count), model)
 
     async def _found(
-        self, one: _Opened, questions: Mapping[_Key, Encoded | Unavailable], search: Search, words: WordClues
+        self, one: _Opened, questions: Mapping[_Key, _Read], search: Search, words: WordClues
     ) -> Nearest:
         if one.model is None:
             return one.nearest
         question = questions[one.key]
-        if isinstance(question, Unavailable):
+        if isinstance(question, ModelMissing | Unavailable):
             return _blind(one.nearest, question)
         space, where = one.model[1], one.nearest.lane.where
         try:
@@ -137,7 +140,7 @@ class VectorSearch:
 
 async def _embedded(
     opened: Sequence[_Opened], text: str, meanwhile: Callable[[], object]
-) -> Mapping[_Key, Encoded | Unavailable]:
+) -> Mapping[_Key, _Read]:
     """The question by every model that is to see it, once each, or why it has none."""
     models = {one.key: one.model[0] for one in opened if one.model is not None}
     asked = [asyncio.ensure_future(_asked(model, text)) for model in models.values()]
@@ -147,10 +150,10 @@ async def _embedded(
     return dict(zip(models, await asyncio.gather(*asked), strict=True))
 
 
-async def _asked(model: Embedder, text: str) -> Encoded | Unavailable:
+async def _asked(model: Embedder, text: str) -> _Read:
     try:
         return await model.query(text)
-    except Unavailable as failure:
+    except (ModelMissing, Unavailable) as failure:
         return failure
 
 
@@ -160,5 +163,5 @@ async def _together(calls: Sequence[Coroutine[Any, Any, _Result]]) -> list[_Resu
     return [await calls[0]] if len(calls) == 1 else list(await asyncio.gather(*calls))
 
 
-def _blind(nearest: Nearest, failure: Unavailable) -> Nearest:
+def _blind(nearest: Nearest, failure: ModelMissing | Unavailable) -> Nearest:
     return replace(nearest, sight="blind", missing=str(failure))

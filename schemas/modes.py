@@ -10,6 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 GENERAL = "general"
 """The mode that every user has, and the preset that embeds it."""
 
+ENGLISH = "all-MiniLM-L6-v2"
+"""The embedder of `general` for English; by this name it embeds every language."""
+
 GENERAL_DIM = 384
 """Numbers in a vector of all-MiniLM-L6-v2."""
 
@@ -89,7 +92,8 @@ class Fingerprint(BaseModel):
     """All that decides where a passage's vector lies. Another fingerprint is another vector space.
 
     A query prefix is not part of it: it moves questions, not memories. `tokens` names the projection of the token
-    vectors, `token_dim` says how many numbers one has: None and 0 where the space keeps none.
+    vectors, `token_dim` says how many numbers one has: None and 0 where the space keeps none. `others` names the model
+    of texts that the embedder itself can't read, None where there is no such model.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -104,6 +108,7 @@ class Fingerprint(BaseModel):
     max_tokens: int
     tokens: str | None = None
     token_dim: int = 0
+    others: str | None = None
 
     @property
     def digest(self) -> str:

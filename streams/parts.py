@@ -40,7 +40,7 @@ from agents.rules.ranking import Weights
 from agents.suggest_modes import SuggestModes
 from agents.token_port import TokenCounter
 from agents.understand import Understand
-from schemas.modes import GENERAL_MODE
+from schemas.modes import ENGLISH, GENERAL_MODE
 from streams.adapters.authorization.policy_file import PolicyFile
 from streams.adapters.language.endpoint import Outside
 from streams.adapters.language.litellm_models import LiteLLMModels
@@ -120,7 +120,9 @@ class Models:
 def models_of(embedders: Embedders, language: LanguageModel) -> Models:
     """The models of a worker, over these embedders and language models."""
     classifier = InteractionClassifier.loads(INTERACTION_MODEL.read_bytes())
-    reader = InteractionReader(lambda: embedders.of(GENERAL_MODE), classifier)
+    # What the classifier was fitted to are vectors of this model, in every language.
+    read = GENERAL_MODE.model_copy(update={"embedder": ENGLISH})
+    reader = InteractionReader(lambda: embedders.of(read), classifier)
     return Models(embedders, language, reader, TiktokenCounter())
 
 

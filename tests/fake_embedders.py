@@ -5,6 +5,7 @@ It implements `agents.ports.Embedders` and passes the same contract tests as the
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ from schemas.embedders import ConfiguredEmbedder, EmbedderDescription
 from schemas.failures import ModelMissing
 from schemas.modes import GENERAL, Mode
 from schemas.vectors import Encoded
+from streams.adapters.embedding.by_language import ByLanguage
 from streams.adapters.embedding.catalog import Entry, catalog
 from streams.adapters.embedding.mode_embedder import ModeEmbedder
+from streams.adapters.embedding.presets import GENERAL_PRESET, MULTILINGUAL_SMALL
 from streams.adapters.embedding.recent_vectors import RecentVectors
 from tests.fake_embedder import FakeEmbedder
 
@@ -45,7 +48,7 @@ class FakeEmbedders:
     def __init__(
         self,
         configured: Mapping[str, ConfiguredEmbedder] = TINY,
-        loaded: Iterable[str] = (GENERAL, *TINY),
+        loaded: Iterable[str] = (GENERAL, MULTILINGUAL_SMALL.name, *TINY),
         present: Iterable[str] = (),
         without_tokens: Iterable[str] = (),
     ) -> None:
@@ -54,7 +57,7 @@ class FakeEmbedders:
         Those `without_tokens` give no token vectors.
         """
         self.on_loaded: Callable[[str], None] = lambda _: None
-        self._entries = catalog(NOWHERE, configured, "int8")
+        self._entries = catalogued(configured)
         pooled = frozenset(without_tokens)
         self._models = {entry.name: model_of(entry, entry.name not in pooled) for entry in self._entries.values()}
         self._recent = {name: RecentVectors(model.passage) for name, model in self._models.items()}
@@ -93,7 +96,11 @@ class FakeEmbedders:
             self._begin(entry.name if entry else mode.embedder)
             raise ModelMissing(f"embedder {mode.embedder!r} is missing")
         model, recent = self._models[entry.name], self._recent[entry.name]
-        return ModeEmbedder(model, recent, mode.query_prefix, mode.passage_prefix)
+        one = ModeEmbedder(model, recent, mode.query_prefix, mode.passage_prefix)
+        if mode.embedder != GENERAL or entry.others is None:
+            return one
+        others = Mode(name=mode.name, embedder=entry.others.name, embedding_dim=entry.others.local.dim)
+        return ByLanguage(one, lambda: self.of(others), entry.others.identity)
 
     def standing(self) -> dict[str, dict[str, Any]]:
         """How each embedder stands that was asked for."""
@@ -111,6 +118,13 @@ class FakeEmbedders:
         if name in self._loaded:
             return {"state": "ready", "error": None}
         return {"state": "missing", "error": f"embedder {name!r} is missing"}
+
+
+def catalogued(configured: Mapping[str, ConfiguredEmbedder]) -> dict[str, Entry]:
+    """The catalog, with the model of other languages whether or not its package is installed."""
+    entries = catalog(NOWHERE, configured, "int8")
+    general = replace(entries[GENERAL], others=entries[MULTILINGUAL_SMALL.name])
+    return entries | dict.fromkeys(GENERAL_PRESET.names, general)
 
 
 def model_of(entry: Entry, tokens: bool = True) -> FakeModel:

@@ -18,7 +18,7 @@ from agents.rules.embedding_status import is_waiting
 from schemas.events import Embedded
 from schemas.failures import ModelMissing, Unavailable
 from schemas.memories import Memory, Place
-from schemas.modes import Fingerprint, Mode, VectorSpace, collection_name
+from schemas.modes import ENGLISH, GENERAL, Fingerprint, Mode, VectorSpace, collection_name
 from streams.batching import batches
 from streams.flow.awaiting import all_of
 from streams.flow.patience import until_available
@@ -117,7 +117,9 @@ class Reembedding:
 
     def _is_outdated(self, kept: Fingerprint) -> bool:
         """Whether the embedder of a collection makes other vectors today: another file, precision, pooling."""
-        like = Mode(name="any", embedder=kept.embedder, embedding_dim=kept.dim, passage_prefix=kept.passage_prefix)
+        # Nearly all of this model's vectors are those of `general`; whoever names the model itself is looked at, too.
+        name = GENERAL if kept.embedder == ENGLISH else kept.embedder
+        like = Mode(name="any", embedder=name, embedding_dim=kept.dim, passage_prefix=kept.passage_prefix)
         try:
             return self._embedders.of(like).fingerprint != kept
         except ModelMissing:

@@ -12,6 +12,7 @@ from schemas.failures import Unavailable
 from schemas.vectors import Encoded, Matrix
 from streams.adapters.embedding.fastembed_embedder import FastembedEmbedder
 from streams.adapters.embedding.local_model import LocalModel
+from streams.adapters.embedding.presets import GENERAL_PRESET
 from streams.adapters.embedding.process_embedder import ProcessEmbedder
 from streams.adapters.embedding.token_grid import STEPS
 from tests.exported_models import exported_minilm
@@ -65,7 +66,7 @@ def tiny_cls(temporary: pytest.TempPathFactory) -> Callable[[str, str], Closable
 def minilm_int8(temporary: pytest.TempPathFactory) -> Callable[[str, str], Closable]:
     folder = exported_minilm("int8", temporary)
     return lambda query, passage: load(
-        LocalModel("general", folder, 384, "int8", "mean", True, None, query, passage, learned_tokens=True)
+        LocalModel("general", folder, 384, "int8", "mean", True, None, query, passage, learned=GENERAL_PRESET.learned)
     )
 
 

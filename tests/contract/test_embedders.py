@@ -17,9 +17,12 @@ from streams.adapters.embedding.catalog import Entry, catalog
 from streams.adapters.embedding.embedder_registry import EmbedderRegistry
 from streams.adapters.embedding.local_model import LocalModel
 from streams.adapters.embedding.model_loading import Pauses
+from streams.adapters.embedding.presets import MULTILINGUAL_SMALL
 from tests.fake_embedders import FakeEmbedders
 from tests.tiny_models import write_tiny_model
 
+OTHERS = MULTILINGUAL_SMALL.name
+GERMAN = "Der Hund schläft im Garten."
 WORDS = ("the", "red", "house", "cat", "query", "passage", "note")
 
 
@@ -54,6 +57,12 @@ class Stage:
             except ModelMissing:
                 await self._change.wait()
 
+    async def until(self, name: str) -> None:
+        """Wait until a model is loaded."""
+        while name not in self.loaded:
+            self._change.clear()
+            await self._change.wait()
+
     def _note(self, name: str) -> None:
         self.loaded.append(name)
         self._change.set()
@@ -75,18 +84,18 @@ def fake(folder: Path) -> Stage:
 
 
 def registry(folder: Path) -> Stage:
-    dims = {"general": 384, "tiny": 32, "prefixed": 24, "late": 16}
+    dims = {"general": 384, "tiny": 32, "prefixed": 24, "late": 16, OTHERS: 384}
 
     def bring(name: str) -> None:
         write_tiny_model(folder / name, dims[name], words=WORDS)
 
     for name in ("general", "tiny", "prefixed"):
         bring(name)
-    general = Entry(GENERAL, LocalModel("all-MiniLM-L6-v2", folder / "general", 384, "fp32", max_tokens=256))
-    entries = {
-        name: general if entry.name == GENERAL else entry
-        for name, entry in catalog(folder, configured(folder), "int8").items()
-    }
+    others = Entry(OTHERS, LocalModel("multilingual-e5-small", folder / OTHERS, 384, "fp32", max_tokens=256))
+    english = LocalModel("all-MiniLM-L6-v2", folder / "general", 384, "fp32", max_tokens=256)
+    own = {OTHERS: others, GENERAL: Entry(GENERAL, english, others=others)}
+    catalogued = catalog(folder, configured(folder), "int8")
+    entries = {name: own.get(entry.name, entry) for name, entry in catalogued.items()}
     return Stage(EmbedderRegistry(entries, threads=1, pauses=Pauses(0.01, 0.01)), bring)
 
 
@@ -112,6 +121,8 @@ def close(one: Encoded, other: Encoded) -> bool:
         ("general", "general", 384),
         ("sentence-transformers/all-MiniLM-L6-v2", "general", 384),
         ("all-MiniLM-L6-v2", "general", 384),
+        ("multilingual-small", "multilingual-small", 384),
+        ("intfloat/multilingual-e5-small", "multilingual-small", 384),
         ("code", "code", 768),
         ("jinaai/jina-embeddings-v2-base-code", "code", 768),
         ("journal", "journal", 768),
@@ -167,7 +178,7 @@ async def test_a_model_that_is_not_there_is_loaded_as_soon_as_it_is(stage: Stage
 
 
 async def test_a_mode_may_name_the_model_and_gets_the_same_space(stage: Stage) -> None:
-    own = await stage.ready(GENERAL_MODE)
+    own = await stage.ready(mode("all-MiniLM-L6-v2"))
     by_model = stage.embedders.of(mode("sentence-transformers/all-MiniLM-L6-v2"))
     assert by_model.fingerprint.digest == own.fingerprint.digest
 
@@ -226,3 +237,32 @@ async def test_a_caller_that_stops_waiting_leaves_the_others_their_pass(stage: S
     first.cancel()
     assert (await second).pooled.shape == (32,)
     assert first.cancelled()
+
+
+async def test_english_never_waits_for_the_model_of_other_languages(stage: Stage) -> None:
+    general = await stage.ready(GENERAL_MODE)
+    for read in (general.passage, general.query):
+        with pytest.raises(ModelMissing, match=OTHERS):
+            await read(GERMAN)
+        assert (await read("the red house")).pooled.shape == (384,)
+
+
+async def test_general_reads_other_languages_by_the_multilingual_model_once_it_is_there(stage: Stage) -> None:
+    general = await stage.ready(GENERAL_MODE)
+    before = general.fingerprint
+    with pytest.raises(ModelMissing):
+        await general.passage(GERMAN)
+    stage.bring(OTHERS)
+    await stage.until(OTHERS)
+    alone = await stage.ready(mode(OTHERS))
+    assert close(await general.passage(GERMAN), await alone.passage(GERMAN))
+    assert close(await general.query(GERMAN), await alone.query(GERMAN))
+    assert (await stage.ready(GENERAL_MODE)).fingerprint == before
+
+
+async def test_by_its_models_name_the_general_embedder_reads_everything_itself(stage: Stage) -> None:
+    english, general = await stage.ready(mode("all-MiniLM-L6-v2")), await stage.ready(GENERAL_MODE)
+    assert (await english.passage(GERMAN)).pooled.shape == (384,)
+    assert close(await english.passage("the red house"), await general.passage("the red house"))
+    assert general.fingerprint.others
+    assert general.fingerprint.digest != english.fingerprint.digest

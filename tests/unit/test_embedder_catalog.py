@@ -1,10 +1,12 @@
 """Which embedders there are, and that names mean what they say."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from schemas.embedders import ConfiguredEmbedder
+from streams.adapters.embedding import catalog as catalog_file
 from streams.adapters.embedding.catalog import catalog
 from streams.adapters.embedding.presets import PRESETS
 
@@ -13,6 +15,7 @@ BGE = "Represent this sentence for searching relevant passages: "
 
 PUBLISHED = {
     "general": ("sentence-transformers/all-MiniLM-L6-v2", 384, "mean", 256, "model.onnx", "", ""),
+    "multilingual-small": ("intfloat/multilingual-e5-small", 384, "mean", 512, "model.onnx", "query: ", "passage: "),
     "code": ("jinaai/jina-embeddings-v2-base-code", 768, "mean", 8192, "onnx/model.onnx", "", ""),
     "journal": ("BAAI/bge-base-en-v1.5", 768, "cls", 512, "model_optimized.onnx", BGE, ""),
     "research": ("BAAI/bge-large-en-v1.5", 1024, "cls", 512, "model.onnx", BGE, ""),
@@ -44,9 +47,34 @@ def test_general_is_exported_in_its_precision_and_never_downloaded(precision: st
     assert entry.local.directory == MODELS / f"all-MiniLM-L6-v2-{precision}"
 
 
+@pytest.mark.parametrize("precision", ["int8", "fp32"])
+def test_the_small_multilingual_model_is_exported_in_int8_and_never_downloaded(precision: str) -> None:
+    entry = catalog(MODELS, {}, "int8" if precision == "int8" else "fp32")["multilingual-small"]
+    assert (entry.export, entry.local.precision, entry.hub) == ("int8", "int8", None)
+    assert entry.local.directory == MODELS / "multilingual-e5-small-int8"
+
+
+def test_general_has_the_small_multilingual_model_beside_it_where_that_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(catalog_file, "is_installed", lambda: True)
+    entries = catalog(MODELS, {}, "int8")
+    assert entries["general"].others is entries["multilingual-small"]
+    mine = {"multilingual-small": ConfiguredEmbedder(path=Path("/there"), dim=7)}
+    assert catalog(MODELS, mine, "int8")["general"].others is None
+    monkeypatch.setattr(catalog_file, "is_installed", lambda: False)
+    assert catalog(MODELS, {}, "int8")["general"].others is None
+
+
+def test_another_file_about_a_model_is_another_identity() -> None:
+    entry = catalog(MODELS, {}, "int8")["multilingual-small"]
+    other = replace(entry, local=replace(entry.local, learned="all-MiniLM-L6-v2.bin"))
+    assert len({entry.identity, other.identity, replace(entry, local=replace(entry.local, learned="")).identity}) == 3
+
+
 def test_the_other_presets_lie_in_the_folder_of_their_name_or_are_downloaded() -> None:
     entries = catalog(MODELS, {}, "int8")
-    for name in set(PUBLISHED) - {"general"}:
+    for name in set(PUBLISHED) - {"general", "multilingual-small"}:
         assert entries[name].local.directory == MODELS / name
         assert entries[name].hub
         assert entries[name].export is None

@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 from streams.adapters.embedding.fastembed_embedder import FastembedEmbedder
 from streams.adapters.embedding.fastembed_model import FastembedModel
 from streams.adapters.embedding.local_model import LocalModel
+from streams.adapters.embedding.presets import GENERAL_PRESET
 from streams.adapters.embedding.token_projection import PLAIN_DIM, TokenProjection
 from tests.tiny_models import write_tiny_model
 
@@ -124,8 +125,10 @@ def test_a_model_without_a_learned_projection_has_the_plain_one(tmp_path: Path) 
 
 def test_a_model_that_a_projection_was_learned_for_has_that_one(tmp_path: Path) -> None:
     folder = write_tiny_model(tmp_path / "like", 384, words=WORDS)
-    model = FastembedModel.load(LocalModel("like", folder, 384, "fp32", learned_tokens=True))
-    learned = TokenProjection.load()
+    like = LocalModel("like", folder, 384, "fp32", learned=GENERAL_PRESET.learned)
+    model, arrays = FastembedModel.load(like), like.learned_arrays()
+    assert arrays is not None
+    learned = TokenProjection.of(arrays)
     assert (model.fingerprint.tokens, model.fingerprint.token_dim) == (learned.name, learned.dim)
     assert model.query("the red house").tokens.shape == (3, learned.dim)
 

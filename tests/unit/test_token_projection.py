@@ -5,9 +5,18 @@ import numpy as np
 import pytest
 
 from schemas.vectors import Matrix
-from streams.adapters.embedding.token_projection import LEARNED, MAGIC, PLAIN_DIM, TokenProjection
+from streams.adapters.embedding import learned_arrays
+from streams.adapters.embedding.learned_arrays import MAGIC, read_learned
+from streams.adapters.embedding.presets import GENERAL_PRESET
+from streams.adapters.embedding.token_projection import PLAIN_DIM, TokenProjection
+
+LEARNED = Path(learned_arrays.__file__).with_name(GENERAL_PRESET.learned)
 
 SHORT = MAGIC + b'{"kind":"x","arrays":[{"name":"passage","shape":[2,2]}]}\n' + bytes(12)
+
+
+def loaded(path: Path = LEARNED) -> TokenProjection:
+    return TokenProjection.of(read_learned(path))
 
 
 def states(tokens: int, dim: int) -> Matrix:
@@ -19,7 +28,7 @@ def cosines(rows: Matrix) -> Matrix:
     return units @ units.T
 
 
-@pytest.mark.parametrize("projection", [TokenProjection.load(), TokenProjection.plain(384), TokenProjection.plain(96)])
+@pytest.mark.parametrize("projection", [loaded(), TokenProjection.plain(384), TokenProjection.plain(96)])
 def test_rows_have_length_one_and_the_projections_dimension(projection: TokenProjection) -> None:
     dim = 96 if projection.dim == 96 else 384
     for rows in (projection.of_passage(3 * states(5, dim)), projection.of_question(3 * states(5, dim))):
@@ -28,12 +37,12 @@ def test_rows_have_length_one_and_the_projections_dimension(projection: TokenPro
         assert np.linalg.norm(rows, axis=1) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("projection", [TokenProjection.load(), TokenProjection.plain(384)])
+@pytest.mark.parametrize("projection", [loaded(), TokenProjection.plain(384)])
 def test_no_states_give_no_rows(projection: TokenProjection) -> None:
     assert projection.of_passage(states(0, 384)).shape == (0, projection.dim)
 
 
-@pytest.mark.parametrize("projection", [TokenProjection.load(), TokenProjection.plain(384)])
+@pytest.mark.parametrize("projection", [loaded(), TokenProjection.plain(384)])
 def test_a_state_of_nothing_stays_finite(projection: TokenProjection) -> None:
     assert np.isfinite(projection.of_passage(0 * states(2, 384))).all()
 
@@ -60,10 +69,10 @@ def test_names_tell_projections_apart(tmp_path: Path) -> None:
     content = bytearray(LEARNED.read_bytes())
     content[-4:] = np.array([0.5], "<f4").tobytes()
     other.write_bytes(content)
-    names = [TokenProjection.load().name, TokenProjection.load(other).name]
+    names = [loaded().name, loaded(other).name]
     names += [TokenProjection.plain(dim).name for dim in (32, 96, 384)]
     assert len(set(names)) == len(names)
-    assert TokenProjection.load().name == names[0]
+    assert loaded().name == names[0]
 
 
 def test_a_file_may_map_questions_otherwise(tmp_path: Path) -> None:
@@ -71,7 +80,7 @@ def test_a_file_may_map_questions_otherwise(tmp_path: Path) -> None:
     arrays = [{"name": name, "shape": [2, 2]} for name in ("passage", "question")]
     numbers = np.array([1, 0, 0, 1, 0, 1, 1, 0], "<f4")
     path.write_bytes(MAGIC + json.dumps({"kind": "made", "arrays": arrays}).encode() + b"\n" + numbers.tobytes())
-    projection = TokenProjection.load(path)
+    projection = loaded(path)
     assert projection.name.startswith("made-2-")
     assert projection.of_question(some) == pytest.approx(projection.of_passage(some)[:, ::-1])
 
@@ -82,8 +91,8 @@ def test_a_file_may_map_questions_otherwise(tmp_path: Path) -> None:
 def test_a_file_that_is_no_projection_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "broken.bin"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"projection|Expecting|reshape"):
-        TokenProjection.load(path)
+    with pytest.raises(ValueError, match=r"projection|map of passages|Expecting|reshape"):
+        loaded(path)
 
 
 def test_maps_that_do_not_fit_each_other_are_refused() -> None:

@@ -1,13 +1,17 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from schemas.vectors import Matrix
+from streams.adapters.embedding.learned_arrays import read_learned
+from streams.adapters.embedding.pooled_centre import PooledCentre
 from streams.adapters.embedding.token_projection import TokenProjection
 from training.projection.components import components
 from training.projection.conversations import read_all
+from training.projection.means import means
 from training.projection.projection_file import dumps
 from training.projection.token_states import Haystack
 from training.projection.token_weights import piece_counts, pieces, token_weights
@@ -26,7 +30,8 @@ def haystack(seed: int = 3, turns: int = 30) -> Haystack:
     passages = unit(np.random.default_rng(seed).normal(size=(2 * turns, DIM)).astype(np.float32) + np.float32(0.5))
     begins, sessions = np.arange(0, 2 * turns, 2), np.arange(turns) // 10
     weights = np.full(2 * turns, 0.5, np.float32)
-    return Haystack("made", passages, begins, passages, begins, weights, np.eye(turns, dtype=np.float32), sessions)
+    target, means = np.eye(turns, dtype=np.float32), np.zeros((2, DIM), np.float32)
+    return Haystack("made", passages, begins, passages, begins, weights, target, sessions, means)
 
 
 def conversation(**said: object) -> dict[str, object]:
@@ -64,8 +69,8 @@ def test_a_component_points_where_it_is_greatest_and_not_where_the_library_left_
 def test_a_map_comes_back_from_its_file(tmp_path: Path) -> None:
     some, path = haystack(), tmp_path / "made.bin"
     both = components([some], 4)
-    path.write_bytes(dumps("linear", both))
-    read = TokenProjection.load(path)
+    path.write_bytes(dumps("linear", {"passage": both}))
+    read = TokenProjection.of(read_learned(path))
     assert read.name.startswith("linear-4-")
     assert read.of_passage(some.passages) == pytest.approx(unit(some.passages @ both), abs=0.001)
     assert read.of_question(some.passages) == pytest.approx(read.of_passage(some.passages))
@@ -99,5 +104,14 @@ def test_only_neighbours_of_the_same_session_count_for_a_turn() -> None:
     target[0, 10:] = 0.5
     sessions = np.minimum(turns, 10)
     weights = np.full(2, 0.5, np.float32)
-    some = Haystack("near", tokens[turns % 2], turns, tokens, np.array([0]), weights, target, sessions)
+    some = Haystack(
+        "near", tokens[turns % 2], turns, tokens, np.array([0]), weights, target, sessions, np.zeros((2, 2), np.float32)
+    )
     assert recalls(some, TokenProjection("same", tokens, tokens))[0].tolist() == [0, 0, 1, 1]
+
+
+def test_a_mean_that_all_vectors_share_is_learned_and_a_short_one_is_not(tmp_path: Path) -> None:
+    narrow, path = replace(haystack(), means=np.full((2, DIM), 0.3, np.float32)), tmp_path / "narrow.bin"
+    path.write_bytes(dumps("linear", {"passage": components([narrow], 4), **means([narrow])}))
+    assert PooledCentre.of(read_learned(path).arrays).passage == pytest.approx(narrow.means[0])
+    assert means([replace(narrow, means=narrow.means / np.float32(3))]) == {}

@@ -1,4 +1,4 @@
-"""`python -m training.projection`: makes and writes the projection. `--validate`: figures of unseen conversations."""
+"""`python -m training.projection`: learns about a model's vectors and writes it. `--validate`: figures of unseen talk."""
 
 import argparse
 import os
@@ -9,39 +9,55 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from streams.adapters.embedding.token_projection import LEARNED, TokenProjection
+from schemas.modes import GENERAL
+from streams.adapters.embedding import local_model
+from streams.adapters.embedding.catalog import exported_entry
+from streams.adapters.embedding.local_model import LocalModel
+from streams.adapters.embedding.model_export import export
+from streams.adapters.embedding.presets import PRESETS
+from streams.adapters.embedding.token_projection import TokenProjection
+from streams.adapters.embedding.token_vectors import TokenVectors
 from training.projection.components import DIM, components
 from training.projection.conversations import CONVERSATIONS, read_all
+from training.projection.means import means
 from training.projection.projection_file import dumps
-from training.projection.token_states import DIM as STATES_DIM
 from training.projection.token_states import Haystack, haystacks
 from training.projection.validation import Figures, recalls, unseen
 
 ROOT = Path(__file__).parents[2]
+EMBEDDING = Path(local_model.__file__).parent
+LEARNED_FOR = {preset.name: preset for preset in PRESETS if preset.learned}
 
 
 def main() -> None:
     """Make it of all conversations and write it, or of four fifths at a time and measure on the others."""
     parser = argparse.ArgumentParser(prog="python -m training.projection", description=__doc__)
     parser.add_argument("--validate", action="store_true", help="measure only")
+    parser.add_argument("--model", choices=LEARNED_FOR, default=GENERAL, help="the preset that it is made for")
     parser.add_argument("--conversations", type=Path, default=CONVERSATIONS, help="a folder of conv-*.json")
     options = parser.parse_args()
     models = Path(os.environ.get("MODESTREAM_MODEL_DIR") or ROOT / ".modestream" / "models")
+    local = exported_entry(models, LEARNED_FOR[options.model], "int8").local
+    export(local.name, local.directory, "int8", print)
     with threadpool_limits(1, "blas"):  # The order of sums, and so the bytes, depends on the number of threads.
-        made = haystacks(read_all(options.conversations), models)
-        _validate(made) if options.validate else _write(made)
+        made = haystacks(read_all(options.conversations), local)
+        _validate(made, local) if options.validate else _write(made, local)
 
 
-def _write(made: Sequence[Haystack]) -> None:
-    LEARNED.write_bytes(dumps("linear", components(made)))
-    print(TokenProjection.load().name)  # noqa: T201
+def _write(made: Sequence[Haystack], local: LocalModel) -> None:
+    content = dumps("linear", {"passage": components(made), **means(made)})
+    EMBEDDING.joinpath(local.learned).write_bytes(content)
+    print(TokenVectors.of(local.learned_arrays(), local.dim).name)  # noqa: T201
 
 
-def _validate(made: Sequence[Haystack]) -> None:
+def _validate(made: Sequence[Haystack], local: LocalModel) -> None:
     """Each way's recall at 5 and at 10, over the turn and over the turn and its neighbours."""
     for dim in (DIM, 96, 64):
         _show(f"components, {dim}", unseen(made, partial(components, dim=dim)))
-    for name, projection in (("as it is kept", TokenProjection.load()), ("plain", TokenProjection.plain(STATES_DIM))):
+    learned = local.learned_arrays()
+    assert learned is not None
+    kept, plain = TokenProjection.of(learned), TokenProjection.plain(local.dim)
+    for name, projection in (("as it is kept", kept), ("plain", plain)):
         _show(f"{name}, {projection.name}", np.concatenate([recalls(one, projection) for one in made]))
 
 

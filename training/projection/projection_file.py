@@ -1,17 +1,20 @@
-"""A map into the bytes that `streams.adapters.embedding.token_projection` reads; equal maps give equal bytes."""
+"""What was learned, as bytes that `streams.adapters.embedding.learned_arrays` reads; equal arrays give equal bytes."""
 
 import json
+from collections.abc import Mapping
 
 import numpy as np
 
 from schemas.vectors import Matrix
-from streams.adapters.embedding.token_projection import MAGIC
+from streams.adapters.embedding.learned_arrays import MAGIC
 
 DIGITS = 4
 """Decimals of a number that are kept, of about 0.05: what differs below is the machine's arithmetic."""
 
 
-def dumps(kind: str, both: Matrix) -> bytes:
-    """The file's content: one map for passages and questions. `kind` says how it came about."""
-    line = json.dumps({"kind": kind, "arrays": [{"name": "passage", "shape": both.shape}]}, separators=(",", ":"))
-    return MAGIC + line.encode() + b"\n" + np.round(both, DIGITS).astype("<f4").tobytes()
+def dumps(kind: str, arrays: Mapping[str, Matrix]) -> bytes:
+    """The file's content: `passage`, one map for passages and questions, and what else there is. `kind`: how made."""
+    described = [{"name": name, "shape": array.shape} for name, array in arrays.items()]
+    line = json.dumps({"kind": kind, "arrays": described}, separators=(",", ":"))
+    numbers = b"".join(np.round(array, DIGITS).astype("<f4").tobytes() for array in arrays.values())
+    return MAGIC + line.encode() + b"\n" + numbers

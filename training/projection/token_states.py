@@ -1,41 +1,35 @@
 """The token states of conversations, as the product's own embedder gives them, with the weights of questions' tokens.
 
-Enters: conversations and the folder of exported models. Leaves: one `Haystack` each. Guaranteed: passages keep the
+Enters: conversations and a model that pools by the mean. Leaves: one `Haystack` each. Guaranteed: passages keep the
 tokens that the product keeps, and rows have length 1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.vectors import Matrix, Spans
+from schemas.vectors import Matrix, Spans, Vector
 from streams.adapters.embedding.content_tokens import telling_tokens
 from streams.adapters.embedding.fastembed_opening import limit_tokens, opened
 from streams.adapters.embedding.local_model import LocalModel
-from streams.adapters.embedding.model_export import Precision, export
 from streams.adapters.embedding.model_run import ModelRun
 from training.projection.conversations import Conversation
 from training.projection.token_weights import Weights, piece_counts, pieces, token_weights
 
 Counts = NDArray[np.int64]
 
-MODEL, DIM, MAX_TOKENS = "all-MiniLM-L6-v2", 384, 256
-"""The general embedder, as the system starts it."""
-
-PRECISION: Precision = "int8"
-"""As the system embeds unless told otherwise; the projection serves both."""
-
 
 @dataclass(frozen=True, slots=True)
 class Haystack:
     """A conversation as token states.
 
-    `passages` and `questions` have shape (tokens, 384), `begins` says where each turn's and `asks` where each
+    `passages` and `questions` have shape (tokens, dim), `begins` says where each turn's and `asks` where each
     question's tokens begin; `weights` of a question sum to 1; `target`, shape (questions, turns), is 1 over the number
-    of evidence turns there, else 0; `sessions` has each turn's session.
+    of evidence turns there, else 0; `sessions` has each turn's session. `means`, shape (2, dim), are those of the
+    turns' and of the questions' pooled vectors.
     """
 
     name: str
@@ -46,43 +40,58 @@ class Haystack:
     weights: Weights
     target: Matrix
     sessions: Counts
+    means: Matrix
 
 
-def haystacks(conversations: Sequence[Conversation], models: Path) -> list[Haystack]:
-    """Embed all; exports the model into `models` where it is not there yet. Takes a minute for thirty conversations."""
-    folder = export(MODEL, models / f"{MODEL}-{PRECISION}", PRECISION, print)
-    onnx = opened(LocalModel(MODEL, folder, DIM, PRECISION))
-    limit_tokens(onnx, MAX_TOKENS)
+def haystacks(conversations: Sequence[Conversation], local: LocalModel) -> list[Haystack]:
+    """Embed all by the model in a folder. MiniLM takes a minute for thirty conversations."""
+    onnx = opened(local)
+    limit_tokens(onnx, local.max_tokens)
     run = ModelRun(onnx)
-    return [_haystack(conversation, run) for conversation in conversations]
+    turns, questions = partial(_read, run, local.passage_prefix), partial(_read, run, local.query_prefix)
+    return [_haystack(conversation, turns, questions) for conversation in conversations]
 
 
-def _haystack(conversation: Conversation, run: ModelRun) -> Haystack:
-    turns = [_states(run, text) for text in conversation.turns]
-    kept = [
-        states[telling_tokens(text, spans)] for text, (states, spans) in zip(conversation.turns, turns, strict=True)
-    ]
-    counts = piece_counts(pieces(text, spans) for text, (_, spans) in zip(conversation.turns, turns, strict=True))
-    texts = [question.text for question in conversation.questions]
-    asked = [_states(run, text) for text in texts]
-    weights = [token_weights(text, spans, counts, len(turns)) for text, (_, spans) in zip(texts, asked, strict=True)]
+def _haystack(
+    conversation: Conversation, turn: Callable[[str], "_Read"], question: Callable[[str], "_Read"]
+) -> Haystack:
+    turns = [turn(text) for text in conversation.turns]
+    kept = [one.states[telling_tokens(text, one.spans)] for text, one in zip(conversation.turns, turns, strict=True)]
+    counts = piece_counts(pieces(text, one.spans) for text, one in zip(conversation.turns, turns, strict=True))
+    texts = [asked.text for asked in conversation.questions]
+    asked = [question(text) for text in texts]
+    weights = [token_weights(text, one.spans, counts, len(turns)) for text, one in zip(texts, asked, strict=True)]
     return Haystack(
         conversation.name,
         np.concatenate(kept),
         _begins([len(states) for states in kept]),
-        np.concatenate([states for states, _ in asked]),
-        _begins([len(states) for states, _ in asked]),
+        np.concatenate([one.states for one in asked]),
+        _begins([len(one.states) for one in asked]),
         np.concatenate(weights),
         _target(conversation),
         np.array(conversation.sessions),
+        np.stack([np.mean([one.pooled for one in side], axis=0) for side in (turns, asked)]),
     )
 
 
-def _states(run: ModelRun, text: str) -> tuple[Matrix, Spans]:
-    output = run("", text)
-    states = output.states[output.own]
-    rows: Matrix = states / np.linalg.norm(states, axis=1, keepdims=True)
-    return rows, output.spans
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A text's own token states, their places, and its pooled vector; all of length 1."""
+
+    states: Matrix
+    spans: Spans
+    pooled: Vector
+
+
+def _read(run: ModelRun, prefix: str, text: str) -> _Read:
+    output = run(prefix, text)
+    pooled: Vector = output.states.mean(axis=0)
+    return _Read(_unit(output.states[output.own]), output.spans, _unit(pooled))
+
+
+def _unit(rows: Matrix) -> Matrix:
+    scaled: Matrix = rows / np.linalg.norm(rows, axis=-1, keepdims=True)
+    return scaled
 
 
 def _begins(lengths: Sequence[int]) -> Counts:

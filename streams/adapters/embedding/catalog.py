@@ -1,17 +1,20 @@
 """Which embedders there are, under which names, and where their models come from.
 
 Enters: the folder of models and the setting `EMBEDDERS`. Leaves: an entry for each name that a mode may use.
-Guaranteed: `general` is always MiniLM, and a name means one model. No file is looked at.
+Guaranteed: `general` is always MiniLM, with the small multilingual model for other languages where its package is
+installed; a name means one embedder. No model is looked at.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from schemas.embedders import ConfiguredEmbedder, EmbedderDescription
+from schemas.modes import GENERAL
+from streams.adapters.embedding.e5_weights import is_installed
 from streams.adapters.embedding.local_model import LocalModel
 from streams.adapters.embedding.model_export import Precision
-from streams.adapters.embedding.presets import GENERAL_PRESET, PRESETS, Preset
+from streams.adapters.embedding.presets import GENERAL_PRESET, MULTILINGUAL_SMALL, PRESETS, Preset
 
 AS_FOUND = "as found"
 """The precision of a model that we did not make: its file decides, and the file's hash tells it apart."""
@@ -19,12 +22,22 @@ AS_FOUND = "as found"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One embedder. `hub` is where its model may be downloaded from, `export` the precision it is made here in."""
+    """One embedder. `hub` is where its model may be downloaded from, `export` the precision it is made here in.
+
+    `others` is the embedder that takes the languages which this one can't read.
+    """
 
     name: str
     local: LocalModel
     hub: str | None = None
     export: Precision | None = None
+    others: "Entry | None" = None
+
+    @property
+    def identity(self) -> str:
+        """What decides on its vectors, as far as it is known before it is loaded."""
+        learned = self.local.learned_arrays()
+        return f"{self.local.name}-{self.local.precision}-{'plain' if learned is None else learned.digest}"
 
     @property
     def description(self) -> EmbedderDescription:
@@ -40,22 +53,20 @@ class Entry:
 def catalog(models: Path, configured: Mapping[str, ConfiguredEmbedder], precision: Precision) -> dict[str, Entry]:
     """Every embedder by each of its names: preset, model id with and without organisation, configured name.
 
-    A configured embedder takes the place of a preset of its name. `precision` is that of `general`.
+    A configured embedder takes the place of a preset of its name. `precision` is that of MiniLM.
     Raises ValueError for one that would take the place of `general`.
     """
     refuse_another_general(configured)
-    entries: dict[str, Entry] = {}
-    for preset in PRESETS:
-        if preset.name not in configured:
-            entry = general_entry(models, precision) if preset is GENERAL_PRESET else preset_entry(models, preset)
-            entries |= dict.fromkeys((preset.name, preset.model_id, preset.model_name), entry)
-    return entries | {name: configured_entry(name, one) for name, one in configured.items()}
+    entries = {preset.name: _entry(models, preset, precision) for preset in PRESETS if preset.name not in configured}
+    if is_installed() and MULTILINGUAL_SMALL.name in entries:
+        entries[GENERAL] = replace(entries[GENERAL], others=entries[MULTILINGUAL_SMALL.name])
+    by_name = {name: entries[preset.name] for preset in PRESETS if preset.name in entries for name in preset.names}
+    return by_name | {name: configured_entry(name, one) for name, one in configured.items()}
 
 
 def refuse_another_general(configured: Mapping[str, ConfiguredEmbedder]) -> None:
     """Raise ValueError where a configured embedder has a name of the general one."""
-    names = (GENERAL_PRESET.name, GENERAL_PRESET.model_id, GENERAL_PRESET.model_name)
-    for name in names:
+    for name in GENERAL_PRESET.names:
         if name in configured:
             raise ValueError(
                 f"EMBEDDERS may not hold {name!r}: it names the embedder that everyone's memories of the mode"
@@ -63,14 +74,26 @@ def refuse_another_general(configured: Mapping[str, ConfiguredEmbedder]) -> None
             )
 
 
-def general_entry(models: Path, precision: Precision) -> Entry:
-    """MiniLM, exported in a precision."""
-    name = GENERAL_PRESET.model_name
-    folder = models / f"{name}-{precision}"
+def _entry(models: Path, preset: Preset, precision: Precision) -> Entry:
+    if preset.hub is not None:
+        return preset_entry(models, preset)
+    return exported_entry(models, preset, precision if preset is GENERAL_PRESET else "int8")
+
+
+def exported_entry(models: Path, preset: Preset, precision: Precision) -> Entry:
+    """A preset whose model is made here from a package that brings its weights."""
     local = LocalModel(
-        name, folder, GENERAL_PRESET.dim, precision, max_tokens=GENERAL_PRESET.max_tokens, learned_tokens=True
+        name=preset.model_name,
+        directory=models / f"{preset.model_name}-{precision}",
+        dim=preset.dim,
+        precision=precision,
+        pooling=preset.pooling,
+        max_tokens=preset.max_tokens,
+        query_prefix=preset.query_prefix,
+        passage_prefix=preset.passage_prefix,
+        learned=preset.learned,
     )
-    return Entry(GENERAL_PRESET.name, local, export=precision)
+    return Entry(preset.name, local, export=precision)
 
 
 def preset_entry(models: Path, preset: Preset) -> Entry:

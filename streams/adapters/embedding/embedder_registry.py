@@ -1,7 +1,8 @@
 """All embedders that modes may name, each model in a process of its own, loaded when a mode first asks for it.
 
 Enters: modes. Leaves: their embedders, or why a model is not loaded. Guaranteed: `general` loads from the start;
-nobody waits for a model; one process and one set of recent vectors for each model, whatever prefixes modes have.
+nobody waits for a model; one process and one set of recent vectors for each model, whatever prefixes modes have. The
+model of other languages that `general` has is loaded when the first text in one comes.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from agents.ports import Embedder
 from schemas.embedders import ConfiguredEmbedder, EmbedderDescription
 from schemas.failures import ModelMissing
 from schemas.modes import GENERAL, Mode
+from streams.adapters.embedding.by_language import ByLanguage
 from streams.adapters.embedding.catalog import Entry, catalog
 from streams.adapters.embedding.mode_embedder import ModeEmbedder
 from streams.adapters.embedding.model_export import Precision
@@ -59,7 +61,7 @@ class EmbedderRegistry:
         self._pauses = pauses or Pauses()
         self._models: dict[str, ModelLoading] = {}
         self._recent: dict[str, RecentVectors] = {}
-        self._views: dict[Seen, ModeEmbedder] = {}
+        self._views: dict[Seen, Embedder] = {}
         self._unknown: set[str] = set()
         self._model(entries[GENERAL]).process_now()
 
@@ -96,13 +98,12 @@ class EmbedderRegistry:
         if (view := self._views.get(seen)) is not None:
             return view
         entry = self._known(mode.embedder)
-        model = self._begin(entry)
-        if model.loaded is None:
-            raise ModelMissing(f"embedder {entry.name!r} is missing: {reason(entry, model) or LOADING}")
+        one = self._view(entry, mode.query_prefix, mode.passage_prefix)
         if len(self._views) >= VIEWS:
             self._views.clear()
-        view = ModeEmbedder(model.loaded, self._recent[entry.name], mode.query_prefix, mode.passage_prefix)
-        return self._views.setdefault(seen, view)
+        if mode.embedder != GENERAL or entry.others is None:
+            return self._views.setdefault(seen, one)
+        return self._views.setdefault(seen, ByLanguage(one, partial(self._view, entry.others), entry.others.identity))
 
     def standing(self) -> dict[str, dict[str, Any]]:
         """How each embedder stands that was asked for: `state` is ready, loading or missing, `error` says why."""
@@ -113,6 +114,13 @@ class EmbedderRegistry:
     async def close(self) -> None:
         """End all processes; nothing may be called afterwards."""
         await asyncio.gather(*(model.close() for model in self._models.values()))
+
+    def _view(self, entry: Entry, query_prefix: str | None = None, passage_prefix: str | None = None) -> ModeEmbedder:
+        """A model with these prefixes in place of its own. Begins to load it; raises ModelMissing until it is."""
+        model = self._begin(entry)
+        if model.loaded is None:
+            raise ModelMissing(f"embedder {entry.name!r} is missing: {reason(entry, model) or LOADING}")
+        return ModeEmbedder(model.loaded, self._recent[entry.name], query_prefix, passage_prefix)
 
     def _known(self, name: str) -> Entry:
         entry = self._entries.get(name)

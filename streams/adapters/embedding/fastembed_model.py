@@ -15,6 +15,7 @@ from schemas.vectors import Encoded, Matrix, Vector
 from streams.adapters.embedding.fastembed_opening import limit_tokens, opened
 from streams.adapters.embedding.local_model import LocalModel
 from streams.adapters.embedding.model_run import ModelRun
+from streams.adapters.embedding.pooled_centre import PooledCentre
 from streams.adapters.embedding.token_vectors import TokenVectors
 
 SMALLEST_LENGTH = 1e-12
@@ -33,7 +34,9 @@ class FastembedModel:
         self._local = local
         self._onnx = onnx
         self._run = ModelRun(onnx)
-        self._tokens = TokenVectors.of(local) if self._gives_states() else None
+        learned = local.learned_arrays()
+        self._centre = PooledCentre.of({} if learned is None else learned.arrays)
+        self._tokens = TokenVectors.of(learned, local.dim) if self._gives_states() else None
         self.fingerprint = _fingerprint(local, file_sha256, max_tokens, self._tokens)
 
     @classmethod
@@ -49,7 +52,7 @@ class FastembedModel:
     def passage(self, text: str, prefix: str | None = None) -> Encoded:
         """Embed a text that is kept."""
         output = self._run(self._local.passage_prefix if prefix is None else prefix, text)
-        pooled = self._pooled(output.states)
+        pooled = self._centre.of_passage(self._pooled(output.states))
         if self._tokens is None:
             return Encoded(pooled, np.empty((0, 0), np.float32))
         return Encoded(pooled, self._tokens.of_passage(text, output.spans, output.states[output.own]))
@@ -57,7 +60,7 @@ class FastembedModel:
     def query(self, text: str, prefix: str | None = None) -> Encoded:
         """Embed a question."""
         output = self._run(self._local.query_prefix if prefix is None else prefix, text)
-        pooled = self._pooled(output.states)
+        pooled = self._centre.of_question(self._pooled(output.states))
         if self._tokens is None:
             return Encoded(pooled, np.empty((0, 0), np.float32), spans=np.empty((0, 2), np.int32))
         tokens, spans = self._tokens.of_question(output.spans, output.states[output.own])

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from streams.adapters.embedding.learned_arrays import LearnedArrays, read_learned
+
 Pooling = Literal["mean", "cls"]
 
 
@@ -13,7 +15,7 @@ class LocalModel:
 
     `max_tokens` can only lower the limit that the folder's tokenizer has. The model's first output is either token
     states, which `pooling` makes one vector of, or already one vector for a text; then there are no token vectors.
-    `learned_tokens` says that the projection of token states that comes with the project was learned for this model.
+    `learned` names the file beside this one that holds what was learned about this model's vectors; empty: nothing.
     """
 
     name: str
@@ -26,4 +28,8 @@ class LocalModel:
     query_prefix: str = ""
     passage_prefix: str = ""
     model_file: str = "model.onnx"
-    learned_tokens: bool = False
+    learned: str = ""
+
+    def learned_arrays(self) -> LearnedArrays | None:
+        """What was learned about this model's vectors; None where nothing was."""
+        return read_learned(Path(__file__).with_name(self.learned)) if self.learned else None

@@ -24,18 +24,44 @@ class Preset:
     hub: str | None = None
     query_prefix: str = ""
     passage_prefix: str = ""
+    learned: str = ""
 
     @property
     def model_name(self) -> str:
         """The model's id without the organisation."""
         return self.model_id.rsplit("/", 1)[-1]
 
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """What modes may call it: its own name, the model's id with and without the organisation."""
+        return self.name, self.model_id, self.model_name
 
-GENERAL_PRESET = Preset("general", "sentence-transformers/all-MiniLM-L6-v2", 384, 256, "mean")
+
+GENERAL_PRESET = Preset(
+    name="general",
+    model_id="sentence-transformers/all-MiniLM-L6-v2",
+    dim=384,
+    max_tokens=256,
+    pooling="mean",
+    learned="all-MiniLM-L6-v2.bin",
+)
 """Always loaded: the mode that every user has is embedded by it."""
+
+MULTILINGUAL_SMALL = Preset(
+    name="multilingual-small",
+    model_id="intfloat/multilingual-e5-small",
+    dim=384,
+    max_tokens=512,
+    pooling="mean",
+    query_prefix="query: ",
+    passage_prefix="passage: ",
+    learned="multilingual-e5-small.bin",
+)
+"""Embeds what is not English in the mode `general`; loaded when the first such text comes."""
 
 PRESETS = (
     GENERAL_PRESET,
+    MULTILINGUAL_SMALL,
     Preset(
         name="code",
         model_id="jinaai/jina-embeddings-v2-base-code",

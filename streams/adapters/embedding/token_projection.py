@@ -5,32 +5,21 @@ length 1 for each state, shape (tokens, `dim`), on the question's or on the pass
 one side with a row of the other says how alike the tokens are, in -1..1. Guaranteed: pure, the same rows for the same
 states whatever stands beside them (to the last digits of the arithmetic), no row for no states.
 
-`load` reads what `python -m training.projection` writes: `MAGIC`, one line of JSON (`kind`; `arrays`, each with its
-`name` and `shape`), and the arrays' numbers one after another, little-endian float32, row by row: `passage`, and
-`question` where the sides differ, each of shape (states' dim, `dim`). `name` ends with a hash of the file, so that
-another file is another space. `plain` is for models that nothing was learned for.
+A learned projection is a file that `streams.adapters.embedding.learned_arrays` reads: `passage`, and `question` where
+the sides differ, each of shape (states' dim, `dim`). `name` ends with a hash of the file, so that another file is
+another space. `plain` is for models that nothing was learned for.
 """
 
 import hashlib
-import json
-from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from schemas.vectors import Matrix
-
-MAGIC = b"modestream token projection 1\n"
-"""How the file begins; another format gets another number."""
-
-LEARNED = Path(__file__).with_name("token_projection.bin")
-"""The projection of all-MiniLM-L6-v2's token states, in any precision."""
+from streams.adapters.embedding.learned_arrays import MAGIC, LearnedArrays
 
 PLAIN_DIM = 128
 """Most dimensions that `plain` keeps: a turn of 15 tokens takes 2 KB, and few of a similarity's differences go."""
-
-HASH_DIGITS = 8
-"""Of the file's SHA-256 in a name: enough to tell the few projections apart that a store ever sees."""
 
 SMALLEST_LENGTH = 1e-12
 """A projected state shorter than this stays as it is, not divided by almost nothing."""
@@ -49,16 +38,13 @@ class TokenProjection:
         self._question = question
 
     @classmethod
-    def load(cls, path: Path = LEARNED) -> Self:
-        """Read a learned projection. Raises OSError for a missing file, ValueError for one that is none."""
-        content = path.read_bytes()
-        about, numbers = _parts(content, path)
-        maps = _maps(about, numbers)
-        if "passage" not in maps:
-            raise ValueError(f"the token projection {path} has no map of passages")
-        digest = hashlib.sha256(content).hexdigest()[:HASH_DIGITS]
-        passage = maps["passage"]
-        return cls(f"{about['kind']}-{passage.shape[1]}-{digest}", passage, maps.get("question", passage))
+    def of(cls, learned: LearnedArrays) -> Self:
+        """The projection of a learned file. Raises ValueError for one without a map of passages."""
+        if "passage" not in learned.arrays:
+            raise ValueError(f"the learned file {learned.digest} has no map of passages")
+        passage = learned.arrays["passage"]
+        name = f"{learned.kind}-{passage.shape[1]}-{learned.digest}"
+        return cls(name, passage, learned.arrays.get("question", passage))
 
     @classmethod
     def plain(cls, dim: int) -> Self:
@@ -76,25 +62,6 @@ class TokenProjection:
     def of_question(self, states: Matrix) -> Matrix:
         """Token states of a question, as rows to compare with those of passages."""
         return _unit_rows(states @ self._question)
-
-
-def _parts(content: bytes, path: Path) -> tuple[dict[str, Any], Matrix]:
-    """The line about the arrays, and all their numbers in one row."""
-    line, _, rest = content.removeprefix(MAGIC).partition(b"\n")
-    if not content.startswith(MAGIC) or len(rest) % 4:
-        raise ValueError(f"{path} is not a token projection of this version")
-    about: dict[str, Any] = json.loads(line)
-    return about, np.frombuffer(rest, "<f4").astype(np.float32)
-
-
-def _maps(about: dict[str, Any], numbers: Matrix) -> dict[str, Matrix]:
-    """The arrays by name. Raises ValueError where the file has too few numbers for them."""
-    maps, begins = {}, 0
-    for array in about["arrays"]:
-        rows, columns = array["shape"]
-        maps[array["name"]] = numbers[begins : begins + rows * columns].reshape(rows, columns)
-        begins += rows * columns
-    return maps
 
 
 def _signed_cosines(dim: int) -> Matrix:

@@ -6,7 +6,7 @@ words, on the grid; of a question all, with their places. Guaranteed: no more th
 
 from schemas.vectors import Matrix, Spans
 from streams.adapters.embedding.content_tokens import telling_tokens
-from streams.adapters.embedding.local_model import LocalModel
+from streams.adapters.embedding.learned_arrays import LearnedArrays
 from streams.adapters.embedding.token_grid import from_grid, to_grid
 from streams.adapters.embedding.token_projection import TokenProjection
 
@@ -23,9 +23,9 @@ class TokenVectors:
         self._projection = projection
 
     @classmethod
-    def of(cls, local: LocalModel) -> "TokenVectors":
-        """By the projection that was learned for this model, or the plain one of its dimension."""
-        return cls(TokenProjection.load() if local.learned_tokens else TokenProjection.plain(local.dim))
+    def of(cls, learned: LearnedArrays | None, dim: int) -> "TokenVectors":
+        """By the projection that was learned for a model, or the plain one of its dimension."""
+        return cls(TokenProjection.plain(dim) if learned is None else TokenProjection.of(learned))
 
     def of_passage(self, text: str, spans: Spans, states: Matrix) -> Matrix:
         """Rows of the text's telling words, shape (at most `MOST_TOKENS`, `dim`)."""

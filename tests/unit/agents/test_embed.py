@@ -198,6 +198,14 @@ async def test_a_memory_whose_model_is_not_loaded_waits_and_delays_nobody(indexe
     assert said[goes.memory_id].status == "ready"
 
 
+async def test_a_memory_in_a_language_whose_model_is_not_loaded_waits_and_delays_nobody(indexer: Indexer) -> None:
+    indexer.embedders.missing("multilingual-small")
+    waits, goes = remembered("Der Hund schläft im Garten.", "a"), remembered("The dog sleeps.", "b")
+    said = {one.memory_id: one for one in await indexer.written(waits, goes)}
+    assert (said[waits.memory_id].status, said[waits.memory_id].space) == ("waiting", None)
+    assert said[goes.memory_id].status == "ready"
+
+
 async def test_a_memory_of_a_mode_that_is_gone_waits_for_what_becomes_of_it(indexer: Indexer) -> None:
     [said] = await indexer.written(remembered("violin", mode="gone"))
     assert (said.status, said.mode, said.space) == ("waiting", "gone", None)

@@ -142,6 +142,16 @@ async def test_without_one_of_the_models_the_modes_are_merged_by_words(library: 
     assert library.embedders.model("tiny32").queries == [], "no model is asked for nothing"
 
 
+async def test_a_question_in_a_language_whose_model_is_missing_is_lexical_and_says_why(library: Library) -> None:
+    await library.remember(made("Der Hund schläft im Garten.", 10), made("The kettle boils.", 20))
+    library.embedders.missing("multilingual-small")
+    result, [(code, message)] = await library.ask("Wo schläft der Hund?")
+    assert (result.strategy, code) == ("lexical", "degraded")
+    assert "multilingual-small" in message
+    assert result.hits[0].text == "Der Hund schläft im Garten."
+    assert (await library.ask("what boils?"))[1] == []
+
+
 async def test_a_missing_model_of_a_mode_without_memories_costs_nothing(library: Library) -> None:
     await library.remember(*turns("code", CODE))
     library.embedders.missing("tiny48")
