@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,18 @@ async def test_the_process_of_general_runs_before_anything_is_asked_and_the_othe
 ) -> None:
     assert len(pids(registry)) == 1
     assert registry.standing() == {"general": {"state": "loading", "error": None}}
+
+
+@pytest.mark.parametrize("needed", [True, False])
+async def test_the_model_of_other_languages_is_loaded_from_the_start_where_it_was_needed_before(
+    registry: EmbedderRegistry, tmp_path: Path, needed: bool
+) -> None:
+    others = Entry("multilingual-small", LocalModel("multilingual-e5-small", tmp_path / "others", 8, "int8"))
+    registry._entries = {**registry._entries, GENERAL: replace(registry._entries[GENERAL], others=others)}
+    if needed:
+        write_tiny_model(tmp_path / "others", 8)
+    await registry.start()
+    assert ("multilingual-small" in registry.standing()) is needed
 
 
 async def test_a_model_that_loads_says_so(registry: EmbedderRegistry) -> None:

@@ -1,4 +1,4 @@
-"""`python -m training.projection`: learns about a model's vectors and writes it. `--validate`: figures of unseen talk."""
+"""`python -m training.projection`: learns about a model's vectors, and writes it. `--validate`: figures only."""
 
 import argparse
 import os

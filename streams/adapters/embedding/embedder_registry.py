@@ -2,7 +2,7 @@
 
 Enters: modes. Leaves: their embedders, or why a model is not loaded. Guaranteed: `general` loads from the start;
 nobody waits for a model; one process and one set of recent vectors for each model, whatever prefixes modes have. The
-model of other languages that `general` has is loaded when the first text in one comes.
+model that `general` has for other languages is made when the first text in one comes, and loaded from the start then.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from streams.adapters.embedding.by_language import ByLanguage
 from streams.adapters.embedding.catalog import Entry, catalog
 from streams.adapters.embedding.mode_embedder import ModeEmbedder
 from streams.adapters.embedding.model_export import Precision
+from streams.adapters.embedding.model_folder import missing_files
 from streams.adapters.embedding.model_loading import ModelLoading, Pauses
 from streams.adapters.embedding.process_embedder import ProcessEmbedder
 from streams.adapters.embedding.recent_vectors import RecentVectors
@@ -81,8 +82,11 @@ class EmbedderRegistry:
         return cls(catalog(models, configured, precision), threads, reader=reader)
 
     async def start(self) -> None:
-        """Take `general` as soon as it is loaded; returns at once."""
-        self._begin(self._entries[GENERAL])
+        """Take `general` as soon as it is loaded, and its model of other languages if that was needed before."""
+        general = self._entries[GENERAL]
+        self._begin(general)
+        if general.others is not None and not missing_files(general.others.local):
+            self._begin(general.others)
 
     def described(self, name: str) -> EmbedderDescription | None:
         """The preset or configured embedder of that name, or whose model has it; None for a name that is neither."""
