@@ -4,6 +4,7 @@ import faust
 
 from streams.adapters.kafka.consumer import PatientApp
 from streams.flow.held_events import HeldEvent
+from streams.prompt_worker import PromptTables
 from streams.settings import Settings
 from streams.topics import MAX_INPUT_BYTES, group_id
 
@@ -18,6 +19,7 @@ def kafka_app(settings: Settings, worker_id: str) -> faust.App:
         datadir=str(settings.data_dir / "tables"),
         store="rocksdb://",
         Event=HeldEvent,
+        TableManager=PromptTables,
         key_serializer="raw",
         value_serializer="raw",
         topic_partitions=settings.partitions,

@@ -14,7 +14,7 @@ from faust.types import FutureMessage
 
 from schemas.memories import Memory, Place
 from schemas.modes import Declared
-from streams.topics import MAX_INPUT_BYTES
+from streams.topics import CHANGELOG
 
 log = structlog.get_logger()
 
@@ -39,7 +39,7 @@ class AwaitedTable(faust.Table):  # type: ignore[type-arg]
     """A Faust table that keeps its changelog writes for whoever must await them; a record may be a large one."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        kwargs.setdefault("extra_topic_configs", {"max.message.bytes": str(2 * MAX_INPUT_BYTES)})
+        kwargs.setdefault("extra_topic_configs", CHANGELOG)
         super().__init__(*args, **kwargs)
         self.writes: list[Awaitable[None]] = []
         self._newest: dict[bytes, FutureMessage] = {}

@@ -14,6 +14,10 @@ MAX_INPUT_BYTES = 8 * 1024 * 1024
 into a dead letter or an event with its headers."""
 
 
+CHANGELOG = {"cleanup.policy": "compact", "max.message.bytes": str(2 * MAX_INPUT_BYTES)}
+"""Kafka's settings of a table's changelog: the newest record of each key is kept, and may be a large one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Topics:
     """Names of the topics that the agents read and write."""

@@ -5,6 +5,7 @@ a defect; whoever supervises starts it again.
 """
 
 import asyncio
+import gc
 import logging
 import sys
 import uuid
@@ -13,7 +14,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import faust
 import structlog
 import uvloop
 from mode import Service
@@ -50,9 +50,10 @@ from streams.parts import (
     open_index,
     open_language_models,
 )
+from streams.prompt_worker import PromptWorker
 from streams.settings import Settings
 from streams.tables import MemoryTable, ModeTable
-from streams.topics import group_id, named
+from streams.topics import CHANGELOG, configuration, group_id, named
 from streams.topology import Beside, connect, end_process, readings
 from streams.watching.liveness import Liveness
 from streams.watching.logs import configure_logs
@@ -148,7 +149,7 @@ class Parts(Service):
 
     async def on_start(self) -> None:
         """Make the topics, connect the producer, listen for scrapes."""
-        await until_available(lambda: ensure_topics(self.settings, self.topics), "kafka", self.meters)
+        await until_available(lambda: ensure_topics(self.settings, self._kept_as()), "kafka", self.meters)
         await self.publisher.start()
         await self.embedders.start()
         await self.observing.start(self.settings.metrics_port, self.settings.data_dir / "run" / "metrics.port")
@@ -163,6 +164,10 @@ class Parts(Service):
         await self.embedders.close()
         await self.index.close()
         self.words.close()
+
+    def _kept_as(self) -> dict[str, dict[str, str]]:
+        events = {name: configuration(self.topics, name) for name in self.topics.all()}
+        return events | dict.fromkeys(self.app.tables.changelog_topics, CHANGELOG)
 
     def _alive(self) -> bool:
         return self.liveness.alive(recovering=self.standing.recovering())
@@ -237,6 +242,8 @@ def run_worker(settings: Settings) -> None:
     uvloop.install()
     parts = Parts(settings)
     parts.wire()
-    worker = faust.Worker(parts.app, parts, quiet=True, loglevel=logging.WARNING, override_logging=False)
+    # What was imported stays: Faust collects garbage for each table that it opens or closes, a tenth of a second each.
+    gc.freeze()
+    worker = PromptWorker(parts.app, parts, quiet=True, loglevel=logging.WARNING, override_logging=False)
     worker.spinner = None
     raise worker.execute_from_commandline()

@@ -51,6 +51,8 @@ class Flow:
     """Publishes turns one after another, again while Kafka is away, and keeps what was replied."""
 
     client: MemoryClient
+    top_k: int = 10
+    """How many hits of a question are looked at."""
     accepted: dict[Told, Remembered] = field(default_factory=dict)
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     _gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
@@ -86,7 +88,7 @@ class Flow:
             assert health["modes"]["general"]["eligible"] == mine
 
     async def _is_right(self, told: Told) -> bool:
-        found = await found_for(self.client, told)
+        found = await found_for(self.client, told, self.top_k)
         return [hit.memory_id for hit in found] == [self.accepted[told].memory_id]
 
     async def embedded(self) -> None:
@@ -95,9 +97,9 @@ class Flow:
             await eventually(partial(all_ready, self.client, user), f"{user} has all vectors")
 
 
-async def found_for(client: MemoryClient, told: Told) -> list[Hit]:
+async def found_for(client: MemoryClient, told: Told, top_k: int = 10) -> list[Hit]:
     """What is found of a turn: the hits with its word."""
-    answer = await client.retrieve(told.word, users=told.user_id, top_k=10)
+    answer = await client.retrieve(told.word, users=told.user_id, top_k=top_k)
     assert "not_caught_up" not in [warning.code for warning in answer.warnings]
     return [hit for hit in answer.hits if told.word in hit.text]
 

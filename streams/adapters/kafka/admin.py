@@ -9,23 +9,25 @@ from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 
 from schemas.failures import Unavailable
 from streams.settings import Settings
-from streams.topics import Topics, configuration
 
 log = structlog.get_logger()
 
 
-async def ensure_topics(settings: Settings, topics: Topics) -> None:
-    """Create the topics that are missing, all with the same number of partitions.
+async def ensure_topics(settings: Settings, wanted: Mapping[str, Mapping[str, str]]) -> None:
+    """Create the topics that are missing, in one request, all with the same number of partitions.
 
-    Raises Unavailable while Kafka can't be reached, ValueError for a topic that has another number of partitions.
+    `wanted` has Kafka's settings of each topic by its name. Raises Unavailable while Kafka can't be reached, ValueError
+    for a topic that has another number of partitions.
     """
     admin = AIOKafkaAdminClient(bootstrap_servers=settings.bootstrap_servers)
     try:
         await admin.start()
         existing = {one["topic"]: len(one["partitions"]) for one in await admin.describe_topics()}
-        for topic in topics.all():
+        for topic in wanted:
             _check(topic, existing.get(topic, settings.partitions), settings.partitions)
-        await _create(admin, settings, topics, [topic for topic in topics.all() if topic not in existing])
+        missing = {topic: configured for topic, configured in wanted.items() if topic not in existing}
+        if missing:
+            await _create(admin, settings, missing)
     except (KafkaError, OSError) as problem:
         raise Unavailable(f"Kafka at {settings.broker} can't be reached: {problem!r}") from problem
     finally:
@@ -38,19 +40,14 @@ def _check(topic: str, there: int, wanted: int) -> None:
         raise ValueError(message)
 
 
-async def _create(admin: AIOKafkaAdminClient, settings: Settings, topics: Topics, missing: list[str]) -> None:
-    if not missing:
-        return
-    wanted = [
-        NewTopic(topic, settings.partitions, settings.replication_factor, topic_configs=configuration(topics, topic))
-        for topic in missing
-    ]
-    response = await admin.create_topics(wanted)
-    for topic, code, *_ in response.topic_errors:
+async def _create(admin: AIOKafkaAdminClient, settings: Settings, missing: Mapping[str, Mapping[str, str]]) -> None:
+    partitions, copies = settings.partitions, settings.replication_factor
+    topics = [NewTopic(topic, partitions, copies, topic_configs=dict(kept)) for topic, kept in missing.items()]
+    for topic, code, *_ in (await admin.create_topics(topics)).topic_errors:
         error = for_code(code)
         if code and error is not TopicAlreadyExistsError:
             raise error(topic)
-    log.info("topics created", topics=missing)
+    log.info("topics created", topics=list(missing))
 
 
 async def committed_offsets(settings: Settings, group: str) -> Mapping[tuple[str, int], int]:

@@ -1,9 +1,13 @@
 """Topics by name, and how long they are kept."""
 
+from pathlib import Path
+
 import pytest
 
+from streams.kafka_app import kafka_app
 from streams.settings import Settings
-from streams.topics import MAX_INPUT_BYTES, configuration, group_id, named
+from streams.tables import MemoryTable
+from streams.topics import CHANGELOG, MAX_INPUT_BYTES, configuration, group_id, named
 
 OURS = ["changes", "remembered", "understood", "embedded", "learned", "consolidated"]
 """What the agents tell each other."""
@@ -44,3 +48,11 @@ def test_whatever_may_come_in_fits_into_a_dead_letter_with_room_for_headers() ->
         assert int(configuration(topics, name)["max.message.bytes"]) == MAX_INPUT_BYTES
     for name in (topics.dead_letters, topics.replies, *(getattr(topics, ours) for ours in OURS)):
         assert int(configuration(topics, name)["max.message.bytes"]) == 2 * MAX_INPUT_BYTES
+
+
+def test_a_changelog_is_made_as_faust_would_make_it(tmp_path: Path) -> None:
+    app = kafka_app(Settings(data_dir=tmp_path), "w1")
+    topic = MemoryTable(app).table.changelog_topic
+    assert app.tables.changelog_topics == {topic.get_topic_name()}
+    assert (topic.compacting, topic.deleting, topic.retention) == (True, None, None)
+    assert {"cleanup.policy": "compact", **(topic.config or {})} == CHANGELOG
