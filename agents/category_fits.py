@@ -92,13 +92,13 @@ class CategoryFits:
         boundary = self._members.boundary(scope)
         try:
             embedder, space = self._spaces.opened(self._spaces.mode(partition, boundary, mode, scope))
+            vectors = await self._index.vectors(space, ids)
+            if not vectors:
+                return {}
+            rows = np.stack([one.pooled for one in vectors.values()])
+            fits = await self._fitting(rows, self._categories.get(partition, scope), embedder)
         except (ModelMissing, Rejected):
             return {}  # Its items are looked at when the model is there and they get vectors of it.
-        vectors = await self._index.vectors(space, ids)
-        if not vectors:
-            return {}
-        rows = np.stack([one.pooled for one in vectors.values()])
-        fits = await self._fitting(rows, self._categories.get(partition, scope), embedder)
         return dict(zip(vectors, fits, strict=True))
 
     async def _fitting(self, rows: Matrix, taxonomy: Taxonomy, embedder: Embedder) -> list[tuple[Assigned, ...]]:

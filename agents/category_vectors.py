@@ -13,7 +13,7 @@ from agents.ports import Embedder
 from agents.rules.categorizing import Background, described_by
 from agents.rules.category_background import BACKGROUND
 from schemas.categories import Category, Taxonomy
-from schemas.failures import Unavailable
+from schemas.failures import ModelMissing, Unavailable
 from schemas.vectors import Matrix, Vector
 
 CACHED = 2048
@@ -59,7 +59,7 @@ async def _embedded(texts: Sequence[str], embedder: Embedder) -> Matrix:
 async def _vector(text: str, embedder: Embedder) -> Vector | None:
     try:
         vector = (await embedder.passage(text)).pooled
-    except Unavailable:
+    except (ModelMissing, Unavailable):
         raise
     except Exception:
         return None

@@ -75,8 +75,6 @@ class Embed:
             return replace(due, space=space, vector=encoded.pooled, tokens=encoded.tokens)
         except Unavailable:
             raise
-        except ModelMissing as missing:
-            return replace(due, error=_explained(missing))
         except Exception as problem:
             return replace(due, space=space, error=_explained(problem))
 
@@ -165,10 +163,10 @@ class Embed:
             return None
         try:
             embedder, space = self._spaces.of(one.memory, one.partition)
+            # A mode that has another embedder since has its memories embedded again.
+            return await self._fits.of(one.memory, one.vector, embedder, one.partition) if space == one.space else None
         except (ModelMissing, Rejected):
             return None
-        # A mode that has another embedder since has its memories embedded again.
-        return await self._fits.of(one.memory, one.vector, embedder, one.partition) if space == one.space else None
 
     def _said(self, one: Vectored, memory: Memory, under: tuple[Assigned, ...] | None) -> Embedded:
         without_model = one.space is None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from agents.ports import Embedder, Embedders, Modes
 from agents.rules.declaring import known
+from agents.rules.projection import embedding_text
 from schemas.failures import ModelMissing, Rejected
 from schemas.memories import Memory
 from schemas.modes import Mode, VectorSpace
@@ -30,12 +31,12 @@ class ModeSpaces:
 
     def opened(self, mode: Mode) -> tuple[Embedder, VectorSpace]:
         """The embedder of a mode and the space of its vectors. Raises ModelMissing while its model is not loaded."""
-        embedder = self._embedders.of(mode)
-        return embedder, VectorSpace(mode.name, embedder.fingerprint)
+        return _with_space(mode, self._embedders.of(mode))
 
     def of(self, memory: Memory, partition: int) -> tuple[Embedder, VectorSpace]:
         """The embedder and the space of a memory. Raises Rejected where its mode is gone, ModelMissing."""
-        return self.opened(self.mode(partition, memory.boundary, memory.mode, memory.scope))
+        mode = self.mode(partition, memory.boundary, memory.mode, memory.scope)
+        return _with_space(mode, self._embedders.for_text(mode, embedding_text(memory)))
 
     def digest(self, memory: Memory, partition: int) -> str | None:
         """The digest of the space that a memory belongs into; None while that is not known."""
@@ -43,3 +44,7 @@ class ModeSpaces:
             return self.of(memory, partition)[1].fingerprint.digest
         except (ModelMissing, Rejected):
             return None
+
+
+def _with_space(mode: Mode, embedder: Embedder) -> tuple[Embedder, VectorSpace]:
+    return embedder, VectorSpace(mode.name, embedder.fingerprint)

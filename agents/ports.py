@@ -99,6 +99,13 @@ class Embedders(Protocol):
         """
         ...
 
+    def for_text(self, mode: Mode, text: str) -> Embedder:
+        """The same, once the model is loaded that reads this text: a mode may have one for each language.
+
+        Raises ModelMissing as `of` does.
+        """
+        ...
+
 
 class VectorIndex(Protocol):
     """Vectors by space. Only the indexer writes.

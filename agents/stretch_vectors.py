@@ -64,11 +64,11 @@ class StretchVectors:
     async def _made(self, texts: Sequence[Sequence[str]], place: Place, here: Mode) -> Matrix:
         try:
             embedder, space = self._spaces.opened(here)
+            if space.fingerprint.digest != place.space:
+                return _rows([])
+            return _rows([[(await embedder.passage(text)).pooled for text in each] for each in texts])
         except ModelMissing:
             return _rows([])
-        if space.fingerprint.digest != place.space:
-            return _rows([])
-        return _rows([[(await embedder.passage(text)).pooled for text in each] for each in texts])
 
 
 def _some(stretches: Sequence[Stretch]) -> list[Sequence[Memory]]:

@@ -102,6 +102,13 @@ class FakeEmbedders:
         others = Mode(name=mode.name, embedder=entry.others.name, embedding_dim=entry.others.local.dim)
         return ByLanguage(one, lambda: self.of(others), entry.others.identity)
 
+    def for_text(self, mode: Mode, text: str) -> Embedder:
+        """The same, once the model is loaded that reads this text. Raises ModelMissing as `of` does."""
+        read = FakeEmbedders.of(self, mode)
+        if isinstance(read, ByLanguage):
+            read.reader(text)
+        return self.of(mode)
+
     def standing(self) -> dict[str, dict[str, Any]]:
         """How each embedder stands that was asked for."""
         return {name: self._standing(name) for name in sorted(self._asked)}

@@ -245,6 +245,10 @@ async def test_english_never_waits_for_the_model_of_other_languages(stage: Stage
         with pytest.raises(ModelMissing, match=OTHERS):
             await read(GERMAN)
         assert (await read("the red house")).pooled.shape == (384,)
+    with pytest.raises(ModelMissing, match=OTHERS):
+        stage.embedders.for_text(GENERAL_MODE, GERMAN)
+    assert stage.embedders.for_text(GENERAL_MODE, "the red house").fingerprint == general.fingerprint
+    assert stage.embedders.for_text(mode("all-MiniLM-L6-v2"), GERMAN).fingerprint.others is None
 
 
 async def test_general_reads_other_languages_by_the_multilingual_model_once_it_is_there(stage: Stage) -> None:

@@ -333,6 +333,24 @@ async def test_a_mode_whose_model_is_missing_is_found_by_words_and_embedded_once
     assert (stands["ready"], stands["pending"], stands["error"]) == (1, 0, None)
 
 
+async def test_a_language_whose_model_is_missing_is_found_by_words_and_embedded_once_it_is_there(
+    the_map: InMemoryMap,
+) -> None:
+    the_map.embedders.missing("multilingual-small")
+    await said(the_map, "Der Hund schläft im Garten.")
+    await said(the_map, "The kettle is in the garden.")
+    await the_map.topics.settled()
+    assert the_map.memory("Der Hund schläft im Garten.").embedding.status == "pending"
+    assert the_map.memory("The kettle is in the garden.").embedding.status == "ready", "nobody waits for it"
+    reply = await the_map.retrieve("Wo schläft der Hund?")
+    assert (reply["result"]["strategy"], [one["code"] for one in reply["warnings"]]) == ("lexical", ["degraded"])
+    assert (await the_map.retrieve("where is the kettle?"))["warnings"] == []
+    the_map.embedders.load("multilingual-small")
+    await the_map.until(lambda: the_map.memory("Der Hund schläft im Garten.").embedding.status == "ready")
+    assert (await the_map.retrieve("Wo schläft der Hund?"))["result"]["strategy"] == "hybrid"
+    assert the_map.embedders.model("multilingual-small").passages == ["Der Hund schläft im Garten."]
+
+
 async def test_an_embedder_that_is_missing_when_a_mode_gets_it_embeds_when_it_is_there(the_map: InMemoryMap) -> None:
     await declare(the_map, "code", "tiny32")
     await said(the_map, "Fixed the parser.", mode="code")

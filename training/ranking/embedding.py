@@ -70,6 +70,10 @@ class KeptEmbedder(ByLanguage):
         """This one."""
         return self
 
+    def for_text(self, mode: Mode, text: str) -> "KeptEmbedder":  # noqa: ARG002 - as above
+        """This one."""
+        return self
+
     def described(self, name: str) -> EmbedderDescription | None:  # noqa: ARG002 - as above
         """Nothing: no mode is declared here."""
         return None

@@ -35,11 +35,12 @@ class ByLanguage:
 
     async def passage(self, text: str) -> Encoded:
         """Embed a text that is kept. Raises ModelMissing while the model of its language is not loaded."""
-        return await self._of(text).passage(text)
+        return await self.reader(text).passage(text)
 
     async def query(self, text: str) -> Encoded:
         """Embed a question. Raises ModelMissing as above."""
-        return await self._of(text).query(text)
+        return await self.reader(text).query(text)
 
-    def _of(self, text: str) -> Embedder:
+    def reader(self, text: str) -> Embedder:
+        """The model that reads a text. Raises ModelMissing as above."""
         return self._others() if is_foreign(text) else self._english

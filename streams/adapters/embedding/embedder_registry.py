@@ -109,6 +109,13 @@ class EmbedderRegistry:
             return self._views.setdefault(seen, one)
         return self._views.setdefault(seen, ByLanguage(one, partial(self._view, entry.others), entry.others.identity))
 
+    def for_text(self, mode: Mode, text: str) -> Embedder:
+        """The same, once the model is loaded that reads this text. Raises ModelMissing as `of` does."""
+        embedder = self.of(mode)
+        if isinstance(embedder, ByLanguage):
+            embedder.reader(text)
+        return embedder
+
     def standing(self) -> dict[str, dict[str, Any]]:
         """How each embedder stands that was asked for: `state` is ready, loading or missing, `error` says why."""
         standing = {name: standing_of(self._entries[name], model) for name, model in self._models.items()}
