@@ -98,9 +98,7 @@ class VectorSearch:
             return _Opened(Nearest(lane, "waiting", space, missing="no vectors yet"))
         return _Opened(Nearest(lane, "seen", space, count), model)
 
-    async def _found(
-        self, one: _Opened, questions: Mapping[_Key, _Read], search: Search, words: WordClues
-    ) -> Nearest:
+    async def _found(self, one: _Opened, questions: Mapping[_Key, _Read], search: Search, words: WordClues) -> Nearest:
         if one.model is None:
             return one.nearest
         question = questions[one.key]
@@ -138,9 +136,7 @@ class VectorSearch:
         return await self._vectors.late(space, rows, one.nearest.lane.where, limit, chosen)
 
 
-async def _embedded(
-    opened: Sequence[_Opened], text: str, meanwhile: Callable[[], object]
-) -> Mapping[_Key, _Read]:
+async def _embedded(opened: Sequence[_Opened], text: str, meanwhile: Callable[[], object]) -> Mapping[_Key, _Read]:
     """The question by every model that is to see it, once each, or why it has none."""
     models = {one.key: one.model[0] for one in opened if one.model is not None}
     asked = [asyncio.ensure_future(_asked(model, text)) for model in models.values()]
