@@ -3,11 +3,13 @@
 Kafka's side, a thread of its own in Faust, is played by a class that notes what it is told.
 """
 
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from aiokafka import ConsumerRecord
 from faust.types import TP
 
 from streams.adapters.kafka.consumer import PatientConsumer
@@ -17,6 +19,7 @@ from streams.tables import MemoryTable
 
 TURNS = TP("memory.turns", 0)
 OTHER = TP("memory.turns", 1)
+ASKED = TP("memory.retrieve", 1)
 CHANGELOG = TP("memory.worker-memories-changelog", 0)
 
 
@@ -29,6 +32,7 @@ class KafkaSide:
         self.asked: set[TP] | None = None
         self.sought: dict[TP, int] = {}
         self.from_beginning: set[TP] = set()
+        self.left: set[TP] = set()
 
     def meanwhile(self) -> None:
         """Nothing."""
@@ -44,11 +48,33 @@ class KafkaSide:
     async def seek_to_beginning(self, *places: TP) -> None:
         self.from_beginning |= set(places)
 
+    async def leave(self, places: Iterable[TP]) -> None:
+        self.left |= set(places)
+
+    def highwater(self, place: TP) -> int:
+        return 5
+
     def seek(self, place: TP, offset: int) -> None:
         self.sought[place] = offset
 
     def assignment(self) -> set[TP]:
-        return {TURNS, OTHER, CHANGELOG}
+        return {TURNS, OTHER, CHANGELOG, ASKED}
+
+
+class Apart:
+    """Notes what is to be read apart from the rest."""
+
+    def __init__(self) -> None:
+        self.places: dict[TP, int | None] = {}
+
+    def begin(self, places: Mapping[TP, int | None]) -> None:
+        self.places = dict(places)
+
+    def leave(self, places: Collection[TP]) -> None:
+        self.places = {place: due for place, due in self.places.items() if place not in places}
+
+    def highwater(self, place: TP) -> int | None:
+        return 40 if place in self.places else None
 
 
 @pytest.fixture
@@ -57,14 +83,20 @@ def kafka() -> KafkaSide:
 
 
 @pytest.fixture
-def consumer(tmp_path: Path, kafka: KafkaSide) -> PatientConsumer:
+def apart() -> Apart:
+    return Apart()
+
+
+@pytest.fixture
+def consumer(tmp_path: Path, kafka: KafkaSide, apart: Apart) -> PatientConsumer:
     app = kafka_app(Settings(data_dir=tmp_path, _env_file=None), "test")
     MemoryTable(app)
     made = app.consumer
     assert isinstance(made, PatientConsumer)
     made._thread.thread_loop.close()
     made._thread = cast("Any", kafka)
-    made._set_active_tps({TURNS, OTHER, CHANGELOG})
+    made._requests = cast("Any", apart)
+    made._set_active_tps({TURNS, OTHER, CHANGELOG, ASKED})
     return made
 
 
@@ -125,3 +157,81 @@ async def test_a_partition_without_a_commit_is_read_from_its_beginning(
     kafka.committed = {TURNS: nothing, OTHER: 12, CHANGELOG: None}
     assert await consumer.seek_to_committed() == kafka.committed
     assert kafka.from_beginning == {TURNS}
+
+
+async def test_questions_are_read_apart_from_what_is_committed_and_by_nobody_else(
+    consumer: PatientConsumer, kafka: KafkaSide, apart: Apart
+) -> None:
+    consumer.resume_partitions({TURNS, ASKED})
+    kafka.committed = {TURNS: 3, ASKED: 12}
+    await consumer.perform_seek()
+    assert apart.places == {}
+    consumer.resume_flow()
+    assert apart.places == {ASKED: 12}
+    assert active(consumer) == {TURNS, CHANGELOG}
+    assert kafka.left == {ASKED}
+
+
+async def test_questions_are_left_as_soon_as_their_partitions_are_paused(
+    consumer: PatientConsumer, kafka: KafkaSide, apart: Apart
+) -> None:
+    consumer.resume_partitions({ASKED})
+    consumer.resume_flow()
+    consumer.pause_partitions({TURNS, ASKED})
+    assert apart.places == {}
+
+
+def test_an_agent_without_room_for_questions_never_has_them_read_with_the_rest(consumer: PatientConsumer) -> None:
+    consumer.on_buffer_full(ASKED)
+    assert consumer._full() == {ASKED}
+    consumer.on_buffer_drop(ASKED)
+    assert consumer._full() == set()
+    assert active(consumer) == {CHANGELOG}
+
+
+def test_what_could_not_be_read_for_want_of_room_is_read_after_a_rebalance(consumer: PatientConsumer) -> None:
+    consumer.on_buffer_full(ASKED)
+    consumer.resume_partitions({ASKED})
+    consumer.resume_flow()
+    assert consumer._full() == set()
+
+
+def test_how_far_questions_are_written_is_known_to_whoever_reads_them(consumer: PatientConsumer) -> None:
+    assert (consumer.highwater(ASKED), consumer.highwater(TURNS)) == (0, 5)
+    consumer.resume_partitions({ASKED})
+    consumer.resume_flow()
+    assert consumer.highwater(ASKED) == 40
+
+
+def test_a_partition_that_has_no_position_yet_ends_no_worker(consumer: PatientConsumer) -> None:
+    consumer.verify_event_path(1e9, TURNS)
+
+
+async def test_offsets_without_a_record_are_no_reason_to_commit_no_further(consumer: PatientConsumer) -> None:
+    came = []
+
+    async def callback(message: Any) -> None:
+        came.append(message.offset)
+
+    consumer.callback = callback
+    consumer._committed_offset[ASKED] = 7
+    await consumer._deliver(ASKED, consumer_record(12), 7)
+    assert came == [12]
+    consumer._acked[ASKED].append(12)
+    assert consumer._new_offset(ASKED) == 13
+
+
+async def test_questions_that_are_under_way_are_not_committed_with_those_before_them(consumer: PatientConsumer) -> None:
+    async def callback(message: Any) -> None:
+        """Keep it."""
+
+    consumer.callback = callback
+    consumer._committed_offset[ASKED] = 7
+    for due, offset in ((7, 7), (8, 8), (9, 9)):
+        await consumer._deliver(ASKED, consumer_record(offset), due)
+    consumer._acked[ASKED].append(7)
+    assert consumer._new_offset(ASKED) == 8
+
+
+def consumer_record(offset: int) -> ConsumerRecord[bytes, bytes]:
+    return ConsumerRecord(ASKED.topic, ASKED.partition, offset, 0, 0, b"k", b"{}", None, 1, 2, ())

@@ -9,20 +9,25 @@ a worker was killed and started again.
 
 Here nothing is read for agents before their queues are kept, a fetch keeps to the partitions that it was begun for,
 what is fetched for nobody is fetched again, and a partition without a commit is read from its beginning.
+
+Topics that are read apart have their records from a reader of their own, at the same times and with the same
+acknowledgements: Faust assigns their partitions, commits what was settled of them, and fetches nothing of them.
 """
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import faust
-from aiokafka import AIOKafkaConsumer
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import IllegalStateError
-from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
+from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport, server_list
 from faust.types import TP
 from faust.types.transports import ProducerT
 
 from streams.adapters.kafka.bursts import BurstProducer
+from streams.adapters.kafka.request_reader import RequestReader, reading_consumer
 
 FETCH_WAIT_MS = 200
 """How long the broker may hold back the answer to a fetch while there are no records. What is asked of it on the same
@@ -39,13 +44,25 @@ class AskableThread(AIOKafkaConsumerThread):
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001
         return consumer
 
+    async def leave(self, places: Iterable[TP]) -> None:
+        """Fetch nothing of these until they are assigned anew."""
+        await self.call_thread(self._pause, [TopicPartition(*place) for place in places])
+
+    async def _pause(self, places: list[TopicPartition]) -> None:
+        self._ensure_consumer().pause(*places)
+
 
 class PatientConsumer(Consumer):
     """Reads the topics of agents only when their queues are kept."""
 
+    _thread: AskableThread
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._resumed_last: set[TP] = set()
+        servers = server_list(self.app.conf.broker_consumer, Transport.default_port)
+        connect = partial(reading_consumer, servers)
+        self._requests = RequestReader(connect, self._deliver, self._full, self.crash)
 
     def _new_consumer_thread(self) -> AskableThread:
         return AskableThread(self, loop=self.loop, beacon=self.beacon)
@@ -58,6 +75,7 @@ class PatientConsumer(Consumer):
         """Stop reading, or do not begin."""
         tps = set(tps)
         self._resumed_last -= tps
+        self._requests.leave(tps)
         super().pause_partitions(tps)
 
     def resume_partitions(self, tps: Iterable[TP]) -> None:
@@ -71,7 +89,33 @@ class PatientConsumer(Consumer):
         """Read everything."""
         super().resume_flow()
         resumed, self._resumed_last = self._resumed_last, set()
-        super().resume_partitions(resumed)
+        apart = {place for place in resumed if self._is_apart(place)}
+        super().resume_partitions(resumed - apart)
+        if apart:
+            self._buffered_partitions -= apart
+            self._requests.begin({place: self._read_offset[place] for place in apart})
+
+    def on_buffer_drop(self, tp: TP) -> None:
+        """Read again for an agent that has room again."""
+        if self._is_apart(tp):
+            self._buffered_partitions.discard(tp)
+        else:
+            super().on_buffer_drop(tp)
+
+    def highwater(self, tp: TP) -> int:
+        """The offset after the last record of a partition, as far as is known."""
+        return self._requests.highwater(tp) or 0 if self._is_apart(tp) else super().highwater(tp)
+
+    def verify_event_path(self, now: float, tp: TP) -> None:
+        """Nothing, as `streams.watching.liveness` sees what stands still.
+
+        Faust's own look ends the worker where it meets a partition that was assigned and not yet sought.
+        """
+
+    async def on_stop(self) -> None:
+        """Read nothing any more, and commit."""
+        await self._requests.close()
+        await super().on_stop()
 
     async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
         records = await super()._getmany(None if active_partitions is None else set(active_partitions), timeout)
@@ -86,10 +130,24 @@ class PatientConsumer(Consumer):
     async def seek_to_committed(self) -> Mapping[TP, int]:
         """Seek to what is committed, or to the beginning where nothing is: aiokafka stays where it is then."""
         committed = await super().seek_to_committed()
+        await self._thread.leave(place for place in committed if self._is_apart(place))
         fresh = [place for place, offset in committed.items() if not offset and self._is_ours(TP(*place))]
         if fresh:
             await self._thread.seek_to_beginning(*fresh)
         return committed
+
+    async def _deliver(self, place: TP, record: Any, due: int | None) -> None:
+        """Hand a record on as Faust does; offsets that have no record are as good as settled."""
+        if due and record.offset > due:
+            await self._add_gap(place, due, record.offset - 1)
+        await self.callback(self._to_message(place, record))
+
+    def _full(self) -> set[TP]:
+        """Partitions whose agent has no room."""
+        return self._buffered_partitions
+
+    def _is_apart(self, place: TP) -> bool:
+        return place.topic in cast("PatientApp", self.app).read_apart
 
     def _is_ours(self, place: TP) -> bool:
         """Whether agents read it. What Faust knows to be acknowledged it knows too late."""
@@ -105,6 +163,9 @@ class PatientTransport(Transport):
 
 class PatientApp(faust.App):
     """A Faust app that reads and writes with these."""
+
+    read_apart: frozenset[str] = frozenset()
+    """Topics of agents whose senders wait: they are read on the event loop, beside Faust's thread."""
 
     def _new_transport(self) -> PatientTransport:
         return PatientTransport(self.conf.broker_consumer, self)

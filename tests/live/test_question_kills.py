@@ -1,0 +1,38 @@
+"""`kill -9` of the worker while questions wait: each is answered by the next, and none is kept for a third."""
+
+import asyncio
+from collections import Counter
+
+from tests.live.processes import Deployment
+
+QUESTIONS = 240
+USERS = 8
+"""Enough for every partition to have some."""
+
+ANSWERED = 40
+"""Answers at which the worker is killed: some of the others are read then, the rest lies in Kafka."""
+
+
+async def test_questions_that_wait_when_the_worker_is_killed_are_answered_by_the_next(deployment: Deployment) -> None:
+    worker = await deployment.ready()
+    async with deployment.client() as client:
+        for user in range(USERS):
+            await client.remember(f"The key of u{user} is under the third pot.", user_id=f"u{user}")
+        answered: Counter[str] = Counter()
+        enough = asyncio.Event()
+
+        async def ask(user: str) -> None:
+            found = await client.retrieve("where is the key?", users=user)
+            assert [hit.text for hit in found.hits] == [f"The key of {user} is under the third pot."]
+            answered[user] += 1
+            if answered.total() == ANSWERED:
+                enough.set()
+
+        asking = asyncio.gather(*(ask(f"u{number % USERS}") for number in range(QUESTIONS)))
+        await enough.wait()
+        await worker.kill()
+        assert answered.total() < QUESTIONS
+        deployment.start()
+        await asking
+        await deployment.at_rest()
+    assert answered == {f"u{user}": QUESTIONS // USERS for user in range(USERS)}
