@@ -10,6 +10,9 @@ demo: .venv/complete ## start everything, publish a conversation, ask questions,
 up: .venv/complete ## broker, vector index and worker in the foreground
 	$(BIN)/python -m streams up
 
+# Two cores, many processes: a second thread of linear algebra only spins, and a training takes four times as long.
+test: export OMP_NUM_THREADS := 1
+test: export OPENBLAS_NUM_THREADS := 1
 test: .venv/complete ## every test; those on a real broker run beside the others, as most of their time they wait
 	@live=$$(mktemp); $(BIN)/python -m pytest tests/live >$$live 2>&1 & waiting=$$!; \
 	$(BIN)/python -m pytest --ignore=tests/live; others=$$?; \

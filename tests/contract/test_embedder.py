@@ -6,6 +6,7 @@ from typing import Protocol
 
 import numpy as np
 import pytest
+import pytest_asyncio
 
 from agents.ports import Embedder
 from schemas.failures import Unavailable
@@ -18,6 +19,8 @@ from streams.adapters.embedding.token_grid import STEPS
 from tests.exported_models import exported_minilm
 from tests.fake_embedder import FakeEmbedder
 from tests.tiny_models import write_tiny_model
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 WORDS = ("the", "red", "house", "cat", "sat", "on", "mat", "deploy", "target", "query", "passage")
 
@@ -44,9 +47,9 @@ class Closable(Embedder, Protocol):
 
 
 class Make(Protocol):
-    """Makes an embedder with these prefixes."""
+    """Gives an embedder with these prefixes: the same one each time, or one that is loaded anew."""
 
-    def __call__(self, *, query_prefix: str = "", passage_prefix: str = "") -> Embedder: ...
+    def __call__(self, *, query_prefix: str = "", passage_prefix: str = "", anew: bool = False) -> Embedder: ...
 
 
 def fake(_: pytest.TempPathFactory) -> Callable[[str, str], Closable]:
@@ -81,14 +84,24 @@ def in_a_process(temporary: pytest.TempPathFactory) -> Callable[[str, str], Clos
     )
 
 
-@pytest.fixture(params=[fake, tiny_mean, tiny_cls, minilm_int8, in_a_process], ids=lambda maker: maker.__name__)
+@pytest_asyncio.fixture(
+    scope="module",
+    loop_scope="module",
+    params=[fake, tiny_mean, tiny_cls, minilm_int8, in_a_process],
+    ids=lambda maker: maker.__name__,
+)
 async def make(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Make]:
+    """Embedders that all tests of their maker share: most of a test's time went into loading them."""
     made: list[Closable] = []
+    shared: dict[tuple[str, str], Closable] = {}
     build = request.param(tmp_path_factory)
 
-    def make_one(*, query_prefix: str = "", passage_prefix: str = "") -> Embedder:
-        made.append(build(query_prefix, passage_prefix))
-        return made[-1]
+    def make_one(*, query_prefix: str = "", passage_prefix: str = "", anew: bool = False) -> Embedder:
+        prefixes = query_prefix, passage_prefix
+        if anew or prefixes not in shared:
+            made.append(build(*prefixes))
+            shared[prefixes] = made[-1]
+        return shared[prefixes]
 
     yield make_one
     for embedder in made:
@@ -260,7 +273,7 @@ async def test_token_vectors_are_those_of_the_text_without_its_prefix(make: Make
 
 async def test_the_fingerprint_names_the_passage_prefix_and_not_the_query_prefix(make: Make) -> None:
     plain = make().fingerprint
-    assert make().fingerprint.digest == plain.digest
+    assert make(anew=True).fingerprint.digest == plain.digest
     assert make(query_prefix="query: ").fingerprint.digest == plain.digest
     assert make(passage_prefix="passage: ").fingerprint.digest != plain.digest
 

@@ -21,17 +21,24 @@ def vectors(turns: list[Turn]) -> Vectors:
     return (np.random.default_rng(7).standard_normal((len(turns), 384)) / 20).astype(np.float32)
 
 
-def test_the_same_examples_give_the_same_bytes() -> None:
-    turns = [turn for turn in training_turns() if turn.source == "software"][:120]
-    first, second = (trained(turns, vectors(turns), CUES.read_text()) for _ in range(2))
-    assert first.model == second.model
-    assert InteractionClassifier.loads(first.model).about["data_sha256"] == digest(turns, CUES.read_text())
+@pytest.fixture(scope="module")
+def turns() -> list[Turn]:
+    return [turn for turn in training_turns() if turn.source == "software"][:120]
 
 
-def test_the_file_answers_as_the_training_does() -> None:
-    turns = [turn for turn in training_turns() if turn.source == "software"][:120]
+@pytest.fixture(scope="module")
+def model(turns: list[Turn]) -> bytes:
+    return trained(turns, vectors(turns), CUES.read_text()).model
+
+
+def test_the_same_examples_give_the_same_bytes(turns: list[Turn], model: bytes) -> None:
+    assert trained(turns, vectors(turns), CUES.read_text()).model == model
+    assert InteractionClassifier.loads(model).about["data_sha256"] == digest(turns, CUES.read_text())
+
+
+def test_the_file_answers_as_the_training_does(turns: list[Turn], model: bytes) -> None:
     made = vectors(turns)
-    classifier = InteractionClassifier.loads(trained(turns, made, CUES.read_text()).model)
+    classifier = InteractionClassifier.loads(model)
     said = [classifier.probabilities(turn.text, vector).argmax() for turn, vector in zip(turns, made, strict=True)]
     right = [INTERACTION_MODES[mode] == turn.mode for mode, turn in zip(said, turns, strict=True)]
     assert np.mean(right) > 0.95, "it has learnt these very turns"
