@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agents.rules.entities import entities
-from agents.rules.languages import ENGLISH_PLACE, UNKNOWN, language_of
+from agents.rules.foreign import is_foreign
 from agents.rules.question_types import traits_of
 from agents.rules.words import fold, question_terms, telling_terms
-from agents.rules.words import terms as words_of
 
 MOST_TERMS = 256
 """Different terms of a question that are looked up: a pasted page must not cost more than a long question."""
@@ -25,7 +24,7 @@ class Question:
     """What is searched for.
 
     `asked` is the question as it came, `named` are the speakers whom it names, as they are written on memories,
-    `traits` those of `agents.rules.question_types`. It is `foreign` where its language is known and not English.
+    `traits` those of `agents.rules.question_types`. It is `foreign` as `agents.rules.foreign` says.
     """
 
     text: str
@@ -53,9 +52,8 @@ def understood(query: str, speakers: Iterable[str]) -> Question:
     terms = telling_terms(text)
     if not terms:
         text, terms = query, question_terms(query)
-    foreign = language_of(words_of(text)) not in (UNKNOWN, ENGLISH_PLACE)
     return Question(
-        text, tuple(terms[:MOST_TERMS]), entities(query), frozenset(named), query, traits_of(query), foreign
+        text, tuple(terms[:MOST_TERMS]), entities(query), frozenset(named), query, traits_of(query), is_foreign(text)
     )
 
 
