@@ -1,14 +1,17 @@
 """What the tests on a real broker share: one broker, one exported model and two tiny ones for all of them."""
 
 import json
-from collections.abc import Iterator
+import secrets
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from streams.client import MemoryClient
 from tests.exported_models import exported_minilm
 from tests.live.broker import RunningBroker, running_broker
 from tests.live.processes import Deployment, deployed
+from tests.live.stand_in import StandIn, connected, standing_in
 from tests.tiny_models import write_tiny_model
 
 TINY = {"tiny32": 32, "tiny48": 48}
@@ -50,3 +53,23 @@ def with_embedders(deployment: Deployment, tiny_models: Path) -> Deployment:
     configured = {name: {"path": str(tiny_models / name), "dim": dim} for name, dim in TINY.items()}
     deployment.more["EMBEDDERS"] = json.dumps(configured)
     return deployment
+
+
+@pytest.fixture
+def prefix() -> str:
+    """What the names of a test's own topics begin with."""
+    return f"test-{secrets.token_hex(4)}."
+
+
+@pytest.fixture
+async def service(live_broker: RunningBroker, prefix: str) -> AsyncIterator[StandIn]:
+    """A stand-in for the service."""
+    async with standing_in(live_broker.bootstrap, prefix) as running:
+        yield running
+
+
+@pytest.fixture
+async def memory(live_broker: RunningBroker, service: StandIn) -> AsyncIterator[MemoryClient]:
+    """A client of it."""
+    async with connected(live_broker, service) as client:
+        yield client

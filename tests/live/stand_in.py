@@ -12,9 +12,16 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.partitioner import DefaultPartitioner
+
+from streams.client import MemoryClient
+from tests.live.broker import RunningBroker
 
 Json = dict[str, Any]
 PARTITIONS = 4
+SOON = 0.3
+"""Seconds until a call gives up that nobody will answer."""
+
 TOPICS = ("turns", "retrieve", "commands", "consolidate", "replies")
 
 
@@ -53,6 +60,37 @@ def by_contract(seen: Seen) -> Sequence[Json]:
 def silent(_: Seen) -> Sequence[Json]:
     """A service that never replies."""
     return []
+
+
+def partition_of(key: str) -> int:
+    """Where Kafka's clients write records of this key."""
+    partition: int = DefaultPartitioner()(key.encode(), list(range(PARTITIONS)), [])
+    return partition
+
+
+def finds(*users: str) -> Json:
+    """A reply with one hit for each of these users."""
+    hits: list[Json] = [
+        {
+            "memory_id": f"m-{user}",
+            "turn_id": "t",
+            "conversation_id": "c",
+            "scope": {"user_id": user, "project_id": "default"},
+            "type": "episodic",
+            "mode": "general",
+            "mode_source": "fallback",
+            "role": "user",
+            "speaker": None,
+            "text": "text",
+            "occurred_at": "2026-03-01T09:30:00Z",
+            "score": 0.5,
+            "evidence": [],
+            "version": 1,
+            "embedding_status": "ready",
+        }
+        for user in users
+    ]
+    return ok({"hits": hits, "modes": ["general"], "strategy": "hybrid", "diagnostics": {"took_ms": 1}})
 
 
 @dataclass
@@ -120,3 +158,10 @@ async def standing_in(bootstrap: str, prefix: str) -> AsyncIterator[StandIn]:
         finally:
             serving.cancel()
             await asyncio.gather(serving, return_exceptions=True)
+
+
+@asynccontextmanager
+async def connected(broker: RunningBroker, service: StandIn, **how: Any) -> AsyncIterator[MemoryClient]:
+    """A client of the stand-in."""
+    async with MemoryClient(broker.bootstrap, **{"user_id": "u1", "topic_prefix": service.prefix, **how}) as client:
+        yield client

@@ -1,86 +1,27 @@
 """The client on a real broker, against a stand-in for the service that can be silent, late, wrong or talk twice."""
 
 import asyncio
-import os
-import secrets
-import signal
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager
 from datetime import UTC, datetime
-from itertools import count
-from pathlib import Path
-from typing import Any
 
 import pytest
-from aiokafka.partitioner import DefaultPartitioner
 
-from streams.client import MemoryClient, MemoryClosed, MemoryServiceError, MemoryTimeout, MemoryUnreachable
-from streams.up.ports import free_port
-from tests.live.broker import RunningBroker, running_broker
-from tests.live.stand_in import PARTITIONS, Json, Seen, StandIn, by_contract, error, ok, silent, standing_in
-
-SOON = 0.3
-"""Seconds until a call gives up that nobody will answer."""
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    with running_broker(tmp_path_factory.mktemp("broker")) as running:
-        yield running
-
-
-@pytest.fixture
-def prefix() -> str:
-    return f"test-{secrets.token_hex(4)}."
-
-
-@pytest.fixture
-async def service(broker: RunningBroker, prefix: str) -> AsyncIterator[StandIn]:
-    async with standing_in(broker.bootstrap, prefix) as running:
-        yield running
-
-
-@pytest.fixture
-async def memory(broker: RunningBroker, service: StandIn) -> AsyncIterator[MemoryClient]:
-    async with connect(broker, service) as client:
-        yield client
-
-
-@asynccontextmanager
-async def connect(broker: RunningBroker, service: StandIn, **how: Any) -> AsyncIterator[MemoryClient]:
-    async with MemoryClient(broker.bootstrap, **{"user_id": "u1", "topic_prefix": service.prefix, **how}) as client:
-        yield client
-
-
-def partition_of(key: str) -> int:
-    partition: int = DefaultPartitioner()(key.encode(), list(range(PARTITIONS)), [])
-    return partition
-
-
-def finds(*users: str) -> Json:
-    """A reply with one hit for each of these users."""
-    hits: list[Json] = [
-        {
-            "memory_id": f"m-{user}",
-            "turn_id": "t",
-            "conversation_id": "c",
-            "scope": {"user_id": user, "project_id": "default"},
-            "type": "episodic",
-            "mode": "general",
-            "mode_source": "fallback",
-            "role": "user",
-            "speaker": None,
-            "text": "text",
-            "occurred_at": "2026-03-01T09:30:00Z",
-            "score": 0.5,
-            "evidence": [],
-            "version": 1,
-            "embedding_status": "ready",
-        }
-        for user in users
-    ]
-    return ok({"hits": hits, "modes": ["general"], "strategy": "hybrid", "diagnostics": {"took_ms": 1}})
+from streams.client import MemoryClient, MemoryServiceError, MemoryTimeout
+from tests.live.broker import RunningBroker
+from tests.live.stand_in import (
+    PARTITIONS,
+    SOON,
+    Json,
+    Seen,
+    StandIn,
+    by_contract,
+    connected,
+    error,
+    finds,
+    ok,
+    partition_of,
+    silent,
+)
 
 
 async def test_a_turn_is_written_by_the_contract_and_its_reply_is_typed(memory: MemoryClient, service: StandIn) -> None:
@@ -135,15 +76,15 @@ async def test_concurrent_calls_get_their_own_replies_in_whatever_order_these_co
 
 
 async def test_clients_on_the_same_reply_topic_do_not_get_each_others_replies(
-    broker: RunningBroker, service: StandIn
+    live_broker: RunningBroker, service: StandIn
 ) -> None:
     names = [f"client {number}" for number in range(2 * PARTITIONS)]
     async with (
-        connect(broker, service) as a,
-        connect(broker, service) as b,
-        connect(broker, service) as c,
-        connect(broker, service) as d,
-        connect(broker, service) as e,
+        connected(live_broker, service) as a,
+        connected(live_broker, service) as b,
+        connected(live_broker, service) as c,
+        connected(live_broker, service) as d,
+        connected(live_broker, service) as e,
     ):
         clients = [a, b, c, d, e]
         calls = [client.remember(f"{name} {n}") for name in names for n, client in enumerate(clients)]
@@ -297,135 +238,3 @@ async def test_a_partial_answer_warns_of_a_failing_user(memory: MemoryClient, se
     answer = await memory.retrieve("x", users=["a", "b"], partial=True)
     assert [hit.memory_id for hit in answer.hits] == ["m-a"]
     assert [warning.code for warning in answer.warnings] == ["not_allowed"]
-
-
-async def read_after(memory: MemoryClient, service: StandIn, **how: Any) -> int | None:
-    """What a question that is asked now says in `read_after`."""
-    await memory.retrieve("x", **how)
-    seen: int | None = (await service.next("retrieve")).value["read_after"]
-    return seen
-
-
-@pytest.mark.parametrize("wait", [True, False])
-async def test_a_question_reads_after_the_own_writes_of_its_user(
-    memory: MemoryClient, service: StandIn, *, wait: bool
-) -> None:
-    assert await read_after(memory, service) is None
-    written = [await memory.remember(f"{number}", wait=wait) for number in range(3)]
-    assert await read_after(memory, service) == written[-1].offset == 2
-    assert await read_after(memory, service, users="somebody else") is None
-
-
-async def test_a_question_reads_after_turns_only(memory: MemoryClient, service: StandIn) -> None:
-    await memory.remember("x")
-    for _ in range(3):
-        await memory.command("health")
-        assert await read_after(memory, service) == 0
-
-
-async def test_read_after_is_that_of_each_user_in_a_question_about_several(
-    memory: MemoryClient, service: StandIn
-) -> None:
-    offsets = {user: (await memory.remember("x", user_id=user)).offset for user in ("a", "b", "a")}
-    service.behaviour = lambda seen: [finds(seen.value["scope"]["user_id"])]
-    await memory.retrieve("x", users=["a", "b", "c"])
-    asked = [(await service.next("retrieve")).value for _ in range(3)]
-    assert {q["scope"]["user_id"]: q["read_after"] for q in asked} == {**offsets, "c": None}
-
-
-@pytest.mark.parametrize("chosen", [None, 0, 41])
-async def test_read_after_can_be_chosen(memory: MemoryClient, service: StandIn, chosen: int | None) -> None:
-    await memory.remember("x")
-    assert await read_after(memory, service, read_after=chosen) == chosen
-
-
-async def test_a_turn_that_was_refused_or_not_answered_counts_as_written(
-    memory: MemoryClient, service: StandIn
-) -> None:
-    service.behaviour = lambda seen: [error("internal", "no")] if seen.topic == "turns" else by_contract(seen)
-    with pytest.raises(MemoryServiceError):
-        await memory.remember("x")
-    assert await read_after(memory, service) == 0
-
-
-async def test_a_turn_whose_sender_gave_up_counts_once_kafka_has_it(
-    memory: MemoryClient, service: StandIn, broker: RunningBroker
-) -> None:
-    # In the same partition as u1's, so that it is acknowledged after it.
-    neighbour = next(user for n in count() if partition_of(user := f"n{n}") == partition_of("u1"))
-    await memory.remember("x", user_id=neighbour)
-    os.kill(broker.pid, signal.SIGSTOP)
-    try:
-        with pytest.raises(MemoryTimeout, match="did not acknowledge"):
-            await memory.remember("x", timeout=SOON, wait=False)
-    finally:
-        os.kill(broker.pid, signal.SIGCONT)
-    await memory.remember("x", user_id=neighbour)
-    assert await read_after(memory, service) == 1
-
-
-async def test_kafkas_acknowledgement_is_enough_where_no_reply_is_wanted(
-    memory: MemoryClient, service: StandIn
-) -> None:
-    service.behaviour = silent
-    remembered = await memory.remember("x", wait=False)
-    seen = await service.next("turns")
-    assert (remembered.partition, remembered.offset, remembered.memory_id) == (seen.partition, seen.offset, None)
-    assert seen.headers == {}
-
-
-async def test_closing_fails_the_calls_that_wait(broker: RunningBroker, service: StandIn) -> None:
-    service.behaviour = silent
-    async with connect(broker, service) as client:
-        waiting = asyncio.create_task(client.remember("x"))
-        await service.next("turns")
-    with pytest.raises(MemoryClosed):
-        await waiting
-    with pytest.raises(MemoryClosed):
-        await client.retrieve("x")
-
-
-async def test_a_client_can_be_opened_again(broker: RunningBroker, service: StandIn) -> None:
-    client = MemoryClient(broker.bootstrap, user_id="u1", topic_prefix=service.prefix)
-    for content in ("once", "again"):
-        async with client as memory:
-            assert (await memory.remember(content)).memory_id == content
-
-
-async def test_without_the_services_topics_opening_fails(broker: RunningBroker) -> None:
-    with pytest.raises(MemoryUnreachable, match="service up"):
-        async with MemoryClient(broker.bootstrap, topic_prefix="nobody.", timeout=SOON):
-            pass
-
-
-async def test_a_record_that_is_too_large_for_kafka_is_refused_at_once(memory: MemoryClient) -> None:
-    with pytest.raises(MemoryUnreachable, match="larger than"):
-        await memory.remember("x" * (9 << 20))
-
-
-async def test_the_client_survives_a_broker_that_is_killed_and_comes_back(tmp_path: Path, prefix: str) -> None:
-    port = free_port()
-    with ExitStack() as brokers:
-        broker = brokers.enter_context(running_broker(tmp_path, port))
-        async with standing_in(broker.bootstrap, prefix) as service, connect(broker, service) as memory:
-            await memory.remember("before")
-            os.kill(broker.pid, signal.SIGKILL)
-            with pytest.raises(MemoryTimeout):
-                await memory.remember("during", timeout=SOON)
-            brokers.enter_context(running_broker(tmp_path, port))
-            assert (await memory.remember("after", timeout=30)).memory_id == "after"
-            contents = [(await service.next("turns")).value["content"] for _ in range(3)]
-            assert contents == ["before", "during", "after"]
-
-
-async def test_closing_ends_while_the_broker_is_away(tmp_path: Path, prefix: str) -> None:
-    with running_broker(tmp_path) as broker:
-        async with standing_in(broker.bootstrap, prefix) as service:
-            memory = await MemoryClient(broker.bootstrap, user_id="u1", topic_prefix=prefix, timeout=1).__aenter__()
-            await memory.remember("before")
-            await service.next("turns")
-        os.kill(broker.pid, signal.SIGKILL)
-        with pytest.raises(MemoryTimeout):
-            await memory.remember("never")
-        async with asyncio.timeout(20):
-            await memory.__aexit__(None, None, None)

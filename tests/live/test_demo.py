@@ -1,21 +1,12 @@
 """The demo over a real broker, against a stand-in that keeps turns and finds the latest ones."""
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
 from streams.demo.script import run_demo
-from tests.live.broker import RunningBroker, running_broker
+from tests.live.broker import RunningBroker
 from tests.live.stand_in import Json, Seen, by_contract, error, ok, standing_in
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    with running_broker(tmp_path_factory.mktemp("broker")) as running:
-        yield running
-
 
 CONTEXT: Json = {
     "messages": [{"role": "user", "content": "Memories follow."}],
@@ -78,13 +69,13 @@ class Notebook:
         return {"hits": [{**hit, "embedding_status": "ready"}], "modes": ["general"], "strategy": "hybrid"}
 
 
-async def test_the_demo_publishes_waits_asks_and_knows_its_turns_again(broker: RunningBroker) -> None:
-    async with standing_in(broker.bootstrap, prefix := f"test-{secrets.token_hex(4)}.") as service:
+async def test_the_demo_publishes_waits_asks_and_knows_its_turns_again(live_broker: RunningBroker) -> None:
+    async with standing_in(live_broker.bootstrap, prefix := f"test-{secrets.token_hex(4)}.") as service:
         service.behaviour = Notebook()
         first: list[str] = []
-        assert await run_demo(broker.bootstrap, first.append, prefix) == 0
+        assert await run_demo(live_broker.bootstrap, first.append, prefix) == 0
         again: list[str] = []
-        assert await run_demo(broker.bootstrap, again.append, prefix) == 0
+        assert await run_demo(live_broker.bootstrap, again.append, prefix) == 0
     assert any("41 new, 0 known" in line for line in first)
     assert "Turn diary-04 belongs to journal: it was general (fallback), is now journal." in first
     assert first.index("Embedding: 39 of 41 done.") < first.index("All are embedded.")
@@ -96,16 +87,16 @@ async def test_the_demo_publishes_waits_asks_and_knows_its_turns_again(broker: R
     assert "Turn diary-04 belongs to journal: it is there already." in again
 
 
-async def test_the_demo_fails_where_a_question_finds_nothing(broker: RunningBroker) -> None:
-    async with standing_in(broker.bootstrap, prefix := f"test-{secrets.token_hex(4)}.") as service:
+async def test_the_demo_fails_where_a_question_finds_nothing(live_broker: RunningBroker) -> None:
+    async with standing_in(live_broker.bootstrap, prefix := f"test-{secrets.token_hex(4)}.") as service:
         notebook = Notebook()
         service.behaviour = lambda seen: by_contract(seen) if seen.topic == "retrieve" else notebook(seen)
-        assert await run_demo(broker.bootstrap, lambda _: None, prefix) == 1
+        assert await run_demo(live_broker.bootstrap, lambda _: None, prefix) == 1
 
 
-async def test_the_demo_says_why_it_cannot_go_on(broker: RunningBroker) -> None:
+async def test_the_demo_says_why_it_cannot_go_on(live_broker: RunningBroker) -> None:
     lines: list[str] = []
-    async with standing_in(broker.bootstrap, prefix := f"test-{secrets.token_hex(4)}.") as service:
+    async with standing_in(live_broker.bootstrap, prefix := f"test-{secrets.token_hex(4)}.") as service:
         service.behaviour = lambda _: [error("unavailable", "the disk is full")]
-        assert await run_demo(broker.bootstrap, lines.append, prefix) == 1
+        assert await run_demo(live_broker.bootstrap, lines.append, prefix) == 1
     assert lines[-1] == "The demo can't go on: unavailable: the disk is full"
