@@ -1,0 +1,77 @@
+"""The client's beginning and end, and what it does while the broker is away."""
+
+import asyncio
+import os
+import signal
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from streams.client import MemoryClient, MemoryClosed, MemoryTimeout, MemoryUnreachable
+from streams.up.ports import free_port
+from tests.live.broker import RunningBroker, running_broker
+from tests.live.stand_in import (
+    SOON,
+    StandIn,
+    connected,
+    silent,
+    standing_in,
+)
+
+
+async def test_closing_fails_the_calls_that_wait(live_broker: RunningBroker, service: StandIn) -> None:
+    service.behaviour = silent
+    async with connected(live_broker, service) as client:
+        waiting = asyncio.create_task(client.remember("x"))
+        await service.next("turns")
+    with pytest.raises(MemoryClosed):
+        await waiting
+    with pytest.raises(MemoryClosed):
+        await client.retrieve("x")
+
+
+async def test_a_client_can_be_opened_again(live_broker: RunningBroker, service: StandIn) -> None:
+    client = MemoryClient(live_broker.bootstrap, user_id="u1", topic_prefix=service.prefix)
+    for content in ("once", "again"):
+        async with client as memory:
+            assert (await memory.remember(content)).memory_id == content
+
+
+async def test_without_the_services_topics_opening_fails(live_broker: RunningBroker) -> None:
+    with pytest.raises(MemoryUnreachable, match="service up"):
+        async with MemoryClient(live_broker.bootstrap, topic_prefix="nobody.", timeout=SOON):
+            pass
+
+
+async def test_a_record_that_is_too_large_for_kafka_is_refused_at_once(memory: MemoryClient) -> None:
+    with pytest.raises(MemoryUnreachable, match="larger than"):
+        await memory.remember("x" * (9 << 20))
+
+
+async def test_the_client_survives_a_broker_that_is_killed_and_comes_back(tmp_path: Path, prefix: str) -> None:
+    port = free_port()
+    with ExitStack() as brokers:
+        broker = brokers.enter_context(running_broker(tmp_path, port))
+        async with standing_in(broker.bootstrap, prefix) as service, connected(broker, service) as memory:
+            await memory.remember("before")
+            os.kill(broker.pid, signal.SIGKILL)
+            with pytest.raises(MemoryTimeout):
+                await memory.remember("during", timeout=SOON)
+            brokers.enter_context(running_broker(tmp_path, port))
+            assert (await memory.remember("after", timeout=30)).memory_id == "after"
+            contents = [(await service.next("turns")).value["content"] for _ in range(3)]
+            assert contents == ["before", "during", "after"]
+
+
+async def test_closing_ends_while_the_broker_is_away(tmp_path: Path, prefix: str) -> None:
+    with running_broker(tmp_path) as broker:
+        async with standing_in(broker.bootstrap, prefix) as service:
+            memory = await MemoryClient(broker.bootstrap, user_id="u1", topic_prefix=prefix, timeout=1).__aenter__()
+            await memory.remember("before")
+            await service.next("turns")
+        os.kill(broker.pid, signal.SIGKILL)
+        with pytest.raises(MemoryTimeout):
+            await memory.remember("never")
+        async with asyncio.timeout(20):
+            await memory.__aexit__(None, None, None)

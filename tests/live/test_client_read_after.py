@@ -1,0 +1,87 @@
+"""The client's questions see what it wrote before them: what they say in `read_after`."""
+
+import os
+import signal
+from itertools import count
+from typing import Any
+
+import pytest
+
+from streams.client import MemoryClient, MemoryServiceError, MemoryTimeout
+from tests.live.broker import RunningBroker
+from tests.live.stand_in import SOON, StandIn, by_contract, error, finds, partition_of, silent
+
+
+async def read_after(memory: MemoryClient, service: StandIn, **how: Any) -> int | None:
+    """What a question that is asked now says in `read_after`."""
+    await memory.retrieve("x", **how)
+    seen: int | None = (await service.next("retrieve")).value["read_after"]
+    return seen
+
+
+@pytest.mark.parametrize("wait", [True, False])
+async def test_a_question_reads_after_the_own_writes_of_its_user(
+    memory: MemoryClient, service: StandIn, *, wait: bool
+) -> None:
+    assert await read_after(memory, service) is None
+    written = [await memory.remember(f"{number}", wait=wait) for number in range(3)]
+    assert await read_after(memory, service) == written[-1].offset == 2
+    assert await read_after(memory, service, users="somebody else") is None
+
+
+async def test_a_question_reads_after_turns_only(memory: MemoryClient, service: StandIn) -> None:
+    await memory.remember("x")
+    for _ in range(3):
+        await memory.command("health")
+        assert await read_after(memory, service) == 0
+
+
+async def test_read_after_is_that_of_each_user_in_a_question_about_several(
+    memory: MemoryClient, service: StandIn
+) -> None:
+    offsets = {user: (await memory.remember("x", user_id=user)).offset for user in ("a", "b", "a")}
+    service.behaviour = lambda seen: [finds(seen.value["scope"]["user_id"])]
+    await memory.retrieve("x", users=["a", "b", "c"])
+    asked = [(await service.next("retrieve")).value for _ in range(3)]
+    assert {q["scope"]["user_id"]: q["read_after"] for q in asked} == {**offsets, "c": None}
+
+
+@pytest.mark.parametrize("chosen", [None, 0, 41])
+async def test_read_after_can_be_chosen(memory: MemoryClient, service: StandIn, chosen: int | None) -> None:
+    await memory.remember("x")
+    assert await read_after(memory, service, read_after=chosen) == chosen
+
+
+async def test_a_turn_that_was_refused_or_not_answered_counts_as_written(
+    memory: MemoryClient, service: StandIn
+) -> None:
+    service.behaviour = lambda seen: [error("internal", "no")] if seen.topic == "turns" else by_contract(seen)
+    with pytest.raises(MemoryServiceError):
+        await memory.remember("x")
+    assert await read_after(memory, service) == 0
+
+
+async def test_a_turn_whose_sender_gave_up_counts_once_kafka_has_it(
+    memory: MemoryClient, service: StandIn, live_broker: RunningBroker
+) -> None:
+    # In the same partition as u1's, so that it is acknowledged after it.
+    neighbour = next(user for n in count() if partition_of(user := f"n{n}") == partition_of("u1"))
+    await memory.remember("x", user_id=neighbour)
+    os.kill(live_broker.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(MemoryTimeout, match="did not acknowledge"):
+            await memory.remember("x", timeout=SOON, wait=False)
+    finally:
+        os.kill(live_broker.pid, signal.SIGCONT)
+    await memory.remember("x", user_id=neighbour)
+    assert await read_after(memory, service) == 1
+
+
+async def test_kafkas_acknowledgement_is_enough_where_no_reply_is_wanted(
+    memory: MemoryClient, service: StandIn
+) -> None:
+    service.behaviour = silent
+    remembered = await memory.remember("x", wait=False)
+    seen = await service.next("turns")
+    assert (remembered.partition, remembered.offset, remembered.memory_id) == (seen.partition, seen.offset, None)
+    assert seen.headers == {}
