@@ -5,12 +5,12 @@ from collections import Counter
 
 from tests.live.processes import Deployment
 
-QUESTIONS = 240
+QUESTIONS = 400
 USERS = 8
 """Enough for every partition to have some."""
 
-ANSWERED = 40
-"""Answers at which the worker is killed: some of the others are read then, the rest lies in Kafka."""
+ANSWERED = 150
+"""Answers at which the worker is killed: the first are committed then, some others are read, the rest lies in Kafka."""
 
 
 async def test_questions_that_wait_when_the_worker_is_killed_are_answered_by_the_next(deployment: Deployment) -> None:
