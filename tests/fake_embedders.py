@@ -12,7 +12,7 @@ from typing import Any
 from agents.ports import Embedder
 from schemas.embedders import ConfiguredEmbedder, EmbedderDescription
 from schemas.failures import ModelMissing
-from schemas.modes import GENERAL, Mode
+from schemas.modes import GENERAL, Fingerprint, Mode
 from schemas.vectors import Encoded
 from streams.adapters.embedding.by_language import ByLanguage
 from streams.adapters.embedding.catalog import Entry, catalog
@@ -68,6 +68,13 @@ class FakeEmbedders:
     def model(self, name: str) -> FakeModel:
         """The fake model of an embedder: what it was given, and its outage."""
         return self._models[self._entries[name].name]
+
+    def fingerprint(self, name: str) -> Fingerprint:
+        """That of the vectors that an embedder makes, whether or not it is loaded."""
+        entry, own = self._entries[name], self.model(name).fingerprint
+        return (
+            own if name != GENERAL or entry.others is None else own.model_copy(update={"others": entry.others.identity})
+        )
 
     def missing(self, name: str) -> None:
         """Take an embedder's model away."""

@@ -127,7 +127,7 @@ class OneWorker:
 
     def space(self, mode: str, embedder: str) -> VectorSpace:
         """The vectors of a mode by an embedder, without prefixes of its own."""
-        return VectorSpace(mode, self.embedders.model(embedder).fingerprint)
+        return VectorSpace(mode, self.embedders.fingerprint(embedder))
 
     def finds(self, term: str) -> int:
         """How many memories have this word."""

@@ -217,7 +217,7 @@ class InMemoryMap:
 
     def space(self, mode: str, embedder: str) -> VectorSpace:
         """The vectors of a mode by an embedder, without prefixes of its own."""
-        return VectorSpace(mode, self.embedders.model(embedder).fingerprint)
+        return VectorSpace(mode, self.embedders.fingerprint(embedder))
 
     async def vectors_in(self, mode: str, fingerprint: Fingerprint, ids: Sequence[str]) -> set[str]:
         """Which of these memories have a vector in a collection."""

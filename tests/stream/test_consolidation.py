@@ -157,7 +157,7 @@ async def test_an_edited_turn_is_served_again_and_what_had_its_old_text_is_gone(
     assert the_map.memory("The peppers are dead.").superseded_by is None
     assert of_origin(the_map, "distilled") == []
     assert all(one.superseded_by is None for one in the_map.memories.all())
-    assert not await the_map.vectors_in("general", the_map.embedder.fingerprint, [created])
+    assert not await the_map.vectors_in("general", the_map.space("general", "general").fingerprint, [created])
 
 
 async def test_a_turn_that_is_put_into_another_mode_leaves_what_it_was_distilled_with(the_map: InMemoryMap) -> None:

@@ -25,7 +25,7 @@ def learned(the_map: InMemoryMap) -> list[Learned]:
 async def vectors(the_map: InMemoryMap) -> set[str]:
     """The ids of all that has a vector."""
     ids = [one.memory_id for one in the_map.memories.all()]
-    return await the_map.vectors_in(GENERAL, the_map.embedder.fingerprint, ids)
+    return await the_map.vectors_in(GENERAL, the_map.space(GENERAL, GENERAL).fingerprint, ids)
 
 
 async def forget_user(the_map: InMemoryMap) -> Json:

@@ -51,6 +51,7 @@ def test_the_fingerprint_says_how_vectors_are_made(tiny: LocalModel) -> None:
         "max_tokens": 9,
         "tokens": "identity-24",
         "token_dim": 24,
+        "others": None,
     }
 
 

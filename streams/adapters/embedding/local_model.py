@@ -1,6 +1,7 @@
 """A model on this machine's disk, described; nothing is loaded by this module."""
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -32,4 +33,9 @@ class LocalModel:
 
     def learned_arrays(self) -> LearnedArrays | None:
         """What was learned about this model's vectors; None where nothing was."""
-        return read_learned(Path(__file__).with_name(self.learned)) if self.learned else None
+        return _learned(self.learned) if self.learned else None
+
+
+@cache
+def _learned(name: str) -> LearnedArrays:
+    return read_learned(Path(__file__).with_name(name))
