@@ -51,14 +51,13 @@ _SPOKEN = _spoken()
 
 def language_of(words: Iterable[str]) -> int:
     """The place of the language that most of these words are stop words of, `UNKNOWN` when none is of any."""
-    votes = votes_of(words)
+    votes = [0] * len(LANGUAGES)
+    for word in words:
+        for place in spoken_in(word):
+            votes[place] += 1
     return votes.index(max(votes))
 
 
-def votes_of(words: Iterable[str]) -> list[int]:
-    """For each place in `LANGUAGES` how many of these words are stop words of that language."""
-    votes = [0] * len(LANGUAGES)
-    for word in words:
-        for place in _SPOKEN.get(word, ()):
-            votes[place] += 1
-    return votes
+def spoken_in(word: str) -> tuple[int, ...]:
+    """The places of the languages that a word is a stop word of."""
+    return _SPOKEN.get(word, ())
