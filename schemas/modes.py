@@ -11,7 +11,7 @@ GENERAL = "general"
 """The mode that every user has, and the preset that embeds it."""
 
 ENGLISH = "all-MiniLM-L6-v2"
-"""The embedder of `general` for English; by this name it embeds every language."""
+"""The model of `general` for English. Asked for by this name it embeds every language, as the classifier needs it."""
 
 GENERAL_DIM = 384
 """Numbers in a vector of all-MiniLM-L6-v2."""

@@ -117,7 +117,7 @@ class Reembedding:
 
     def _is_outdated(self, kept: Fingerprint) -> bool:
         """Whether the embedder of a collection makes other vectors today: another file, precision, pooling."""
-        # Nearly all of this model's vectors are those of `general`; whoever names the model itself is looked at, too.
+        # Modes have it by the name of `general` only, which has another model beside it.
         name = GENERAL if kept.embedder == ENGLISH else kept.embedder
         like = Mode(name="any", embedder=name, embedding_dim=kept.dim, passage_prefix=kept.passage_prefix)
         try:
