@@ -65,7 +65,7 @@ async def measured(memories: int, directory: Path) -> Times:
 
 async def _asked(system: System, users: Sequence[str], *, large: bool) -> Times:
     asked = questions(mixed_turns(1000, 11), ASKED, 5)
-    # A stride that is prime to any number of users asks them in no order, and each once while there are any.
+    # A prime stride asks them in no order, and each at most once.
     others = [users[1 + number * 7919 % (len(users) - 1)] for number in range(min(ASKED, len(users) - 1))]
     async with MemoryClient(system.bootstrap, timeout=60) as client:
         await _median_ms(client, ["user-0"] * WARM, asked[:WARM])

@@ -82,34 +82,28 @@ def _entry(models: Path, preset: Preset, precision: Precision) -> Entry:
 
 def exported_entry(models: Path, preset: Preset, precision: Precision) -> Entry:
     """A preset whose model is made here from a package that brings its weights."""
-    local = LocalModel(
+    local = _local(preset, models / f"{preset.model_name}-{precision}", precision)
+    return Entry(preset.name, local, export=precision)
+
+
+def preset_entry(models: Path, preset: Preset) -> Entry:
+    """A preset whose model lies in the folder of its name, or is downloaded."""
+    return Entry(preset.name, _local(preset, models / preset.name, AS_FOUND), hub=preset.hub)
+
+
+def _local(preset: Preset, directory: Path, precision: str) -> LocalModel:
+    return LocalModel(
         name=preset.model_name,
-        directory=models / f"{preset.model_name}-{precision}",
+        directory=directory,
         dim=preset.dim,
         precision=precision,
         pooling=preset.pooling,
         max_tokens=preset.max_tokens,
         query_prefix=preset.query_prefix,
         passage_prefix=preset.passage_prefix,
+        model_file=preset.model_file,
         learned=preset.learned,
     )
-    return Entry(preset.name, local, export=precision)
-
-
-def preset_entry(models: Path, preset: Preset) -> Entry:
-    """A preset whose model lies in the folder of its name, or is downloaded."""
-    local = LocalModel(
-        name=preset.model_name,
-        directory=models / preset.name,
-        dim=preset.dim,
-        precision=AS_FOUND,
-        pooling=preset.pooling,
-        max_tokens=preset.max_tokens,
-        query_prefix=preset.query_prefix,
-        passage_prefix=preset.passage_prefix,
-        model_file=preset.model_file,
-    )
-    return Entry(preset.name, local, hub=preset.hub)
 
 
 def configured_entry(name: str, configured: ConfiguredEmbedder) -> Entry:

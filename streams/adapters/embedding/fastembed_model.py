@@ -17,9 +17,7 @@ from streams.adapters.embedding.local_model import LocalModel
 from streams.adapters.embedding.model_run import ModelRun
 from streams.adapters.embedding.pooled_centre import PooledCentre
 from streams.adapters.embedding.token_vectors import TokenVectors
-
-SMALLEST_LENGTH = 1e-12
-"""A vector shorter than this is left as it is, not divided by almost nothing; the value is fastembed's own."""
+from streams.adapters.embedding.unit_length import unit
 
 PROBE = "probe"
 """Any text of at least one token: what the model makes of it shows its dimension, and whether it gives token states."""
@@ -71,7 +69,7 @@ class FastembedModel:
         vector = states
         if states.ndim > 1:
             vector = states.mean(axis=0) if self._local.pooling == "mean" else states[0]
-        return _unit(vector) if self._local.normalize else vector.copy()
+        return unit(vector) if self._local.normalize else vector.copy()
 
     def _gives_states(self) -> bool:
         """Try the model: raises ValueError for vectors of another dimension, or that are not finite."""
@@ -100,8 +98,3 @@ def _fingerprint(local: LocalModel, file_sha256: str, max_tokens: int, tokens: T
         tokens=None if tokens is None else tokens.name,
         token_dim=0 if tokens is None else tokens.dim,
     )
-
-
-def _unit(vector: Vector) -> Vector:
-    unit: Vector = vector / max(float(np.sqrt(np.dot(vector, vector))), SMALLEST_LENGTH)
-    return unit

@@ -1,4 +1,4 @@
-"""A model on this machine's disk, described; nothing is loaded by this module."""
+"""A model on this machine's disk, described; the model itself is not loaded by this module."""
 
 from dataclasses import dataclass
 from functools import cache

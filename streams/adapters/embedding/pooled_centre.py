@@ -10,15 +10,11 @@ Taking the mean off is the first step of all-but-the-top, Mu and Viswanath 2018,
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from schemas.vectors import Matrix, Vector
+from streams.adapters.embedding.unit_length import unit
 
 PASSAGE, QUESTION = "passage_mean", "question_mean"
 """The arrays of a learned file that hold the means, each of shape (1, dim)."""
-
-SMALLEST_LENGTH = 1e-12
-"""A vector that is the mean itself stays where it is, not divided by almost nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +39,4 @@ class PooledCentre:
 
 
 def _less(vector: Vector, mean: Vector | float) -> Vector:
-    if isinstance(mean, float):
-        return vector
-    rest = vector - mean
-    unit: Vector = rest / max(float(np.sqrt(np.dot(rest, rest))), SMALLEST_LENGTH)
-    return unit
+    return vector if isinstance(mean, float) else unit(vector - mean)
