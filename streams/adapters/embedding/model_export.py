@@ -7,7 +7,6 @@ whatever is killed when, and whoever else exports at the same moment.
 
 import fcntl
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from typing import Literal
 from streams.adapters.embedding.e5_source import E5
 from streams.adapters.embedding.minilm_source import MINILM
 from streams.adapters.embedding.model_source import MODEL, ModelSource
+from streams.adapters.synced import sync
 
 Precision = Literal["int8", "fp32"]
 
@@ -113,16 +113,8 @@ def _quantise(file: Path) -> None:
 def _publish(partial: Path, target: Path) -> None:
     """Move the folder to its name in one step, after its bytes are on the disk."""
     for path in (*partial.iterdir(), partial):
-        _sync(path)
+        sync(path)
     if target.exists():  # Of another precision or format, or damaged: it has to go before the rename.
         shutil.rmtree(target)
     partial.rename(target)
-    _sync(target.parent)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync(target.parent)

@@ -27,6 +27,7 @@ from qdrant_edge import (
 
 from schemas.failures import Unavailable
 from schemas.modes import Fingerprint
+from streams.adapters.synced import sync
 from streams.adapters.vectors.qdrant_payload import PARTITION, TENANT, TIME, indexed_fields
 from streams.adapters.vectors.qdrant_vectors import POOLED, TOKENS
 
@@ -109,7 +110,7 @@ def make_collection(path: Path, fingerprint: Fingerprint) -> None:
     make_shard(unfinished, fingerprint)
     write_durably(unfinished / FINGERPRINT, fingerprint.model_dump_json())
     unfinished.rename(path)
-    sync_directory(path.parent)
+    sync(path.parent)
 
 
 def make_shard(path: Path, fingerprint: Fingerprint) -> None:
@@ -166,7 +167,7 @@ def write_durably(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
-    sync_directory(path.parent)
+    sync(path.parent)
 
 
 def sync_files(directory: Path) -> None:
@@ -177,16 +178,7 @@ def sync_files(directory: Path) -> None:
     synced: set[Path] = set()
     while (present := set(directory.iterdir())) != synced:
         for path in present:
-            with suppress(FileNotFoundError), path.open("rb") as file:
-                os.fsync(file.fileno())
+            with suppress(FileNotFoundError):
+                sync(path)
         synced = present
-    sync_directory(directory)
-
-
-def sync_directory(path: Path) -> None:
-    """Make renames in a directory survive a power cut."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync(directory)

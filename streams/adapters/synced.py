@@ -1,0 +1,13 @@
+"""What is on the disk when a call returns, whatever loses its power then."""
+
+import os
+from pathlib import Path
+
+
+def sync(path: Path) -> None:
+    """Have a file's content, or the names in a folder, on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
