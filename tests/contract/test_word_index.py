@@ -1,7 +1,6 @@
 """What every word index promises (`agents.word_port.WordIndex`)."""
 
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,14 +17,6 @@ from streams.adapters.words.sqlite_words import SqliteWords
 from tests.made_memories import embedded_in, made
 
 READY = embedded_in("space-1")
-
-
-@pytest.fixture
-def words(tmp_path: Path) -> Iterator[WordIndex]:
-    index = SqliteWords(tmp_path)
-    index.open(0)
-    yield index
-    index.close()
 
 
 def found(words: WordIndex, query: str, boundary: str = "ana", partition: int = 0) -> set[str]:

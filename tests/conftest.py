@@ -1,4 +1,4 @@
-"""What many unit tests begin with."""
+"""What tests of several kinds begin with."""
 
 from collections.abc import Iterator
 from pathlib import Path
