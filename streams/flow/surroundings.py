@@ -14,6 +14,7 @@ from agents.intention_port import StoredIntentions
 from agents.ports import Clock, Memories, Modes
 from agents.word_port import WordIndex
 from schemas.changes import Issued
+from schemas.scopes import Scope
 from streams.flow.job_log import JobLog
 from streams.flow.progress import Progress
 from streams.flow.publishing import Publisher
@@ -86,6 +87,8 @@ class Surroundings:
     meters: Meters
     jobs: JobLog
     admit: Admit = field(default_factory=Admit)
+    scope_model: type[Scope] = Scope
+    """The deployment's scopes."""
     turns_log: TurnsLog | None = None
     """None where turns are applied before any command comes."""
     unsafe: defaultdict[int, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
