@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from agents.category_fits import CategoryFits
 from agents.mode_spaces import ModeSpaces
 from agents.ports import Clock, Embedder, VectorIndex
+from agents.rules.embedding_status import written_place
 from agents.rules.projection import embedding_text
 from schemas.events import Embedded, Forgotten, Remembered
 from schemas.failures import ModelMissing, Rejected, Unavailable
@@ -99,6 +100,16 @@ class Embed:
         return [
             self._said(one, one.memory, under[memory_id]) for memory_id, one in latest.items() if one.memory is not None
         ]
+
+    async def has_written(self, event: Embedded) -> bool:
+        """Whether the vector that an event tells of is in the index: what was written before may be lost since."""
+        if (place := written_place(event)) is None:
+            return False
+        kept = (await self._index.spaces()).get(collection_name(place.mode, place.space))
+        if kept is None:
+            return False
+        found = await self._index.hashes(VectorSpace(place.mode, kept), [event.memory_id])
+        return found.get(event.memory_id) == event.content_hash
 
     def _left(self, batch: Sequence[Vectored], place: Place, latest: dict[str, Vectored]) -> list[Vectored]:
         """Those of a batch that must not stay in a place: what the last event of each says counts."""

@@ -102,7 +102,7 @@ def readings(agents: Agents, beside: Beside, around: Surroundings) -> list[Readi
         Reading(topics.turns, RememberTurns(served.turns, remember, around), (remember,)),
         Reading(topics.remembered, EmbedRemembered(embed, understand, beside.ask_model, around), (embed, understand)),
         Reading(topics.understood, RememberEvents(remember, around), (remember,)),
-        Reading(topics.embedded, RememberEvents(remember, around), (remember,)),
+        Reading(topics.embedded, RememberEvents(remember, around, embed.has_written), (remember,)),
         Reading(topics.retrieve, Requested(served.retrieve, answer, around), (agents.retrieve, agents.assemble)),
         Reading(topics.commands, Requested(served.commands, command, around), (govern,)),
         Reading(

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Protocol
+from uuid import uuid4
 
 from agents.admit import Admit
 from agents.category_port import Categories
@@ -94,3 +95,5 @@ class Surroundings:
     unsafe: defaultdict[int, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
     """By partition, held while the word index has writes whose events are not out: it is not committed meanwhile. A
     change that comes again finds by the committed words what was not finished."""
+    run: str = field(default_factory=lambda: uuid4().hex)
+    """Names this run of the worker: the vectors that it writes are on the disk that it has."""
