@@ -4,6 +4,7 @@ A model enters, a subclass of `Scope` leaves: with all fields of the model, and 
 decides what a write may say and what a read may select; so what it checks stands in its types.
 """
 
+from functools import cache
 from typing import Annotated, Any, Literal, TypeGuard, TypeVar, cast, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, RootModel, SerializeAsAny, create_model
@@ -33,6 +34,7 @@ def deployed_scope(model: object) -> type[Scope]:
     return cast("type[Scope]", made)
 
 
+@cache
 def selector_of(scope: type[Scope]) -> type[Selector]:
     """The selector over a deployment's scopes: a field that is left out has its default, or must be given."""
     if scope is Scope:
