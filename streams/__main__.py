@@ -57,6 +57,7 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
 
 
 def _up(options: argparse.Namespace, settings: Settings) -> int:
+    from streams.kept_scope import check_fields
     from streams.readiness import answers_requests
     from streams.up.options import UpOptions
     from streams.up.supervisor import run_up
@@ -64,6 +65,7 @@ def _up(options: argparse.Namespace, settings: Settings) -> int:
     # While Kafka starts its clients complain; what matters is told by `up` itself.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     probe = answers_requests(settings.topic_prefix)
+    check_fields(options.data_dir, settings.scope_model)
     return asyncio.run(run_up(UpOptions(data_dir=options.data_dir, port=options.port, probe=probe)))
 
 
