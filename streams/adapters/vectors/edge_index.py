@@ -11,21 +11,21 @@ held beside it (`edge_held`), as it takes 5 ms to give out 500 ids, and 25 to co
 import asyncio
 import fcntl
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from qdrant_edge import CountRequest, FieldCondition, Filter, MatchValue, Query, UpdateOperation
 
 from schemas.modes import Fingerprint, VectorSpace
 from schemas.vectors import Encoded, Matrix, Point, Scored, Vector, Where
+from streams.adapters.vectors.boundary_reading import read_boundary
 from streams.adapters.vectors.edge_boundary import BoundaryVectors
 from streams.adapters.vectors.edge_held import HeldBoundaries
 from streams.adapters.vectors.edge_packing import packed, unpacked
 from streams.adapters.vectors.edge_requests import (
-    Start,
     edge_filter,
     edge_point,
     hashes_of,
-    page_of,
     scores_of,
     vectors_of,
 )
@@ -54,9 +54,6 @@ LOCK = ".owner.lock"
 UNFLUSHED = 4096
 """Writes of one collection between two flushes of its segments, which hold the interpreter for 30 ms, or 300 on a busy
 disk. It keeps the log short: with the tokens of short texts 65 MB, read again in a second after a kill."""
-
-PAGE = 1024
-"""Points whose packed vectors are read in one call, which holds the interpreter for 20 ms."""
 
 SHORT_TEXT = 16
 """Token vectors of a typical turn. A longer text counts as so many writes more as it has times these."""
@@ -99,6 +96,7 @@ class EdgeIndex:
             return
         for batch in batches(known, BATCH):
             self._changed(shard, space, UpdateOperation.delete_points(list(batch)))
+            translated(partial(shard.packed.remove, batch))
             self._held.removed(space.collection, batch)
             await asyncio.sleep(0)
         await self._written(space, len(known))
@@ -201,31 +199,19 @@ class EdgeIndex:
 
     async def _read(self, shard: CollectionShard, space: VectorSpace, boundary: str) -> BoundaryVectors | None:
         """All points of a boundary; None where they can't be held."""
-        writes = self._held.writes[space.collection]
-        vectors = await self._gone_through(shard, space, boundary, lets_others_run=True)
+        writes, most = self._held.writes[space.collection], self._held.most_points
+        vectors = await read_boundary(shard, boundary, most, lets_others_run=True)
         if writes != self._held.writes[space.collection]:
             # Others wrote meanwhile, perhaps to what was read already.
-            vectors = await self._gone_through(shard, space, boundary, lets_others_run=False)
+            vectors = await read_boundary(shard, boundary, most, lets_others_run=False)
         return vectors
-
-    async def _gone_through(
-        self, shard: CollectionShard, space: VectorSpace, boundary: str, *, lets_others_run: bool
-    ) -> BoundaryVectors | None:
-        vectors = BoundaryVectors(space.fingerprint)
-        following: Start = None
-        while True:
-            whole, following = shard.ask(page_of(space.fingerprint, boundary, following, PAGE, vectors))
-            if not whole or len(vectors.rows) > self._held.most_points:
-                return None
-            if following is None:
-                return vectors
-            if lets_others_run:
-                await asyncio.sleep(0)
 
     def _upserted(self, shard: CollectionShard, space: VectorSpace, points: Sequence[Point]) -> None:
         fingerprint = space.fingerprint
         strings = [packed(fingerprint, point) for point in points]
-        made = [edge_point(fingerprint, point, string) for point, string in zip(points, strings, strict=True)]
+        # Packed first: killed in between, there is a row too many, which nobody reads, rather than one too few.
+        translated(lambda: shard.packed.put(zip(points, strings, strict=True)))
+        made = [edge_point(fingerprint, point) for point in points]
         self._changed(shard, space, UpdateOperation.upsert_points(made))
         vectors = [None if string is None else unpacked(fingerprint, string) for string in strings]
         self._held.written(space.collection, zip(points, vectors, strict=True))
