@@ -120,8 +120,7 @@ class MemoryTable:
     def last_place(self, partition: int, memory_id: str) -> Place | None:
         """The place in the mark."""
         value = stored(self.table, partition, memory_id) or b""
-        place = value.removeprefix(FORGOTTEN).removeprefix(REMOVED) if value.startswith(GONE) else b""
-        return Place.model_validate_json(place) if place else None
+        return _place_in(value) if value.startswith(GONE) else None
 
     def is_forgotten(self, partition: int, memory_id: str) -> bool:
         """Whether a mark stands there."""
@@ -135,9 +134,20 @@ class MemoryTable:
         """Every record of the partitions that are here."""
         return (Memory.model_validate_json(value) for value in self.table.values() if not value.startswith(GONE))
 
+    def gone(self) -> Iterator[tuple[str, Place]]:
+        """The ids of those that are no more in the partitions that are here, and where their vectors were."""
+        for key, value in self.table.items():
+            if value.startswith(GONE) and (place := _place_in(value)) is not None:
+                yield key.decode(), place
+
 
 def _written(place: Place | None) -> bytes:
     return place.model_dump_json().encode() if place else b""
+
+
+def _place_in(mark: bytes) -> Place | None:
+    place = mark.removeprefix(FORGOTTEN).removeprefix(REMOVED)
+    return Place.model_validate_json(place) if place else None
 
 
 class ModeTable:

@@ -181,7 +181,8 @@ class Parts(Service):
         partitions = self.standing.partitions()
         try:
             await self._general_tried()
-            await Arrival(self.memories, self._committed, self.around).prepare(partitions)
+            changes_end = KafkaTurns(self.app, self.topics.changes).end
+            await Arrival(self.memories, self._committed, changes_end, self.around).prepare(partitions)
         except Exception:
             log.exception("partitions could not be prepared", partitions=sorted(partitions))
             end_process()

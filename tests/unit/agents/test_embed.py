@@ -368,3 +368,13 @@ async def test_what_a_killed_worker_had_written_is_removed_when_its_memory_moved
     await indexer.written(memory, moved_on)
     assert await indexer.index.hashes(before, [memory.memory_id]) == {}
     assert await indexer.hash_of(moved_on) == memory.content_hash
+
+
+async def test_a_vector_is_written_where_its_event_says_of_that_text_and_nowhere_else(indexer: Indexer) -> None:
+    memory = remembered("violin")
+    [said] = await indexer.written(memory)
+    assert await indexer.embed.has_written(said)
+    for elsewhere in ({"content_hash": "of another text"}, {"mode": "notes"}, {"space": "s"}, {"space": None}):
+        assert not await indexer.embed.has_written(said.model_copy(update=elsewhere))
+    await indexer.index.delete(indexer.of("general"), [memory.memory_id])
+    assert not await indexer.embed.has_written(said)
