@@ -44,3 +44,8 @@ class ByLanguage:
     def reader(self, text: str) -> Embedder:
         """The model that reads a text. Raises ModelMissing as above."""
         return self._others() if is_foreign(text) else self._english
+
+    def other_reader(self, text: str) -> Embedder:
+        """The model that does not read this text by itself, but may be asked to. Raises ModelMissing as above."""
+        others = self._others()
+        return self._english if is_foreign(text) else others

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from schemas.failures import Unavailable
 
-FORM = 5
+FORM = 6
 """The version of these tables. Raise it with every change of them of how texts are cut into
 terms, or of what their marks mean."""
 
