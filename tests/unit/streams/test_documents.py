@@ -13,6 +13,7 @@ import pytest
 from jsonschema import Draft7Validator, Draft202012Validator  # type: ignore[import-untyped]
 
 from agents.rules.dead_letters import dead_letter
+from agents.rules.reply_address import at_partition, deadline_ms, reply_address
 from schemas.failures import Rejected
 from schemas.moments import moment_of
 from schemas.records import Record
@@ -20,7 +21,7 @@ from schemas.replies import Answer, encode_error
 from schemas.turns import TurnAccepted
 from streams.documents.asyncapi import VERSION, asyncapi
 from streams.documents.json_schemas import json_schemas
-from streams.documents.wire_headers import dead_letter_headers
+from streams.documents.wire_headers import dead_letter_headers, request_headers
 from streams.settings import Settings
 from tests.stream.test_topology import FOR_OUTSIDE, FROM_OUTSIDE
 
@@ -174,6 +175,38 @@ def test_replies_are_valid_as_they_are_written_each_for_its_own_request() -> Non
     assert all(is_valid(name, refused) for name in SCHEMAS if name.endswith(".reply"))
     refused["error"]["code"] = "something"
     assert not is_valid("reply.v1", refused)
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_taken"),
+    [
+        (
+            {"reply_to": "memory.replies", "correlation_id": "c", "reply_partition": "3", "deadline": "1772357400000"},
+            True,
+        ),
+        ({"reply_to": "memory.replies.me"}, True),
+        ({"kafka_replyTopic": "memory.replies", "kafka_replyPartition": "\0\0\0\1"}, True),
+        ({"reply_to": "elsewhere"}, False),
+        ({"REPLY_TOPIC": "memory.replies."}, False),
+        ({"REPLY_TOPIC": "memory.repliesx"}, False),
+        ({"reply_to": "memory.replies", "reply_partition": "three"}, False),
+        ({"deadline": "1e3"}, False),
+    ],
+)
+def test_headers_are_described_as_they_are_read(headers: dict[str, str], *, is_taken: bool) -> None:
+    record = Record("memory.turns", 0, 0, 0, None, None, tuple((name, told.encode()) for name, told in headers.items()))
+    assert Draft202012Validator(request_headers("memory.replies")).is_valid(headers) == is_taken
+    assert reads(record) == is_taken
+
+
+def reads(record: Record) -> bool:
+    """Whether the worker takes a record's headers."""
+    try:
+        at_partition(reply_address(record, "memory.replies"), record)
+        deadline_ms(record)
+    except Rejected:
+        return False
+    return True
 
 
 def test_a_dead_letter_has_the_headers_that_are_described() -> None:
