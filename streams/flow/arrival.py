@@ -104,7 +104,8 @@ class Arrival:
         for partition in partitions:
             self._words.drop(partition)
             self._words.open(partition)
-        cut_off = [partition for partition in partitions if await self._is_changing(partition, committed)]
+        changing = await asyncio.gather(*(self._is_changing(partition, committed) for partition in partitions))
+        cut_off = [partition for partition, is_changing in zip(partitions, changing, strict=True) if is_changing]
         await all_of([*await self._put_all(partitions, cut_off), *await self._tell_of_gone(cut_off)])
         for partition in partitions:
             for topic in topics:
