@@ -35,10 +35,11 @@ from streams.adapters.vectors.qdrant_vectors import TOKENS, pooled_name
 from streams.adapters.vectors.vector_contract import (
     BATCH,
     FETCHED,
+    check_rows,
+    check_vector,
     checked,
     checked_fingerprint,
     checked_ids,
-    checked_rows,
     checked_vector,
     cosines,
     nearest,
@@ -103,10 +104,10 @@ class EdgeIndex:
 
     async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
         """The nearest points that `where` admits: exact, best first, equal ones by id."""
-        numbers = checked_vector(space, vector)
+        check_vector(space, vector)
         if (held := await self._boundary(space, where)) is not None:
             return held.nearest(vector, where, limit)
-        query = Query.Nearest(numbers, using=pooled_name(space.fingerprint))
+        query = Query.Nearest(vector.tolist(), using=pooled_name(space.fingerprint))
 
         async def fetch(count: int) -> list[Scored]:
             return cosines(self._found(space, query, where, count))
@@ -123,15 +124,15 @@ class EdgeIndex:
         self, space: VectorSpace, question: Matrix, where: Where, limit: int, memory_ids: Sequence[str] | None = None
     ) -> list[Scored]:
         """Late interaction, exact: over all that `where` admits, or over these memories as far as it admits them."""
-        rows = checked_rows(space, question)
-        if not rows or (memory_ids is not None and not memory_ids):
+        check_rows(space, question)
+        if not len(question) or (memory_ids is not None and not memory_ids):
             return []
         if (held := await self._boundary(space, where)) is not None:
             # What is held was checked when it was written.
             checked_ids([one for one in memory_ids or () if one not in held.rows])
             return held.late(question, where, limit, memory_ids)
         known = None if memory_ids is None else checked_ids(memory_ids)
-        query = Query.Nearest(rows, using=TOKENS)
+        query = Query.Nearest(question.tolist(), using=TOKENS)
 
         async def fetch(count: int) -> list[Scored]:
             return ranked(self._found(space, query, where, count, known))
