@@ -5,8 +5,8 @@ so that the same text has the same vectors; nobody who writes English waits for 
 vectors by its absence.
 
 Both models give vectors of the same length that spread around 0, so that texts of different models are about as alike
-as strangers. By itself a question is read by the model of its language; `other_reader` gives the other one, which reads it
-for what was said in the other language.
+as strangers. By itself a question is read by the model of its language; `other_reader` gives the other one, which reads
+it for what was said in the other language.
 """
 
 from collections.abc import Callable
