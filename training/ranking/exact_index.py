@@ -35,7 +35,8 @@ class ExactIndex:
         """The best by late interaction, of all or of some."""
         del space, where
         sums = np.maximum.reduceat(self._tokens @ question.T, self._starts, axis=0).sum(axis=1)
-        chosen = np.arange(len(self._ids)) if memory_ids is None else np.array([self._place[one] for one in memory_ids])
+        asked = self._ids if memory_ids is None else memory_ids
+        chosen = np.array([self._place[one] for one in asked], np.int64)
         return self._best(chosen, sums[chosen], limit)
 
     def _best(self, places: "np.ndarray[tuple[int], np.dtype[np.int64]]", scores: Vector, limit: int) -> list[Scored]:
