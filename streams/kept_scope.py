@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from schemas.scopes import Scope
+from streams.adapters.synced import write_durably
 
 FILE = "scope.json"
 
@@ -32,7 +33,7 @@ def keep_fields(directory: Path, scope: type[Scope]) -> None:
     check_fields(directory, scope)
     names = sorted(scope.model_fields)
     told = {"scope_fields": names, "scope_schema_hash": hashlib.sha256(json.dumps(names).encode()).hexdigest()}
-    (directory / FILE).write_text(json.dumps(told, indent=2) + "\n")
+    write_durably(directory / FILE, json.dumps(told, indent=2) + "\n")
 
 
 def _known(directory: Path) -> list[str] | None:

@@ -28,6 +28,7 @@ from streams.adapters.embedding.embedder_registry import EmbedderRegistry
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.adapters.kafka.turns_log import KafkaTurns
+from streams.adapters.synced import write_durably
 from streams.adapters.words.sqlite_words import SqliteWords
 from streams.category_table import CategoryTable
 from streams.claim_table import ClaimTable
@@ -224,7 +225,7 @@ class Parts(Service):
 def kept_worker_id(file: Path) -> str:
     """The name of the worker of this data directory: the same after every start."""
     if not file.exists():
-        file.write_text(uuid.uuid4().hex)
+        write_durably(file, uuid.uuid4().hex)
     return file.read_text().strip()
 
 

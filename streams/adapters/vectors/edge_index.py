@@ -18,6 +18,7 @@ from qdrant_edge import CountRequest, FieldCondition, Filter, MatchValue, Query,
 
 from schemas.modes import Fingerprint, VectorSpace
 from schemas.vectors import Encoded, Matrix, Point, Scored, Vector, Where
+from streams.adapters.synced import write_durably
 from streams.adapters.vectors.boundary_reading import read_boundary
 from streams.adapters.vectors.edge_boundary import BoundaryVectors
 from streams.adapters.vectors.edge_held import HeldBoundaries
@@ -29,7 +30,7 @@ from streams.adapters.vectors.edge_requests import (
     scores_of,
     vectors_of,
 )
-from streams.adapters.vectors.edge_shard import FINGERPRINT, CollectionShard, translated, write_durably
+from streams.adapters.vectors.edge_shard import FINGERPRINT, CollectionShard, translated
 from streams.adapters.vectors.qdrant_payload import PARTITION, admits_none, alias, indexed_fields
 from streams.adapters.vectors.qdrant_vectors import TOKENS, pooled_name
 from streams.adapters.vectors.vector_contract import (

@@ -5,7 +5,6 @@ complete, so a kill at any moment leaves the collection or nothing of it; any er
 """
 
 import asyncio
-import os
 import shutil
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -27,7 +26,7 @@ from qdrant_edge import (
 
 from schemas.failures import Unavailable
 from schemas.modes import Fingerprint
-from streams.adapters.synced import sync
+from streams.adapters.synced import sync, write_durably
 from streams.adapters.vectors.packed_vectors import PackedVectors
 from streams.adapters.vectors.qdrant_payload import PARTITION, TENANT, TIME, indexed_fields
 from streams.adapters.vectors.qdrant_vectors import POOLED, TOKENS
@@ -168,17 +167,6 @@ def translated(call: Callable[[], T]) -> T:
         return call()
     except Exception as error:
         raise Unavailable(f"the embedded vector index failed: {error}") from error
-
-
-def write_durably(path: Path, text: str) -> None:
-    """Write a file so that it is there whole or not at all, also after a power cut."""
-    draft = path.with_name(path.name + ".new")
-    with draft.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    sync(path.parent)
 
 
 def sync_files(directory: Path) -> None:
