@@ -108,6 +108,7 @@ async def test_a_closed_index_answers_no_more(tmp_path: Path) -> None:
 CHILD = """
 import asyncio, os, signal, sys
 from pathlib import Path
+from streams.adapters import synced
 from streams.adapters.vectors import edge_index, edge_shard
 from streams.adapters.vectors.edge_index import EdgeIndex
 from tests.unit.test_edge_index import SPACE, points
@@ -158,10 +159,11 @@ async def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path, acknow
         "edge_shard.index_of = die",
         "edge_shard.write_durably = die",
         "edge_index.write_durably = die",
-        "edge_shard.os.fsync = die",
+        "synced.os.fsync = die",
         "Path.rename = die",
         "edge_shard.CollectionShard.__init__ = die",
         "edge_shard.CollectionShard.index = die",
+        "edge_shard.PackedVectors = die",
     ],
 )
 async def test_a_kill_while_a_collection_is_made_is_repaired(tmp_path: Path, moment: str) -> None:
