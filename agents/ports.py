@@ -137,10 +137,6 @@ class VectorIndex(Protocol):
         """The nearest points that `where` admits by the pooled vector: exact, best first, equal ones by id."""
         ...
 
-    async def score(self, space: VectorSpace, vector: Vector, where: Where, memory_ids: Sequence[str]) -> list[Scored]:
-        """The cosines of these memories, as far as they have a vector and `where` admits them."""
-        ...
-
     async def late(
         self, space: VectorSpace, question: Matrix, where: Where, limit: int, memory_ids: Sequence[str] | None = None
     ) -> list[Scored]:

@@ -62,12 +62,8 @@ class FakeIndex:
     async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
         """The nearest points that `where` admits, best first, equal ones by id."""
         check_vector(space, vector)
-        return self._cosines(space, vector, where, self._points(space))[: max(0, limit)]
-
-    async def score(self, space: VectorSpace, vector: Vector, where: Where, memory_ids: Sequence[str]) -> list[Scored]:
-        """The cosines of these memories, as far as they have a vector and `where` admits them."""
-        check_vector(space, vector)
-        return self._cosines(space, vector, where, checked_ids(memory_ids))
+        admitted = self._admitted(space, where, self._points(space))
+        return cosines((one.memory_id, cosine(vector, one.vector)) for one in admitted)[: max(0, limit)]
 
     async def late(
         self, space: VectorSpace, question: Matrix, where: Where, limit: int, memory_ids: Sequence[str] | None = None
@@ -119,10 +115,6 @@ class FakeIndex:
     def _admitted(self, space: VectorSpace, where: Where, memory_ids: Iterable[str]) -> list[Point]:
         points = self._points(space)
         return [points[one] for one in memory_ids if one in points and admits(where, points[one])]
-
-    def _cosines(self, space: VectorSpace, vector: Vector, where: Where, memory_ids: Iterable[str]) -> list[Scored]:
-        admitted = self._admitted(space, where, memory_ids)
-        return cosines((point.memory_id, cosine(vector, point.vector)) for point in admitted)
 
 
 def admits(where: Where, point: Point) -> bool:

@@ -43,32 +43,28 @@ class ExactIndex:
         found = zip([self._ids[place] for place in places], np.round(scores, DIGITS).tolist(), strict=True)
         return [Scored(*one) for one in sorted(found, key=lambda one: (-one[1], one[0]))[:limit]]
 
-    async def score(self, space: VectorSpace, vector: Vector, where: Where, memory_ids: Sequence[str]) -> Never:
+    async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> Never:
         """Not asked for here, like all that follows."""
         raise NotImplementedError
 
-    async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> Never:
-        """See `score`."""
-        raise NotImplementedError
-
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> Never:
-        """See `score`."""
+        """See `upsert`."""
         raise NotImplementedError
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
-        """See `score`."""
+        """See `upsert`."""
         raise NotImplementedError
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
-        """See `score`."""
+        """See `upsert`."""
         raise NotImplementedError
 
     async def count(self, space: VectorSpace, partition: int) -> int:
-        """See `score`."""
+        """See `upsert`."""
         raise NotImplementedError
 
     async def spaces(self) -> Mapping[str, Fingerprint]:
-        """See `score`."""
+        """See `upsert`."""
         raise NotImplementedError
 
     async def close(self) -> None:

@@ -41,7 +41,6 @@ from streams.adapters.vectors.vector_contract import (
     checked,
     checked_fingerprint,
     checked_ids,
-    checked_vector,
     cosines,
     nearest,
     portions,
@@ -114,12 +113,6 @@ class EdgeIndex:
             return cosines(self._found(space, query, where, count))
 
         return await nearest(fetch, limit)
-
-    async def score(self, space: VectorSpace, vector: Vector, where: Where, memory_ids: Sequence[str]) -> list[Scored]:
-        """The cosines of these memories, as far as they have a vector and `where` admits them."""
-        known = checked_ids(memory_ids)
-        query = Query.Nearest(checked_vector(space, vector), using=pooled_name(space.fingerprint))
-        return cosines(self._found(space, query, where, len(known), known)) if known else []
 
     async def late(
         self, space: VectorSpace, question: Matrix, where: Where, limit: int, memory_ids: Sequence[str] | None = None
