@@ -24,7 +24,7 @@ class Documented:
     def faults(self, name: str, record: Record) -> list[str]:
         """What is wrong with a record that should be a message of this name."""
         message = self._messages[name]
-        headers = {header: value.decode() for header, value in record.headers}
+        headers = {header: (value or b"").decode() for header, value in record.headers}
         wrong = self._wrong(message["headers"], headers)
         is_json = message["contentType"] == "application/json"
         return wrong + (self._wrong(message["payload"], json.loads(record.value or b"")) if is_json else [])
