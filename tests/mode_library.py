@@ -23,6 +23,7 @@ JOURNAL = [
 
 
 def mode(name: str, embedder: str, project: str | None = None) -> Mode:
+    """A mode to declare."""
     return Mode(name=name, embedder=embedder, embedding_dim=32, project=project)
 
 
@@ -34,13 +35,16 @@ def library_of_modes(words: SqliteWords) -> Library:
 
 
 def turns(mode: str, texts: list[str], start: int = 0, **fields: Any) -> list[Memory]:
+    """Turns of one conversation in a mode, numbered from `start`."""
     fields = {"conversation_id": f"c-{mode}"} | fields
     return [made(text, start + number, mode=mode, **fields) for number, text in enumerate(texts)]
 
 
 async def filled(library: Library) -> None:
+    """Have both modes filled."""
     await library.remember(*turns("code", CODE), *turns("journal", JOURNAL, 10))
 
 
 def found(result: RetrieveResult) -> set[str]:
+    """The modes that hits are in."""
     return {hit.mode for hit in result.hits}

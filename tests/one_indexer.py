@@ -23,6 +23,7 @@ PARTITION = 1
 
 
 def remembered(text: str, turn_id: str = "t", mode: str = "general") -> Memory:
+    """The record of a turn before it has a vector."""
     said = turn(text, turn_id=turn_id)
     return next_memory(said, identity(said, moment_of(TIMESTAMP_MS)), None, (mode, "caller"), 0, asks_model=False)
 
