@@ -1,7 +1,7 @@
 """The scope of a deployment, made from the Pydantic model that it supplies, and the messages that carry such scopes.
 
-A model enters, a subclass of `Scope` leaves: with all fields of the model, and all rules of scopes. Field by field it
-decides what a write may say and what a read may select; so what it checks stands in its types.
+A model enters, a subclass of `Scope` leaves: with all fields of the model, and all rules of scopes. A selector is made
+of the same fields, each with the same type for a single value; so what a model checks stands in its types.
 """
 
 from functools import cache
@@ -28,9 +28,9 @@ def deployed_scope(model: object) -> type[Scope]:
         raise ValueError(f"{model!r} is no Pydantic model with fields")
     if problem := _problem(model):
         raise ValueError(f"{model.__name__}: {problem}")
-    fields: dict[str, Any] = {name: _checked(field) for name, field in model.model_fields.items()}
+    fields: dict[str, Any] = {name: _scope_field(field) for name, field in model.model_fields.items()}
     parents: Any = (model, Scope)
-    made: Any = create_model(model.__name__, __base__=parents, __doc__=_doc(model), **fields)
+    made: Any = create_model(model.__name__, __base__=parents, __doc__=model.__doc__ or Scope.__doc__, **fields)
     return cast("type[Scope]", made)
 
 
@@ -39,7 +39,7 @@ def selector_of(scope: type[Scope]) -> type[Selector]:
     """The selector over a deployment's scopes: a field that is left out has its default, or must be given."""
     if scope is Scope:
         return Selector
-    fields: dict[str, Any] = {name: _selecting(name, field) for name, field in scope.model_fields.items()}
+    fields: dict[str, Any] = {name: _selector_field(name, field) for name, field in scope.model_fields.items()}
     return create_model("Selector", __base__=Selector, __doc__=Selector.__doc__, **fields)
 
 
@@ -47,16 +47,16 @@ def scoped(message: type[Message], scope: type[Scope]) -> type[Message]:
     """A message that has a scope or a selector, with those of the deployment in their place."""
     if scope is Scope:
         return message
-    known = message.model_fields["scope"].annotation
-    own: Any = selector_of(scope) if known is Selector else scope
-    return create_model(message.__name__, __base__=message, __doc__=message.__doc__, scope=(own, ...))
+    is_read = message.model_fields["scope"].annotation is Selector
+    own: Any = selector_of(scope) if is_read else scope
+    return create_model(message.__name__, __base__=message, __doc__=message.__doc__, scope=(own, REQUIRED))
 
 
 def scoped_issued(scope: type[Scope]) -> type[Issued]:
     """What commands have asked for, as it is read again with the deployment's scopes."""
     if scope is Scope:
         return Issued
-    # The changes that are put in are made by name of the class that every deployment has.
+    # A command makes a plain `Change`, which is none of this class: `SerializeAsAny` writes it all the same.
     change: Any = scoped(Change, scope)
     changes: Any = (dict[str, SerializeAsAny[change]], Field(default_factory=dict))
     return create_model("Issued", __base__=Issued, __doc__=Issued.__doc__, changes=changes)
@@ -64,6 +64,9 @@ def scoped_issued(scope: type[Scope]) -> type[Issued]:
 
 TAKEN = ("boundary", "fields")
 """Names that mean something else in a scope or a selector."""
+
+REQUIRED: Any = ...
+"""In place of a field's default: Pydantic's sign that there is none, and the field must be given."""
 
 
 def _is_model(model: object) -> TypeGuard[type[BaseModel]]:
@@ -85,17 +88,18 @@ def _wrong(name: str, field: FieldInfo) -> str | None:
     if name in TAKEN:
         return "this name has a meaning of its own in a scope"
     choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
-    if field.annotation is not str and not (choices and all(isinstance(choice, str) for choice in choices)):
+    are_strings = bool(choices) and all(isinstance(choice, str) for choice in choices)
+    if field.annotation is not str and not are_strings:
         return "a field is a str, or a Literal of strings"
     if field.alias or field.validation_alias or field.serialization_alias:
         return "a field has one name, and no alias"
     if field.default_factory is not None:
         return "a default is a value, the same for every record"
-    return _refused((*choices, *_default(field)))
+    return _refused(choices if field.is_required() else (*choices, field.default))
 
 
 def _refused(values: tuple[Any, ...]) -> str | None:
-    """Why one of these can't be a value of a scope: a choice and a default must be one as well."""
+    """Why one of these, a field's choices and its default, can't be a value of a scope."""
     for value in values:
         try:
             plain(value)
@@ -104,34 +108,37 @@ def _refused(values: tuple[Any, ...]) -> str | None:
     return None
 
 
-def _default(field: FieldInfo) -> tuple[Any, ...]:
-    return () if field.is_required() else (field.default,)
-
-
 def _value(field: FieldInfo) -> Any:
-    """The type of a value, as the model says it."""
+    """The type of a single value with what the model checks of it, and what a JSON Schema says of every value."""
     schema = VALUE_SCHEMA if field.annotation is str else Field()
     return Annotated[(field.annotation, schema, *field.metadata)]
 
 
-def _checked(field: FieldInfo) -> tuple[Any, Any]:
-    """A scope's field: what holds for every scope is checked at the end, as a model's own validators may change it."""
+def _scope_field(field: FieldInfo) -> tuple[Any, Any]:
+    """Type and default of a scope's field.
+
+    `plain`, which holds for every scope, comes last, as a model's own validators may change a value.
+    """
     about: dict[str, Any] = {"title": field.title, "description": field.description, "examples": field.examples}
-    default = ... if field.is_required() else field.default
+    default = REQUIRED if field.is_required() else field.default
     return Annotated[_value(field), AfterValidator(plain)], Field(default, **about)
 
 
-def _selecting(name: str, field: FieldInfo) -> tuple[Any, Any]:
-    """A selector's field."""
-    value: Any = _value(field)
-    default = _default(field)
+def _selector_field(name: str, field: FieldInfo) -> tuple[Any, Any]:
+    """Type and default of a selector's field: the boundary as in a scope, any other as the values that are admitted."""
     if name == BOUNDARY:
-        return Annotated[value, BeforeValidator(exact, json_schema_input_type=value)], (*default, ...)[0]
-    some: Any = Annotated[list[value], Field(min_length=1)]
-    many: Any = tuple[value, ...]
-    checked = BeforeValidator(selected, json_schema_input_type=value | some | Literal["*"])
-    return Annotated[many | None, Field(strict=False), checked], default or ...
+        return _exact_value(field), REQUIRED if field.is_required() else field.default
+    return _selected_values(field), REQUIRED if field.is_required() else (field.default,)
 
 
-def _doc(model: type[BaseModel]) -> str:
-    return model.__doc__ or "The full scope of a write."
+def _exact_value(field: FieldInfo) -> Any:
+    value: Any = _value(field)
+    return Annotated[value, BeforeValidator(exact, json_schema_input_type=value)]
+
+
+def _selected_values(field: FieldInfo) -> Any:
+    """The type of several values or any, which a request gives as one value, a list of some, or `*`."""
+    value: Any = _value(field)
+    given: Any = value | Annotated[list[value], Field(min_length=1)] | Literal["*"]
+    admitted: Any = tuple[value, ...] | None
+    return Annotated[admitted, Field(strict=False), BeforeValidator(selected, json_schema_input_type=given)]
