@@ -12,6 +12,7 @@ from schemas.scopes import Scope
 from streams.adapters.synced import write_durably
 
 FILE = "scope.json"
+"""What the fields are noted in, in the data directory."""
 
 INDEX = "words"
 """What is there where a worker has run before; those that wrote no file had the built-in scope."""

@@ -1,5 +1,6 @@
 """Packed vectors beside the embedded engine: by boundary, and never more true than the engine."""
 
+import asyncio
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from schemas.failures import Unavailable
 from schemas.vectors import Point, Where
 from streams.adapters.vectors.edge_index import EdgeIndex
 from streams.adapters.vectors.edge_packing import packed
@@ -37,6 +39,11 @@ async def answers(index: EdgeIndex) -> dict[tuple[str, str], float]:
     late = await index.late(SPACE, np.ones((1, 2), np.float32), Where("u1"), 100)
     found = [("near", one) for one in near] + [("late", one) for one in late]
     return {(way, one.memory_id): one.cosine for way, one in found}
+
+
+def failed(*_: object) -> None:
+    """A disk that takes nothing."""
+    raise OSError("no space left")
 
 
 @pytest.fixture
@@ -111,6 +118,36 @@ async def test_what_is_missing_is_read_from_the_engine_and_packed(tmp_path: Path
     store = PackedVectors(lost, SPACE.fingerprint)
     assert len(ids(store, "u1")) == 100
     store.close()
+
+
+async def test_what_is_deleted_while_it_is_read_from_the_engine_is_not_found(tmp_path: Path) -> None:
+    first = EdgeIndex(tmp_path)
+    await first.upsert(SPACE, [made(number) for number in range(100)])
+    await first.close()
+    shutil.rmtree(tmp_path / SPACE.collection / PACKED)
+    index = EdgeIndex(tmp_path)
+    reading = asyncio.create_task(index.search(SPACE, QUESTION, Where("u1"), 100))
+    await asyncio.sleep(0)
+    await index.delete(SPACE, [memory(number) for number in range(1, 100)])
+    assert [one.memory_id for one in await reading] == [memory(0)]
+    await index.close()
+
+
+async def test_a_deletion_that_fails_leaves_a_point_as_it_was_until_it_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = EdgeIndex(tmp_path)
+    await index.upsert(SPACE, [made(1), made(2)])
+    before = await answers(index)
+    with monkeypatch.context() as failing:
+        failing.setattr(PackedVectors, "remove", failed)
+        with pytest.raises(Unavailable):
+            await index.delete(SPACE, [memory(1)])
+    assert set(await index.hashes(SPACE, [memory(1), memory(2)])) == {memory(1), memory(2)}
+    assert await answers(index) == before
+    await index.delete(SPACE, [memory(1)])
+    assert {one for _, one in await answers(index)} == {memory(2)}
+    await index.close()
 
 
 async def test_a_row_without_a_point_is_not_found(tmp_path: Path) -> None:

@@ -27,16 +27,18 @@ async def read_boundary(
         return None
     held = BoundaryVectors(shard.fingerprint)
     for page in batches(shard.packed.of(boundary), PAGE):
-        rows = [row for row in page if row.memory_id in missing]
-        missing.difference_update(row.memory_id for row in rows)
-        if rows:
-            held.put(rows)
+        there = [row for row in page if row.memory_id in missing]
+        missing.difference_update(row.memory_id for row in there)
+        if there:
+            held.put(there)
         await _pause(lets_others_run=lets_others_run)
     for some in batches(sorted(missing), FETCHED):
-        points = _repacked(shard, some)
-        if points is None:
+        rows = _repacked(shard, some)
+        if rows is None:
             return None
-        held.put(points)
+        # All of them may have been deleted since.
+        if rows:
+            held.put(rows)
         await _pause(lets_others_run=lets_others_run)
     return held
 

@@ -82,8 +82,9 @@ class EdgeIndex:
         if not known or (shard := self._collections.readable(space)) is None:
             return
         for batch in batches(known, BATCH):
-            self._changed(shard, space, UpdateOperation.delete_points(list(batch)))
+            # Packed first: killed in between, there is a row too few, which is read from the engine, and none too many.
             translated(partial(shard.packed.remove, batch))
+            self._changed(shard, space, UpdateOperation.delete_points(list(batch)))
             self._held.removed(space.collection, batch)
             await asyncio.sleep(0)
         await self._written(shard, space, len(known))

@@ -17,7 +17,7 @@ GRID = np.float32(128)
 
 LONGEST = 181
 """The longest token vector that is packed, in steps: sums of products with a question's tokens stay exact below that
-(`edge_scoring`). Those of real texts are about 128 long."""
+(`edge_boundary`). Those of real texts are about 128 long."""
 
 Grid = NDArray[np.int8]
 """Shape (tokens, token_dim)."""
