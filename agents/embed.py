@@ -126,10 +126,9 @@ class Embed:
         """
         said = {(one.memory.mode, one.memory_id) for one in batch if one.memory is not None}
         for name, fingerprint in collections.items():
-            mode = name.removesuffix(f"-{fingerprint.digest}")
-            place = Place(mode=mode, space=fingerprint.digest)
-            elsewhere = [one for its_mode, one in said if its_mode == mode and latest[one].place != place]
-            space = VectorSpace(mode, fingerprint)
+            space = VectorSpace.held_by(name, fingerprint)
+            place = Place(mode=space.mode, space=fingerprint.digest)
+            elsewhere = [one for mode, one in said if mode == space.mode and latest[one].place != place]
             if elsewhere and (found := await self._index.hashes(space, elsewhere)):
                 await self._index.delete(space, list(found))
 

@@ -51,7 +51,8 @@ class Nearest:
     """What a lane's vectors say: the nearest, best first, in the space with this digest; else why nothing.
 
     `count` is the number of memories with a vector that the read may see. `late` are the best by late interaction,
-    in a space that keeps token vectors.
+    in a space that keeps token vectors. `lacking`: fewer vectors were there than there should be, as after the loss of
+    a disk; what was not found has none.
     """
 
     lane: Lane
@@ -60,6 +61,7 @@ class Nearest:
     count: int = 0
     found: Sequence[Scored] = ()
     late: Sequence[Scored] = ()
+    lacking: bool = False
     missing: str | None = None
 
 
@@ -117,13 +119,21 @@ def seen(nearest: Sequence[Nearest], method: Method, roster: Roster, admitted: M
         return Seen(np.zeros(len(admitted), np.bool_))
     ready = np.zeros(len(admitted), np.bool_)
     for one in asked:
-        ready |= roster.embedded(one.space)
+        ready |= _with_vector(one, roster)
     likely = told / max(float(told[admitted].max(initial=0.0)), TINY)
 
     def near(kind: Nearness) -> Floats:
         return _supposed(np.where(ready, _near(kind, asked, method, roster, admitted), np.nan), likely)
 
     return Seen(ready, near(DENSE), near(LATE) if any(one.late for one in asked) else None)
+
+
+def _with_vector(one: Nearest, roster: Roster) -> Mask:
+    embedded = roster.embedded(one.space)
+    if not one.lacking:
+        return embedded
+    there: Mask = placed([Scored(near.memory_id, 1.0) for near in one.found], roster, nothing=0.0) > 0
+    return embedded & there
 
 
 def _near(kind: Nearness, asked: Sequence[Nearest], method: Method, roster: Roster, admitted: Mask) -> Floats:
