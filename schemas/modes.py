@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -129,6 +129,11 @@ class VectorSpace:
 
     mode: str
     fingerprint: Fingerprint
+
+    @classmethod
+    def held_by(cls, collection: str, fingerprint: Fingerprint) -> Self:
+        """The space of a collection with this name and this fingerprint."""
+        return cls(collection.removesuffix(collection_name("", fingerprint.digest)), fingerprint)
 
     @property
     def collection(self) -> str:

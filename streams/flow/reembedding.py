@@ -109,7 +109,7 @@ class Reembedding:
         """
         fingerprints = await self._patiently(self._index.spaces)
         counted = {
-            name: await self._patiently(partial(self._index.count, _space(name, kept), partition))
+            name: await self._patiently(partial(self._index.count, VectorSpace.held_by(name, kept), partition))
             for name, kept in fingerprints.items()
         }
         # After the points: what becomes ready meanwhile may have its records looked at in vain, and is not missed.
@@ -186,8 +186,3 @@ class Reembedding:
 
     async def _patiently(self, call: Callable[[], Awaitable[Result]]) -> Result:
         return await until_available(call, "vector index", self._around.meters)
-
-
-def _space(collection: str, fingerprint: Fingerprint) -> VectorSpace:
-    """The space of a collection."""
-    return VectorSpace(collection.removesuffix(f"-{fingerprint.digest}"), fingerprint)

@@ -78,20 +78,7 @@ class WordsWriter:
             row = self._next_row(boundary) if old is None else old.row
             spelled = self._spell(memory, boundary, row, old)
             trait = Trait.of(memory)
-            key = self._join(boundary, trait, old)
-            known = Row(
-                number=row & NUMBER_MASK,
-                memory_id=memory.memory_id,
-                trait=key,
-                occurred_ms=memory.occurred_ms,
-                source=memory.source,
-                length=spelled.length,
-                importance=importance(memory.importance, memory.text, spelled.length),
-                superseded=memory.superseded_by is not None,
-                space=memory.embedding.space,
-                language=spelled.language,
-                marks=spelled.marks,
-            )
+            known = _known(memory, row, self._join(boundary, trait, old), spelled)
             statuses = (memory.embedding.status, memory.reading.status == "pending")
             self._execute(_WRITE_MEMORY, (row, *known[1:9], *statuses, *spelled[1:]))
             self._rosters.written(boundary, known, trait)
@@ -194,3 +181,20 @@ class WordsWriter:
         if not self._lost:
             self._execute("ROLLBACK TO call")
             self._execute("RELEASE call")
+
+
+def _known(memory: Memory, row: int, trait: int, spelled: Spelled) -> Row:
+    """What rosters have of a memory."""
+    return Row(
+        number=row & NUMBER_MASK,
+        memory_id=memory.memory_id,
+        trait=trait,
+        occurred_ms=memory.occurred_ms,
+        source=memory.source,
+        length=spelled.length,
+        importance=importance(memory.importance, memory.text, spelled.length),
+        superseded=memory.superseded_by is not None,
+        space=memory.embedding.space,
+        language=spelled.language,
+        marks=spelled.marks,
+    )
