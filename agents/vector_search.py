@@ -120,8 +120,9 @@ class VectorSearch:
             return replace(one.nearest, sight="blind", missing=str(failure))
         if not found:
             return replace(one.nearest, sight="waiting", missing="the index has no vectors of these memories")
-        lacking = len(asked) == 1 and len(found) < min(one.limit, one.nearest.count)
-        return replace(one.nearest, found=found, late=late, lacking=lacking)
+        # What was asked for in two ways was sorted by them, and says nothing of what there is.
+        whole = len(asked) == 1 and len(found) < one.limit
+        return replace(one.nearest, found=found, late=late, whole=whole)
 
     async def _dense(
         self, one: _Opened, space: VectorSpace, asked: Mapping[bool, Encoded], search: Search, words: WordClues

@@ -51,8 +51,8 @@ class Nearest:
     """What a lane's vectors say: the nearest, best first, in the space with this digest; else why nothing.
 
     `count` is the number of memories with a vector that the read may see. `late` are the best by late interaction,
-    in a space that keeps token vectors. `lacking`: fewer vectors were there than there should be, as after the loss of
-    a disk; what was not found has none.
+    in a space that keeps token vectors. `whole`: `found` is all that there is, so a memory that is not among them has
+    no vector, whatever its record says, as after the loss of a disk.
     """
 
     lane: Lane
@@ -61,7 +61,7 @@ class Nearest:
     count: int = 0
     found: Sequence[Scored] = ()
     late: Sequence[Scored] = ()
-    lacking: bool = False
+    whole: bool = False
     missing: str | None = None
 
 
@@ -130,7 +130,7 @@ def seen(nearest: Sequence[Nearest], method: Method, roster: Roster, admitted: M
 
 def _with_vector(one: Nearest, roster: Roster) -> Mask:
     embedded = roster.embedded(one.space)
-    if not one.lacking:
+    if not one.whole:
         return embedded
     there: Mask = placed([Scored(near.memory_id, 1.0) for near in one.found], roster, nothing=0.0) > 0
     return embedded & there
