@@ -40,9 +40,6 @@ Sight = Literal["empty", "waiting", "blind", "seen"]
 Method = Literal["weighted_mean", "rank_fusion", "lexical_merge"]
 """How an order was made: from the cosines of one lane, from ranks of several, or without any vectors of several."""
 
-USUAL_SPREAD = 2.0
-"""Deviations between the mean of a question's values and one that answers it."""
-
 TINY = 1e-9
 """Keeps a division by a greatest score sane where no memory has any."""
 
@@ -126,7 +123,7 @@ def seen(nearest: Sequence[Nearest], method: Method, roster: Roster, admitted: M
     likely = told / max(float(told[admitted].max(initial=0.0)), TINY)
 
     def near(kind: Nearness) -> Floats:
-        return _supposed(np.where(ready, _near(kind, asked, method, roster, admitted), np.nan), likely, kind)
+        return _supposed(np.where(ready, _near(kind, asked, method, roster, admitted), np.nan), likely)
 
     return Seen(ready, near(DENSE), near(LATE) if any(one.late for one in asked) else None)
 
@@ -158,15 +155,11 @@ def placed(found: Sequence[Scored], roster: Roster, nothing: float | None = None
     return placed_[:size]
 
 
-def _supposed(values: Floats, likely: Floats, kind: Nearness) -> Floats:
-    """Values with those that are not known put between the least and the greatest, as `likely` in 0..1 tells.
-
-    Where few are known they may be all alike: the least and the greatest are at least as far apart as is usual.
-    """
-    least, greatest = float(np.nanmin(values, initial=np.inf)), float(np.nanmax(values, initial=-np.inf))
+def _supposed(values: Floats, likely: Floats) -> Floats:
+    """Values with those that are not known put between the least and the greatest, as `likely` in 0..1 tells."""
+    least, greatest = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
     if least > greatest:
         return np.zeros(len(values))
-    least, greatest = min(least, kind.usual), max(greatest, kind.usual + USUAL_SPREAD * kind.deviation)
     return np.where(np.isnan(values), least + np.clip(likely, 0.0, 1.0) * (greatest - least), values)
 
 

@@ -141,13 +141,6 @@ def test_what_has_no_vector_yet_counts_as_near_as_its_words_tell() -> None:
     assert dense(sight)[2:5] == pytest.approx([0.8, 0.5, 0.2])
 
 
-def test_words_tell_memories_without_vectors_apart_though_the_few_that_have_one_are_all_alike() -> None:
-    memories = roster("a", "a", None, None)
-    near = dense(sight_of([lane("a", {"m0": 0.3, "m1": 0.3})], "weighted_mean", memories, m2=1.0))
-    assert near[2] == pytest.approx(0.4)
-    assert near[3] == pytest.approx(0.2)
-
-
 def test_two_spaces_of_one_size_say_the_same_of_the_same_ranks() -> None:
     memories = roster("a", "a", "b", "b", None)
     both = [lane("a", {"m1": 0.9, "m0": 0.8}), lane("b", {"m2": 0.2, "m3": 0.1})]
