@@ -58,11 +58,6 @@ class _Opened:
         """Whether there are too many vectors to compare them all token by token."""
         return self.nearest.count > LATE_OVER_ALL
 
-    @property
-    def limit(self) -> int:
-        """How many nearest vectors are asked for."""
-        return DENSE_OF_MANY if self.many else DENSE_LIMIT
-
 
 class VectorSearch:
     """Asks the models and the vector index of one deployment."""
@@ -118,17 +113,13 @@ class VectorSearch:
             late = await self._late(one, one.space, asked, search, words, found)
         except (ModelMissing, Unavailable) as failure:
             return replace(one.nearest, sight="blind", missing=str(failure))
-        if not found:
-            return replace(one.nearest, sight="waiting", missing="the index has no vectors of these memories")
-        # What was asked for in two ways was sorted by them, and says nothing of what there is.
-        whole = len(asked) == 1 and len(found) < one.limit
-        return replace(one.nearest, found=found, late=late, whole=whole)
+        return replace(one.nearest, found=found, late=late)
 
     async def _dense(
         self, one: _Opened, space: VectorSpace, asked: Mapping[bool, Encoded], search: Search, words: WordClues
     ) -> list[Scored]:
         """The best by cosine, each memory by the model that made its vector."""
-        limit, where = one.limit, one.nearest.lane.where
+        limit, where = DENSE_OF_MANY if one.many else DENSE_LIMIT, one.nearest.lane.where
         calls = [self._vectors.search(space, question.pooled, where, limit) for question in asked.values()]
         found = dict(zip(asked, await _together(calls), strict=True))
         foreign = search.question.foreign

@@ -51,8 +51,7 @@ class Nearest:
     """What a lane's vectors say: the nearest, best first, in the space with this digest; else why nothing.
 
     `count` is the number of memories with a vector that the read may see. `late` are the best by late interaction,
-    in a space that keeps token vectors. `whole`: `found` is all that there is, so a memory that is not among them has
-    no vector, whatever its record says, as after the loss of a disk.
+    in a space that keeps token vectors.
     """
 
     lane: Lane
@@ -61,7 +60,6 @@ class Nearest:
     count: int = 0
     found: Sequence[Scored] = ()
     late: Sequence[Scored] = ()
-    whole: bool = False
     missing: str | None = None
 
 
@@ -119,21 +117,13 @@ def seen(nearest: Sequence[Nearest], method: Method, roster: Roster, admitted: M
         return Seen(np.zeros(len(admitted), np.bool_))
     ready = np.zeros(len(admitted), np.bool_)
     for one in asked:
-        ready |= _with_vector(one, roster)
+        ready |= roster.embedded(one.space)
     likely = told / max(float(told[admitted].max(initial=0.0)), TINY)
 
     def near(kind: Nearness) -> Floats:
         return _supposed(np.where(ready, _near(kind, asked, method, roster, admitted), np.nan), likely)
 
     return Seen(ready, near(DENSE), near(LATE) if any(one.late for one in asked) else None)
-
-
-def _with_vector(one: Nearest, roster: Roster) -> Mask:
-    embedded = roster.embedded(one.space)
-    if not one.whole:
-        return embedded
-    there: Mask = placed([Scored(near.memory_id, 1.0) for near in one.found], roster, nothing=0.0) > 0
-    return embedded & there
 
 
 def _near(kind: Nearness, asked: Sequence[Nearest], method: Method, roster: Roster, admitted: Mask) -> Floats:

@@ -19,7 +19,7 @@ from streams.flow.patience import until_available
 from streams.flow.steps import Internal, event_out
 from streams.flow.surroundings import Surroundings
 
-FLUSH_EVERY_S = 0.2
+FLUSH_EVERY_S = 0.1
 """Between two writes to the vector index: each waits for the disk, however few its points are."""
 
 AskModel = Callable[[int, Memory], None]

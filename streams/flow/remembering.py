@@ -20,7 +20,7 @@ from streams.flow.requests import Asked, Channel, Handle, Handled
 from streams.flow.steps import Internal, Requested, event_out
 from streams.flow.surroundings import Surroundings
 
-COMMIT_EVERY_S = 0.1
+COMMIT_EVERY_S = 0.05
 """Between two commits of the word index; only acknowledgements wait for them, not readers."""
 
 STORAGE_S = 30.0

@@ -194,27 +194,6 @@ async def test_without_any_vector_the_answer_is_lexical(library: Library) -> Non
     assert result.hits[0].text == FACTS[1]
 
 
-async def test_a_vector_that_the_index_has_lost_pushes_nothing_down(library: Library) -> None:
-    stored = await library.remember(
-        *(made(f"The box crate{number}x stands on the shelf.", number) for number in range(20))
-    )
-    await library.vectors.delete(library.spaces.of(stored[7], 0)[1], [stored[7].memory_id])
-    # As many vectors as before: one whose news has not come yet takes the place of the one that is lost.
-    await library.embed(*library.hear(made("The box crate99x stands on the shelf.", 99)))
-    result, warnings = await library.ask("crate7x", explain=True)
-    assert (result.hits[0].memory_id, result.strategy, warnings) == (stored[7].memory_id, "hybrid", [])
-    assert result.hits[0].scores is not None
-    assert result.hits[0].scores.dense == 0
-
-
-async def test_when_the_index_has_lost_all_vectors_the_answer_is_lexical(library: Library) -> None:
-    stored = await library.remember(*facts())
-    await library.vectors.delete(library.spaces.of(stored[0], 0)[1], [one.memory_id for one in stored])
-    result, [(code, message)] = await library.ask("what is the violin teacher called?")
-    assert (result.strategy, code, result.hits[0].text) == ("lexical", "degraded", FACTS[1])
-    assert "has no vectors" in message
-
-
 @pytest.mark.parametrize("broken", ["index", "embedder"])
 async def test_an_outage_makes_the_answer_lexical(library: Library, broken: str) -> None:
     await library.remember(*facts())

@@ -15,7 +15,7 @@ from faust.types import FutureMessage
 
 T = TypeVar("T")
 
-BURST_SECONDS = 0.05
+BURST_SECONDS = 0.025
 """Between two bursts. Nobody waits for these records but commands and acknowledgements: a turn can be read, and is
 answered, before."""
 
