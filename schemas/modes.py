@@ -3,8 +3,7 @@
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Literal, Self
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -114,13 +113,7 @@ class Fingerprint(BaseModel):
     @property
     def digest(self) -> str:
         """Twelve hexadecimal digits that name the vector space; without token vectors those it had before these."""
-        return _digest(self)
-
-
-@lru_cache(256)
-def _digest(fingerprint: Fingerprint) -> str:
-    """Asked for several times a turn and a question. Not kept in the model: copies with updates would keep it."""
-    return hashlib.sha256(fingerprint.model_dump_json(exclude_defaults=True).encode()).hexdigest()[:12]
+        return hashlib.sha256(self.model_dump_json(exclude_defaults=True).encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +122,6 @@ class VectorSpace:
 
     mode: str
     fingerprint: Fingerprint
-
-    @classmethod
-    def held_by(cls, collection: str, fingerprint: Fingerprint) -> Self:
-        """The space of a collection with this name and this fingerprint."""
-        return cls(collection.removesuffix(collection_name("", fingerprint.digest)), fingerprint)
 
     @property
     def collection(self) -> str:

@@ -3,10 +3,10 @@
 The boundary key is the Kafka key of every event of that boundary, so all of it lives in one partition.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Literal
+from collections.abc import Iterable
+from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_serializer
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 MAX_VALUE_LENGTH = 256
@@ -18,17 +18,8 @@ REFUSED = "selector_refused"
 ANY = "*"
 """In a selector: any value of that field. Never a value of a scope."""
 
-BOUNDARY = "user_id"
-"""The field of a scope that is its boundary, in every scope model."""
 
-PROJECT = "project_id"
-"""The field of a scope that modes can be declared in, in every scope model."""
-
-
-def plain(value: str) -> str:
-    """Refuse what can't be a scope's value, whatever model it comes from."""
-    if not 1 <= len(value) <= MAX_VALUE_LENGTH:
-        raise ValueError(f"a value has 1 to {MAX_VALUE_LENGTH} characters")
+def _plain(value: str) -> str:
     if value == ANY:
         raise ValueError(f"{ANY!r} is not a value; it selects any value in a retrieve request")
     if any(ord(character) < 32 or 127 <= ord(character) < 160 for character in value):
@@ -36,14 +27,11 @@ def plain(value: str) -> str:
     return value
 
 
-VALUE_SCHEMA = Field(
-    min_length=1,
-    max_length=MAX_VALUE_LENGTH,
-    json_schema_extra={"not": {"anyOf": [{"const": ANY}, {"pattern": r"[\u0000-\u001f\u007f-\u009f]"}]}},
-)
-"""What a JSON Schema says of a value, beside what `plain` checks."""
+ScopeValue = Annotated[str, Field(min_length=1, max_length=MAX_VALUE_LENGTH), AfterValidator(_plain)]
 
-ScopeValue = Annotated[str, VALUE_SCHEMA, AfterValidator(plain)]
+
+PROJECT = "project_id"
+"""The field of a scope that modes can be declared in."""
 
 
 class Scope(BaseModel):
@@ -59,13 +47,8 @@ class Scope(BaseModel):
         """The canonical boundary string, such as `u1`."""
         return boundary_key([self.user_id])
 
-    @model_serializer
-    def _all_values(self) -> dict[str, str]:
-        """Every field of the model that a deployment has, also where a message names only this class."""
-        return {name: getattr(self, name) for name in type(self).model_fields}
 
-
-def exact(value: object) -> object:
+def _exact(value: object) -> object:
     """Refuse to read over a boundary."""
     if value == ANY or isinstance(value, list):
         raise PydanticCustomError(
@@ -74,7 +57,7 @@ def exact(value: object) -> object:
     return value
 
 
-def selected(value: object) -> object:
+def _selected(value: object) -> object:
     """The values that a selector's field admits, None for any."""
     if value == ANY:
         return None
@@ -85,23 +68,13 @@ def selected(value: object) -> object:
     return tuple(value)
 
 
-SelectedValues = Annotated[
-    tuple[ScopeValue, ...] | None,
-    Field(strict=False),
-    BeforeValidator(
-        selected,
-        json_schema_input_type=ScopeValue | Annotated[list[ScopeValue], Field(min_length=1)] | Literal["*"],
-    ),
-]
-
-
 class Selector(BaseModel):
     """The scopes that a read asks for: a boundary is exact; other fields are exact, a list of values, or `*`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    user_id: Annotated[ScopeValue, BeforeValidator(exact, json_schema_input_type=ScopeValue)]
-    project_id: SelectedValues = ("default",)
+    user_id: Annotated[ScopeValue, BeforeValidator(_exact)]
+    project_id: Annotated[tuple[ScopeValue, ...] | None, Field(strict=False), BeforeValidator(_selected)] = ("default",)
 
     @property
     def boundary(self) -> str:
@@ -110,13 +83,7 @@ class Selector(BaseModel):
 
     def fields(self) -> dict[str, tuple[str, ...] | None]:
         """Per scope field the values that match, None for any."""
-        others = {name: getattr(self, name) for name in type(self).model_fields if name != BOUNDARY}
-        return {BOUNDARY: (self.user_id,), **others}
-
-
-def boundary_of(scope: Mapping[str, str]) -> str:
-    """The canonical boundary string of a scope that was checked when it came in."""
-    return boundary_key([scope[BOUNDARY]])
+        return {"user_id": (self.user_id,), "project_id": self.project_id}
 
 
 def boundary_key(values: Iterable[str]) -> str:

@@ -11,7 +11,6 @@ import faust
 from agents.rules.category_taxonomy import with_deployment
 from schemas.categories import Taxonomy
 from streams.intention_table import scope_key
-from streams.parsed_values import ParsedValues
 from streams.tables import AwaitedTable, stored, unwritten
 
 PARSED = 1024
@@ -27,12 +26,12 @@ class CategoryTable:
         app.tables.add(self.table)
         self._deployment = deployment
         self._everywhere = with_deployment(Taxonomy(), deployment)
-        self._parsed = ParsedValues(self._read, PARSED)
+        self._parsed: dict[bytes, Taxonomy] = {}
 
     def get(self, partition: int, scope: Mapping[str, str]) -> Taxonomy:
-        """The categories of a scope. Every item asks."""
+        """The categories of a scope. Every item asks, so equal bytes are read once."""
         value = stored(self.table, partition, scope_key(scope))
-        return self._everywhere if value is None else self._parsed[value]
+        return self._everywhere if value is None else self._read(value)
 
     def put(self, _partition: int, scope: Mapping[str, str], taxonomy: Taxonomy) -> None:
         """Write a scope's categories over what was."""
@@ -43,4 +42,8 @@ class CategoryTable:
         return unwritten(self.table)
 
     def _read(self, value: bytes) -> Taxonomy:
-        return with_deployment(Taxonomy.model_validate_json(value), self._deployment)
+        if value not in self._parsed:
+            if len(self._parsed) >= PARSED:
+                self._parsed.clear()
+            self._parsed[value] = with_deployment(Taxonomy.model_validate_json(value), self._deployment)
+        return self._parsed[value]

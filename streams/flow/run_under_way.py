@@ -92,7 +92,7 @@ class UnderWay:
         """All that it did."""
         return Consolidated(
             run=self.run.run,
-            scope=self.run.scope,
+            scope=self.run.trigger.scope,
             at=self.run.at,
             created=tuple(self.created),
             superseded=tuple(self.superseded),
