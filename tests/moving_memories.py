@@ -16,30 +16,24 @@ from agents.keep_items import Event, Step
 from agents.mode_spaces import ModeSpaces
 from agents.remember import Remember
 from agents.removed import removed_but_found
-from agents.rules.identity import text_hash
 from agents.rules.projection import embedding_text
-from agents.rules.versions import identity
 from schemas.commands import Command
-from schemas.events import Embedded, Forgotten, Remembered, Understood
+from schemas.events import Embedded, Forgotten, Remembered
 from schemas.failures import ModelMissing, Rejected
 from schemas.memories import Memory, Place
 from schemas.modes import GENERAL
-from schemas.moments import moment_of
-from schemas.scopes import Scope
 from schemas.turns import Turn
-from schemas.understanding import FoundItem, Understanding
 from schemas.vectors import Point, Vector
 from streams.adapters.words.sqlite_words import SqliteWords
 from tests.fake_claims import FakeClaims
 from tests.fake_clock import FakeClock
 from tests.fake_memories import FakeMemories
 from tests.fake_modes import FakeModes
-from tests.made_turns import TIMESTAMP_MS, record, turn
+from tests.made_turns import record
+from tests.moving_user import PARTITION, MovingUser
 from tests.moving_vectors import MovingVectors, Topic
 from tests.picky_fakes import PickyEmbedders, PickyIndex
 
-PARTITION = record().partition
-USER = "u1"
 EMBEDDERS = (GENERAL, "tiny32", "tiny48")
 MOST_EVENTS = 2000
 """Events after which what should come to rest is taken for endless."""
@@ -47,85 +41,28 @@ MOST_EVENTS = 2000
 Result = TypeVar("Result")
 
 
-class MovingMemories:
-    """One user's memories, in every mode that he declares."""
+class MovingMemories(MovingUser):
+    """One user's memories, in every mode that he declares, and those who read what he writes."""
 
     def __init__(self, words: SqliteWords) -> None:
         """Take a word index; what it holds is deleted."""
         self.loop = asyncio.new_event_loop()
-        self.memories, self.modes, self.index = FakeMemories(), FakeModes(), PickyIndex()
-        self.embedders, self.words, self.clock = PickyEmbedders(), words, FakeClock()
+        topics = {name: Topic() for name in ("turns", "commands", "changes", "understood", "embedded")}
+        super().__init__(topics, FakeMemories(), FakeClock())
+        self.modes, self.index = FakeModes(), PickyIndex()
+        self.embedders, self.words = PickyEmbedders(), words
         self.words.drop(PARTITION)
         self.words.open(PARTITION)
         self.spaces = ModeSpaces(self.modes, self.embedders)
         self.remember = Remember(self.memories, words, self.modes, self.spaces, FakeClaims(), asks_model=True)
         embed = Embed(self.spaces, self.index, self.clock)
         self.govern = Govern(self.memories, self.modes, self.embedders, self._no_health, self.clock)
-        self.topics = {name: Topic() for name in ("turns", "commands", "changes", "understood", "embedded")}
         told = self.topics["embedded"].events
         self.vectors = MovingVectors(embed, PARTITION, self.loop, told)
         self.is_to_look = False
         self._carrying: Iterator[Step] | None = None
 
-    # What the world does.
-
-    def say(self, number: int, text: str, mode: str | None = None) -> None:
-        """Publish a turn; every third is in another project."""
-        self.topics["turns"].events.append((_turn(number, text, mode), TIMESTAMP_MS + len(self.topics["turns"].events)))
-
-    def replay(self, place: int) -> None:
-        """Publish a turn that was published before once more, as a tool does that copies records."""
-        turns = self.topics["turns"].events
-        if turns:
-            turns.append(turns[place % len(turns)])
-
-    def command(self, command: str, project: str, /, **arguments: Any) -> None:
-        """Give a command."""
-        scope = Scope(user_id=USER, project_id=project)
-        self.topics["commands"].events.append(Command(command=command, scope=scope, arguments=arguments))
-
-    def set_mode(self, number: int, mode: str) -> None:
-        """Put the memory of a turn into a mode by command."""
-        self.command("set_memory_mode", _project(number), memory_id=_memory_id(number), mode=mode)
-
-    def forget(self, selector: str, number: int) -> None:
-        """Forget the memory of a turn, or all that is in its conversation, in its project or of its user."""
-        selectors: dict[str, dict[str, Any]] = {
-            "memory": {"memory_id": _memory_id(number)},
-            "turn": {"turn_id": f"t{number}", "conversation_id": _conversation(number)},
-            "conversation": {"conversation_id": _conversation(number)},
-            "project": {"project": True},
-            "user": {"user": True},
-        }
-        self.command("forget", _project(number), **selectors[selector])
-
-    def forget_item(self, number: int) -> None:
-        """Forget an item of a turn, if it has any now."""
-        for item in self._items_of(number)[:1]:
-            self.command("forget", _project(number), memory_id=item)
-
-    def set_item_mode(self, number: int, mode: str) -> None:
-        """Put an item of a turn into a mode by command."""
-        for item in self._items_of(number)[:1]:
-            self.command("set_memory_mode", _project(number), memory_id=item, mode=mode)
-
-    def replay_all(self) -> None:
-        """Publish everything once more."""
-        turns = self.topics["turns"].events
-        turns += list(turns)
-
-    def answer(self, number: int, text: str, mode: str | None) -> None:
-        """A language model has read a turn when it had this text."""
-        item = FoundItem(kind="fact", text=f"There is {text}", quote=text[:8] or "-")
-        said = Understood(
-            memory_id=_memory_id(number),
-            text_hash=text_hash([text]),
-            found=Understanding(mode=mode, items=(item,)),
-            profile="default",
-            prompt="p",
-            at=self.clock.now(),
-        )
-        self.topics["understood"].events.append(said)
+    # What happens around it.
 
     def nothing(self) -> None:
         """Let nothing happen."""
@@ -287,10 +224,6 @@ class MovingMemories:
                 self.words.remove(PARTITION, event.memory_id)
                 self._publish(_following([event]))
 
-    def _items_of(self, number: int) -> tuple[str, ...]:
-        turn = self.memories.get(PARTITION, _memory_id(number))
-        return () if turn is None else turn.items
-
     def _publish(self, out: list[tuple[str, Any]]) -> None:
         self.words.commit(PARTITION)
         for name, event in out:
@@ -322,20 +255,3 @@ def _following(events: Sequence[Event]) -> list[tuple[str, Any]]:
 
 def _is_declaration(event: Any) -> bool:
     return isinstance(event, Command) and event.command == "declare_mode"
-
-
-def _project(number: int) -> str:
-    return "p2" if number == 2 else "p1"
-
-
-def _conversation(number: int) -> str:
-    return f"c{number % 2}"
-
-
-def _turn(number: int, text: str, mode: str | None) -> Turn:
-    scope = {"user_id": USER, "project_id": _project(number)}
-    return turn(text, turn_id=f"t{number}", scope=scope, mode=mode, conversation_id=_conversation(number))
-
-
-def _memory_id(number: int) -> str:
-    return identity(_turn(number, "any", None), moment_of(TIMESTAMP_MS)).memory_id

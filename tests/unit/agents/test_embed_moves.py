@@ -13,7 +13,8 @@ from agents.rules.extracting import Found, found_by_rules
 from agents.rules.identity import item_id
 from schemas.memories import Memory, shelves
 from streams.adapters.words.sqlite_words import SqliteWords
-from tests.moving_memories import EMBEDDERS, PARTITION, MovingMemories
+from tests.moving_memories import EMBEDDERS, MovingMemories
+from tests.moving_user import PARTITION
 from tests.picky_fakes import BAD
 
 NUMBERS = st.integers(0, 3)

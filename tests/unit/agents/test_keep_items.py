@@ -1,114 +1,20 @@
-"""Items beside turns: made, merged, taken back, replaced and forgotten; whatever comes twice or in another order."""
+"""Items beside turns: made, said again, edited and contradicted, by rules and by a model."""
 
 from itertools import permutations
 from typing import Any
 
 import pytest
 
-from agents.keep_items import Event
-from agents.mode_spaces import ModeSpaces
-from agents.remember import Remember
-from agents.removed import removed_but_found
-from schemas.changes import Change
-from schemas.events import Forgotten, Learned, Remembered, Understood
-from schemas.memories import Item, Memory, shelves
-from schemas.scopes import Scope
+from schemas.events import Forgotten, Learned, Remembered
 from schemas.understanding import FoundItem, IntentionUpdate, Understanding
 from streams.adapters.words.sqlite_words import SqliteWords
-from tests.fake_claims import FakeClaims
-from tests.fake_clock import FakeClock
-from tests.fake_embedders import FakeEmbedders
-from tests.fake_memories import FakeMemories
-from tests.fake_modes import FakeModes
+from tests.kept_items import AWS, FLY, HERE, LOCAL, PLAIN, Keeping, known, sources
 from tests.made_memories import embedded_in
-from tests.made_turns import record, turn
-
-HERE = record().partition
-FLY, AWS, LOCAL = "The deploy target is fly.io now.", "The deploy target is AWS.", "The deploy target is port 81."
-"""Three that say something else of the same."""
-
-PLAIN = "Chapter one tells of the lantern."
-
-
-class Keeping:
-    """A keeper with its tables; `events` is all that followed, in order."""
-
-    def __init__(self, words: SqliteWords) -> None:
-        self.memories, self.words, self.claims, self.modes = FakeMemories(), words, FakeClaims(), FakeModes()
-        spaces = ModeSpaces(self.modes, FakeEmbedders())
-        self.keeper = Remember(self.memories, words, self.modes, spaces, self.claims)
-        self.events: list[Event] = []
-
-    def say(self, text: str, number: int, offset: int | None = None, **fields: Any) -> Memory:
-        """Have a turn said at this minute, unless `fields` say otherwise; returns it as it is then."""
-        known = {"turn_id": f"t{number}", "occurred_at": f"2026-03-01T09:{number:02}:00Z"}
-        said = turn(text, **(known | fields))
-        accepted = self.keeper.turn(said, record(offset=number if offset is None else offset))
-        self.events = accepted.events
-        return self.get(accepted.result.memory_id)
-
-    def read(self, said: Memory, found: Understanding | None) -> Memory:
-        """Have a language model answer about a turn."""
-        event = Understood(
-            memory_id=said.memory_id,
-            text_hash=said.versions[said.current].text_hash,
-            found=found,
-            profile="default",
-            prompt="p",
-            at=FakeClock().now(),
-        )
-        self.events = self.keeper.understood(event, HERE).events
-        return self.get(said.memory_id)
-
-    def change(self, action: Any, **fields: Any) -> int:
-        """Carry out a change; returns how many memories are gone by it."""
-        change = Change(scope=Scope(user_id="u1", project_id="p1"), action=action, **fields)
-        self.events = [event for _, events in self.keeper.changed(change, HERE) for event in events]
-        return sum(isinstance(event, Forgotten) for event in self.events)
-
-    def get(self, memory_id: str) -> Memory:
-        """A record that is there."""
-        memory = self.memories.get(HERE, memory_id)
-        assert memory is not None
-        return memory
-
-    def write(self, memory: Memory) -> Memory:
-        """Have this record."""
-        self.words.put(HERE, memory)
-        self.memories.put(HERE, memory)
-        return memory
-
-    def items(self) -> dict[str, Memory]:
-        """All items by their texts; the words agree with the records."""
-        there = list(self.memories.all())
-        for shelf in shelves("u1"):
-            ids = {one.memory_id for one in there if one.shelf == shelf}
-            assert set(self.words.roster(HERE, shelf).number_of) == ids
-        return {one.text: one for one in there if one.origin == "extracted"}
-
-    def state(self) -> tuple[dict[str, str], dict[tuple[int, str], str]]:
-        """Everything that is kept."""
-        return {one.memory_id: one.model_dump_json() for one in self.memories.all()}, dict(self.claims.kept)
-
-    def told(self, kind: type[Any]) -> list[Any]:
-        """What followed of a kind."""
-        return [event for event in self.events if isinstance(event, kind)]
 
 
 @pytest.fixture
 def keeping(words: SqliteWords) -> Keeping:
     return Keeping(words)
-
-
-def sources(item: Memory) -> list[str]:
-    """The turns that an item rests on."""
-    return [one.turn_id for one in item.evidence]
-
-
-def known(item: Memory) -> Item:
-    """What is known of an item."""
-    assert item.item is not None
-    return item.item
 
 
 def test_what_is_found_in_a_turn_is_a_memory_beside_it(keeping: Keeping) -> None:
@@ -191,16 +97,6 @@ def test_an_item_stays_as_long_as_any_turn_says_it(keeping: Keeping) -> None:
     assert keeping.items() == {}
 
 
-def test_whoever_forgets_all_forgets_items_and_may_say_them_again(keeping: Keeping) -> None:
-    for number in range(3):
-        keeping.say(FLY, number)
-    keeping.say(AWS, 4, scope={"user_id": "u1", "project_id": "p2"})
-    assert keeping.change("forget", whole="project") == 4
-    assert list(keeping.items()) == [AWS]
-    keeping.say(FLY, 9)
-    assert set(keeping.items()) == {AWS, FLY}
-
-
 SAID = [(FLY, 1), (AWS, 2), (LOCAL, 3), (FLY.upper(), 4)]
 
 
@@ -231,56 +127,6 @@ def test_other_scopes_and_modes_contradict_nobody(keeping: Keeping) -> None:
     keeping.say(FLY, 1)
     keeping.say(AWS, 2, scope={"user_id": "u1", "project_id": "p2"})
     assert {item.superseded_by for item in keeping.items().values()} == {None}
-
-
-def test_a_turn_that_is_moved_takes_its_items_along(keeping: Keeping) -> None:
-    keeping.say(FLY, 1)
-    moved = keeping.say(FLY, 2)
-    [before] = keeping.items().values()
-    keeping.change("move", memory_id=moved.memory_id, to="code")
-    items = {item.mode: item for item in keeping.memories.all() if item.origin == "extracted"}
-    assert {mode: sources(item) for mode, item in items.items()} == {"general": ["t1"], "code": ["t2"]}
-    assert items["general"].memory_id == before.memory_id
-    assert keeping.get(moved.memory_id).items == (items["code"].memory_id,)
-    assert Remembered(memory=items["code"]) in keeping.events
-
-
-def test_an_item_that_is_moved_goes_alone_and_stays_when_it_is_said_again(keeping: Keeping) -> None:
-    said = keeping.say(FLY, 1)
-    [item] = keeping.items().values()
-    keeping.change("move", memory_id=item.memory_id, to="code")
-    keeping.say(FLY, 2)
-    [moved] = keeping.items().values()
-    assert (moved.memory_id, moved.mode, moved.mode_source, sources(moved)) == (
-        item.memory_id,
-        "code",
-        "caller",
-        ["t1", "t2"],
-    )
-    assert keeping.get(said.memory_id).mode == "general"
-
-
-def test_items_follow_a_mode_that_is_renamed(keeping: Keeping) -> None:
-    keeping.say(FLY, 1)
-    [item] = keeping.items().values()
-    keeping.change("move", mode="general", to="notes")
-    [there] = keeping.items().values()
-    assert (there.mode, there.memory_id != item.memory_id) == ("notes", True)
-    keeping.say(FLY, 1, offset=5)
-    assert list(keeping.items().values()) == [there]
-
-
-def test_a_forgotten_item_is_made_again_in_no_mode_and_its_turn_stays(keeping: Keeping) -> None:
-    said = keeping.say(f"{FLY} {PLAIN}", 1)
-    [item] = keeping.items().values()
-    assert keeping.change("forget", memory_id=item.memory_id) == 1
-    assert keeping.told(Learned)[0].memory == keeping.get(said.memory_id)
-    assert keeping.get(said.memory_id).items == ()
-    keeping.say(f"{FLY} {PLAIN}", 1)
-    keeping.say(FLY, 1, offset=2)
-    keeping.change("move", memory_id=said.memory_id, to="code")
-    keeping.say(FLY, 3, scope={"user_id": "u1", "project_id": "p2"})
-    assert [one.scope["project_id"] for one in keeping.items().values()] == ["p2"], "another scope has its own"
 
 
 def test_what_a_model_finds_is_added_and_an_empty_answer_takes_nothing_away(keeping: Keeping) -> None:
@@ -329,57 +175,3 @@ def test_more_turns_than_are_kept_leave_the_latest(keeping: Keeping) -> None:
     for one in turns:
         keeping.change("forget", memory_id=one.memory_id)
     assert keeping.items() == {}
-
-
-def merged(keeping: Keeping) -> tuple[Memory, Memory, Memory]:
-    """A turn whose item a consolidation has merged into that of another turn: the turn, its item, the other."""
-    said = keeping.say("I am allergic to nuts.", 1)
-    keeping.say("I am allergic to peanuts.", 2)
-    items = keeping.items()
-    into, hidden = items["I am allergic to peanuts."], items["I am allergic to nuts."]
-    supports = (*known(hidden).supports, *known(into).supports)
-    keeping.write(into.model_copy(update={"item": known(into).model_copy(update={"supports": supports})}))
-    keeping.write(hidden.model_copy(update={"superseded_by": into.memory_id, "superseded_in": "run"}))
-    keeping.write(said.model_copy(update={"items": (hidden.memory_id, into.memory_id)}))
-    return said, hidden, keeping.get(into.memory_id)
-
-
-def test_what_a_consolidation_merged_gets_what_is_said_of_either(keeping: Keeping) -> None:
-    said, hidden, into = merged(keeping)
-    assert keeping.say("I am allergic to nuts.", 5).items == (into.memory_id,)
-    assert keeping.read(said, Understanding()).items == (into.memory_id, hidden.memory_id)
-    assert sources(keeping.get(into.memory_id)) == ["t1", "t2", "t5"]
-    assert sources(keeping.get(hidden.memory_id)) == ["t1"]
-
-
-def test_an_edit_takes_its_evidence_back_from_what_was_merged(keeping: Keeping) -> None:
-    said, hidden, into = merged(keeping)
-    keeping.say(PLAIN, 1, offset=7)
-    assert keeping.memories.get(HERE, hidden.memory_id) is None
-    assert sources(keeping.get(into.memory_id)) == ["t2"]
-    assert keeping.get(said.memory_id).items == ()
-
-
-def test_an_edit_into_what_was_merged_keeps_its_evidence_there(keeping: Keeping) -> None:
-    _, hidden, into = merged(keeping)
-    keeping.say("I am allergic to peanuts.", 1, offset=7)
-    assert keeping.memories.get(HERE, hidden.memory_id) is None
-    assert sources(keeping.get(into.memory_id)) == ["t1", "t2"]
-
-
-def test_a_forgotten_item_takes_what_was_merged_into_it_along(keeping: Keeping) -> None:
-    _, _, into = merged(keeping)
-    assert keeping.change("forget", memory_id=into.memory_id) == 2
-    assert keeping.items() == {}
-    keeping.say("I am allergic to nuts.", 1)
-    assert keeping.items() == {}
-
-
-def test_what_was_removed_and_not_told_of_is_found_by_its_words(keeping: Keeping) -> None:
-    keeping.say(FLY, 1)
-    [item] = keeping.items().values()
-    keeping.words.commit(HERE)
-    keeping.say(PLAIN, 1, offset=2)
-    keeping.words.open(HERE)  # What was not committed is gone.
-    told = [event for event in removed_but_found(keeping.memories, keeping.words, HERE) if event is not None]
-    assert [event.memory_id for event in told] == [item.memory_id]

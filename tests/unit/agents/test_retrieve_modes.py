@@ -1,58 +1,20 @@
 """Questions in one mode, in the mode that the scope is in, and across modes with different models."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from schemas.failures import Rejected
-from schemas.memories import Memory, Reading
-from schemas.modes import Declared, Mode
-from schemas.retrieval import RetrieveResult
+from schemas.modes import Declared
 from streams.adapters.words.sqlite_words import SqliteWords
 from tests.made_memories import made
+from tests.mode_library import CODE, JOURNAL, filled, found, library_of_modes, mode, turns
 from tests.retrieval_library import Library
-
-CODE = [
-    "The parser leaks memory on nested brackets.",
-    "The deploy target is fly.io.",
-    "Renamed the tokenizer module.",
-    "The linter complains about line length.",
-]
-JOURNAL = [
-    "Felt tired after the long walk.",
-    "The kitchen tap leaks again.",
-    "Dreamt of deploying sails on a boat.",
-]
-
-
-def mode(name: str, embedder: str, project: str | None = None) -> Mode:
-    return Mode(name=name, embedder=embedder, embedding_dim=32, project=project)
 
 
 @pytest.fixture
-def library(tmp_path: Path) -> Iterator[Library]:
-    """A library in which `code` and `journal` are declared, with embedders of different dimensions."""
-    words = SqliteWords(tmp_path)
-    words.open(0)
-    made_up = Library(words)
-    made_up.modes.declare(mode("code", "tiny32"), mode("journal", "tiny48"))
-    yield made_up
-    words.close()
-
-
-def turns(mode: str, texts: list[str], start: int = 0, **fields: Any) -> list[Memory]:
-    fields = {"conversation_id": f"c-{mode}"} | fields
-    return [made(text, start + number, mode=mode, **fields) for number, text in enumerate(texts)]
-
-
-async def filled(library: Library) -> None:
-    await library.remember(*turns("code", CODE), *turns("journal", JOURNAL, 10))
-
-
-def found(result: RetrieveResult) -> set[str]:
-    return {hit.mode for hit in result.hits}
+def library(words: SqliteWords) -> Library:
+    return library_of_modes(words)
 
 
 @pytest.mark.parametrize(("name", "embedder"), [("code", "tiny32"), ("journal", "tiny48")])
@@ -126,97 +88,6 @@ async def test_a_mode_that_is_not_asked_for_is_left_out(library: Library) -> Non
     await filled(library)
     await library.remember(made("This leaks too.", 40))
     assert found((await library.ask("what leaks?", mode=["journal", "general"]))[0]) == {"journal", "general"}
-
-
-async def test_without_one_of_the_models_the_modes_are_merged_by_words(library: Library) -> None:
-    await filled(library)
-    library.embedders.missing("tiny48")
-    result, warnings = await library.ask("what leaks?", mode="*", explain=True)
-    assert (result.strategy, result.diagnostics["method"]) == ("cross_mode", "lexical_merge")
-    assert {hit.text for hit in result.hits[:2]} == {CODE[0], JOURNAL[1]}
-    assert all(hit.scores is not None and hit.scores.dense == 0 for hit in result.hits)
-    told = dict(warnings)
-    assert set(told) == {"cross_mode", "degraded"}
-    assert "journal" in told["degraded"]
-    assert "tiny48" in told["degraded"]
-    assert library.embedders.model("tiny32").queries == [], "no model is asked for nothing"
-
-
-async def test_a_question_in_a_language_whose_model_is_missing_is_lexical_and_says_why(library: Library) -> None:
-    await library.remember(made("Der Hund schläft im Garten.", 10), made("The kettle boils.", 20))
-    library.embedders.missing("multilingual-small")
-    result, [(code, message)] = await library.ask("Wo schläft der Hund?")
-    assert (result.strategy, code) == ("lexical", "degraded")
-    assert "multilingual-small" in message
-    assert result.hits[0].text == "Der Hund schläft im Garten."
-    assert (await library.ask("what boils?"))[1] == []
-
-
-async def test_a_missing_model_of_a_mode_without_memories_costs_nothing(library: Library) -> None:
-    await library.remember(*turns("code", CODE))
-    library.embedders.missing("tiny48")
-    result, [(code, _)] = await library.ask("what leaks?", mode="*")
-    assert (result.diagnostics["method"], code) == ("rank_fusion", "cross_mode")
-    assert "tiny48" not in library.embedders.standing(), "it was not even asked for"
-
-
-async def test_a_single_mode_without_its_model_is_lexical_and_says_why(library: Library) -> None:
-    await filled(library)
-    library.embedders.missing("tiny48")
-    result, [(code, message)] = await library.ask("what leaks?", mode="journal")
-    assert (result.strategy, code) == ("lexical", "degraded")
-    assert "tiny48" in message
-    assert result.hits[0].text == JOURNAL[1]
-
-
-async def test_a_mode_whose_vectors_wait_is_ranked_by_words_beside_the_others(library: Library) -> None:
-    await library.remember(*turns("code", CODE))
-    library.hear(*turns("journal", JOURNAL, 10))
-    result, warnings = await library.ask("what leaks?", mode=["code", "journal"])
-    assert result.diagnostics["method"] == "rank_fusion"
-    assert {hit.text for hit in result.hits[:2]} == {CODE[0], JOURNAL[1]}
-    assert dict(warnings)["degraded"] == "journal: no vectors yet"
-
-
-async def test_a_mode_whose_memories_wait_for_a_missing_model_leaves_the_others_their_vectors(
-    library: Library,
-) -> None:
-    await library.remember(*turns("code", CODE))
-    library.hear(*turns("journal", JOURNAL, 10))
-    library.embedders.missing("tiny48")
-    result, warnings = await library.ask("what leaks?", mode=["code", "journal"])
-    assert result.diagnostics["method"] == "rank_fusion"
-    assert "journal: embedder 'tiny48' is missing" in dict(warnings)["degraded"]
-
-
-async def test_without_any_vectors_everything_is_merged_by_words(library: Library) -> None:
-    library.hear(*turns("code", CODE), *turns("journal", JOURNAL, 10))
-    result, warnings = await library.ask("what leaks?", mode="*")
-    assert (result.strategy, result.diagnostics["method"]) == ("cross_mode", "lexical_merge")
-    assert dict(warnings)["degraded"] == "code: no vectors yet; journal: no vectors yet"
-
-
-@pytest.mark.parametrize("broken", ["index", "embedder"])
-async def test_an_outage_merges_the_modes_by_words(library: Library, broken: str) -> None:
-    await filled(library)
-    if broken == "index":
-        library.vectors.down()
-    else:
-        library.embedders.model("tiny48").outage = True
-    result, warnings = await library.ask("what leaks?", mode="*")
-    assert (result.strategy, result.diagnostics["method"]) == ("cross_mode", "lexical_merge")
-    assert broken in dict(warnings)["degraded"]
-    assert ("code" in dict(warnings)["degraded"]) == (broken == "index"), "the mode that failed is named, no other"
-    assert {hit.text for hit in result.hits[:2]} == {CODE[0], JOURNAL[1]}
-
-
-async def test_in_a_merge_by_words_a_matching_topic_decides_between_equals(library: Library) -> None:
-    same = "It went well."
-    plain, told = made(same, 1, mode="code"), made(same, 1, mode="journal", conversation_id="c2")
-    library.hear(plain, told.model_copy(update={"reading": Reading(topic="Garden party")}))
-    hits = (await library.ask("how did the garden party go?", mode="*"))[0].hits
-    assert [hit.mode for hit in hits] == ["journal", "code"]
-    assert hits[0].score > hits[1].score
 
 
 async def test_across_modes_the_same_question_has_the_same_answer(library: Library) -> None:

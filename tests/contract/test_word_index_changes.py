@@ -1,0 +1,152 @@
+"""What a word index finds after memories were written again, changed, forgotten, or not written at all."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agents.rules.marks import marks_of
+from agents.word_port import WordIndex
+from schemas.failures import Unavailable
+from schemas.memories import Memory
+from schemas.vectors import Where
+from streams.adapters.words.sqlite_words import SqliteWords
+from tests.made_memories import embedded_in, made
+from tests.words_found import found
+
+READY = embedded_in("space-1")
+
+
+def test_a_replaced_text_is_no_longer_found(words: WordIndex) -> None:
+    old = made("The locker code is quagga seven.", speaker="Ana", entities=("Quagga",))
+    words.put(0, old)
+    words.put(0, old.model_copy(update={"text": "The key hangs behind the door.", "entities": ()}))
+    assert found(words, "quagga locker code") == set()
+    assert found(words, "key behind door") == {old.memory_id}
+    assert len(words.entity_postings(0, "ana", ["Quagga"])[0].numbers) == 0
+    assert words.roster(0, "ana").documents == 1
+
+
+def test_the_same_memory_again_changes_nothing(words: WordIndex) -> None:
+    memory = made("violin and bow")
+    for _ in range(3):
+        words.put(0, memory)
+    [violin] = words.postings(0, "ana", ["violin"])
+    assert (violin.numbers.tolist(), violin.counts.tolist()) == ([0], [1])
+    assert words.roster(0, "ana").documents == 1
+
+
+def test_what_changes_beside_the_text_is_seen(words: WordIndex) -> None:
+    memory = made("violin")
+    words.put(0, memory)
+    roster = words.roster(0, "ana")
+    assert not roster.embedded("space-1").any()
+    words.put(0, memory.model_copy(update={"embedding": READY, "superseded_by": "x", "speaker": "Ben"}))
+    roster = words.roster(0, "ana")
+    assert roster.embedded("space-1").any()
+    assert not roster.admitted(Where("ana")).any()
+    assert set(roster.speakers) == {"Ben"}
+
+
+def test_a_vector_of_a_text_that_is_gone_is_no_vector(words: WordIndex) -> None:
+    words.put(0, made("violin", embedding=embedded_in("space-1", status="stale")))
+    assert not words.roster(0, "ana").embedded("space-1").any()
+    assert words.ready_places(0) == {}
+
+
+def test_entities_that_are_found_later_replace_those_before(words: WordIndex) -> None:
+    words.put(0, made("Lunch with Mrs Okafor", entities=("Lunch",)))
+    words.put(0, made("Lunch with Mrs Okafor", entities=("Mrs Okafor",)))
+    [okafor, lunch] = words.entity_postings(0, "ana", ["Mrs Okafor", "Lunch"])
+    assert (len(okafor.numbers), len(lunch.numbers)) == (1, 0)
+
+
+def test_marks_are_kept_and_follow_the_text(words: WordIndex) -> None:
+    memory = made("Where is the key?", role="assistant")
+    for text in ("Where is the key?", "It hangs behind the door, on 3 March."):
+        memory = memory.model_copy(update={"text": text})
+        words.put(0, memory)
+        assert words.roster(0, "ana").columns.marks[0] == int(marks_of(memory))
+    spoken = memory.model_copy(update={"role": "user"})
+    words.put(0, spoken)
+    words.commit(0)
+    words.open(0)
+    assert words.roster(0, "ana").columns.marks[0] == int(marks_of(spoken)) != int(marks_of(memory))
+
+
+def test_a_forgotten_memory_is_found_by_nothing(words: WordIndex) -> None:
+    kept, gone = made("violin", 0, speaker="Ana"), made("violin bow", 1, speaker="Ben", entities=("Bow",))
+    words.put(0, kept)
+    words.put(0, gone)
+    words.roster(0, "ana")
+    words.remove(0, gone.memory_id)
+    words.remove(0, gone.memory_id)
+    words.remove(0, "unknown")
+    assert found(words, "violin bow") == {kept.memory_id}
+    roster = words.roster(0, "ana")
+    assert set(roster.number_of) == {kept.memory_id}
+    assert set(roster.speakers) == {"Ana"}
+    assert len(words.entity_postings(0, "ana", ["Bow"])[0].numbers) == 0
+
+
+def test_a_forgotten_user_leaves_nothing_and_may_come_back(words: WordIndex) -> None:
+    memories = [made(f"violin {n}", n) for n in range(3)]
+    for memory in memories:
+        words.put(0, memory)
+    for memory in memories:
+        words.remove(0, memory.memory_id)
+    assert words.roster(0, "ana").documents == 0
+    assert words.counts(0, "ana") == {}
+    words.put(0, memories[1])
+    assert found(words, "violin") == {memories[1].memory_id}
+
+
+def test_a_write_that_fails_changes_nothing(words: WordIndex) -> None:
+    first = made("violin", 0)
+    words.put(0, first)
+    words.roster(0, "ana")
+    broken = made("violin and harbour", 1, source=2**80)
+    with pytest.raises((Unavailable, OverflowError)):
+        words.put(0, broken)
+    assert found(words, "violin harbour") == {first.memory_id}
+    second = made("harbour", 2)
+    words.put(0, second)
+    assert found(words, "violin harbour") == {first.memory_id, second.memory_id}
+
+
+def test_columns_follow_many_writes_as_if_read_anew(tmp_path: Path) -> None:
+    words = SqliteWords(tmp_path)
+    words.open(0)
+    rng = np.random.default_rng(1)
+    for step in range(300):
+        number = int(rng.integers(60))
+        memory: Memory = made(f"turn {rng.integers(5)}", number, speaker=f"s{rng.integers(3)}")
+        if rng.random() < 0.3:
+            words.remove(0, memory.memory_id)
+        else:
+            words.put(0, memory)
+        followed = words.roster(0, "ana") if step % 7 == 0 else None
+        del followed
+    kept = _described(words)
+    words.close()
+    words.open(0)
+    assert _described(words) == kept
+    words.close()
+
+
+def _described(words: WordIndex) -> dict[str, tuple[object, ...]]:
+    roster = words.roster(0, "ana")
+    before, after = roster.beside()
+    speakers = {place: name for name, place in roster.speakers.items()}
+    return {
+        memory_id: (
+            speakers[int(roster.columns.speakers[number])],
+            int(roster.columns.lengths[number]),
+            int(roster.columns.languages[number]),
+            int(roster.columns.marks[number]),
+            int(roster.order().positions[number]),
+            roster.id_of.get(int(before[number])),
+            roster.id_of.get(int(after[number])),
+        )
+        for memory_id, number in roster.number_of.items()
+    }

@@ -1,0 +1,89 @@
+"""What a word index keeps when it is closed, killed or dropped, or finds a file that it can't read."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from agents.word_port import WordIndex
+from streams.adapters.words.sqlite_words import SqliteWords
+from tests.made_memories import made
+from tests.words_found import found
+
+
+def test_partitions_know_nothing_of_each_other(words: WordIndex) -> None:
+    words.open(1)
+    words.put(0, made("violin"))
+    words.commit(0)
+    assert found(words, "violin", partition=1) == set()
+    words.drop(1)
+    assert found(words, "violin") != set()
+
+
+def test_a_dropped_partition_begins_anew(words: WordIndex) -> None:
+    words.put(0, made("violin"))
+    words.set_applied(0, "turns", 7)
+    words.commit(0)
+    words.drop(0)
+    words.drop(0)
+    words.open(0)
+    assert found(words, "violin") == set()
+    assert words.applied(0) == {}
+
+
+def test_progress_is_kept_by_topic(words: WordIndex) -> None:
+    words.set_applied(0, "turns", 7)
+    words.set_applied(0, "embedded", 3)
+    words.set_applied(0, "turns", 8)
+    assert words.applied(0) == {"turns": 8, "embedded": 3}
+
+
+def test_what_was_committed_survives_and_what_was_not_is_gone_with_its_progress(tmp_path: Path) -> None:
+    words = SqliteWords(tmp_path)
+    words.open(0)
+    safe, lost = made("violin", 0), made("harbour", 1)
+    words.put(0, safe)
+    words.set_applied(0, "turns", 1)
+    words.commit(0)
+    words.put(0, lost)
+    words.set_applied(0, "turns", 2)
+    words.open(0)
+    assert found(words, "violin harbour") == {safe.memory_id}
+    assert words.applied(0) == {"turns": 1}
+    words.close()
+
+
+def test_closing_commits(tmp_path: Path) -> None:
+    words = SqliteWords(tmp_path)
+    words.open(0)
+    words.put(0, made("violin"))
+    words.close()
+    words = SqliteWords(tmp_path)
+    words.open(0)
+    assert len(found(words, "violin")) == 1
+    words.close()
+
+
+@pytest.mark.parametrize("content", [b"no database at all " * 300, b""])
+def test_a_broken_file_is_begun_anew(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "words-0.sqlite").write_bytes(content)
+    words = SqliteWords(tmp_path)
+    words.open(0)
+    words.put(0, made("violin"))
+    assert len(found(words, "violin")) == 1
+    words.close()
+
+
+def test_a_file_of_another_form_is_begun_anew(tmp_path: Path) -> None:
+    words = SqliteWords(tmp_path)
+    words.open(0)
+    words.put(0, made("violin"))
+    words.set_applied(0, "turns", 1)
+    words.close()
+    with sqlite3.connect(tmp_path / "words-0.sqlite") as connection:
+        connection.execute("PRAGMA user_version = 999")
+    connection.close()
+    words.open(0)
+    assert found(words, "violin") == set()
+    assert words.applied(0) == {}
+    words.close()

@@ -1,0 +1,35 @@
+"""What tests of one agent begin with that are in more than one file."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from streams.adapters.words.sqlite_words import SqliteWords
+from tests.governing import PARTITION, Governing
+from tests.kept_turns import BreakableWords, Kept
+from tests.one_indexer import Indexer
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Kept]:
+    """A keeper with nothing in it."""
+    words = BreakableWords(tmp_path)
+    words.open(PARTITION)
+    yield Kept(words)
+    words.close()
+
+
+@pytest.fixture
+def governing(tmp_path: Path) -> Iterator[Governing]:
+    """Commands over nothing."""
+    words = SqliteWords(tmp_path)
+    words.open(PARTITION)
+    yield Governing(words)
+    words.close()
+
+
+@pytest.fixture
+def indexer() -> Indexer:
+    """An indexer that has written nothing."""
+    return Indexer()
