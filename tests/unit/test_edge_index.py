@@ -158,7 +158,7 @@ async def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path, acknow
         "edge_shard.index_of = die",
         "edge_shard.write_durably = die",
         "edge_index.write_durably = die",
-        "edge_shard.os.fsync = die",
+        "os.fsync = die",
         "Path.rename = die",
         "edge_shard.CollectionShard.__init__ = die",
         "edge_shard.CollectionShard.index = die",

@@ -5,7 +5,6 @@ complete, so a kill at any moment leaves the collection or nothing of it; any er
 """
 
 import asyncio
-import os
 import shutil
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -162,10 +161,8 @@ def translated(call: Callable[[], T]) -> T:
 def write_durably(path: Path, text: str) -> None:
     """Write a file so that it is there whole or not at all, also after a power cut."""
     draft = path.with_name(path.name + ".new")
-    with draft.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    draft.write_text(text)
+    sync(draft)
     draft.replace(path)
     sync(path.parent)
 
