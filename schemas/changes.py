@@ -3,12 +3,14 @@
 The record that carries it has the headers of the command, so that the command is answered when the change is done.
 """
 
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.memories import Assigned
 from schemas.scopes import Scope
+
+Kept = TypeVar("Kept")
 
 
 class Change(BaseModel):
@@ -43,21 +45,31 @@ class Change(BaseModel):
 
 
 MOST_ISSUED = 64
-"""Changes of a boundary that are kept: more than its commands ask for between two commits of what was read."""
+"""Changes and answers of a boundary that are kept, each: more than it has commands between two commits of what was
+read."""
 
 
 class Issued(BaseModel):
     """The last changes that commands of a boundary have asked for, each under the place of its command.
 
     A command that is delivered again, as the worker was killed before that was acknowledged, asks for the same change:
-    what was said since is not its business.
+    what was said since is not its business. `answered` are those that declared something without such a change, with
+    what they were answered: were one carried out again, it would bring back what was renamed or deleted since.
     """
 
     model_config = ConfigDict(frozen=True)
 
     changes: dict[str, Change] = Field(default_factory=dict)
+    answered: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
     def having(self, place: str, change: Change) -> Self:
         """These and one more, without the oldest where they are too many."""
-        kept = {**self.changes, place: change}
-        return self.model_copy(update={"changes": dict(list(kept.items())[-MOST_ISSUED:])})
+        return self.model_copy(update={"changes": _latest({**self.changes, place: change})})
+
+    def having_answered(self, place: str, result: dict[str, Any]) -> Self:
+        """These and one more answer, without the oldest where they are too many."""
+        return self.model_copy(update={"answered": _latest({**self.answered, place: result})})
+
+
+def _latest(kept: dict[str, Kept]) -> dict[str, Kept]:
+    return dict(list(kept.items())[-MOST_ISSUED:])

@@ -1,14 +1,15 @@
 """Commands: answered from what is there, or passed on as a change or a job to where they are done and answered.
 
 What a command asks to be changed is noted before it is passed on. One that is delivered again, as the worker was killed
-before it was acknowledged, asks for the very same: the turns that were said since are none of its business.
+before it was acknowledged, asks for the very same: the turns that were said since are none of its business. Nor is what
+commands after it have made of what it declared: it is answered as before.
 """
 
 from pydantic import BaseModel
 
 from agents.govern import Govern
 from agents.rules.placement import forwarded
-from schemas.changes import Change, Issued
+from schemas.changes import Issued
 from schemas.commands import Command
 from schemas.records import Outgoing, Record
 from schemas.replies import Answer
@@ -18,6 +19,10 @@ from streams.flow.surroundings import Surroundings
 
 ABOUT_WHAT_WAS_SAID = frozenset({"forget", "delete_mode", "rename_mode"})
 """Commands that are about many memories as they stand when it comes, and about none that is said later."""
+
+
+DECLARES = frozenset({"declare_mode", "set_default_mode"})
+"""Commands that later ones may take back: carried out twice, they would undo these."""
 
 
 class AnswerCommand:
@@ -33,6 +38,8 @@ class AnswerCommand:
         issued = around.issued.get(record.partition, command.scope.boundary)
         if (before := issued.changes.get(_place(record))) is not None:
             return Handled(None, [_passed_on(record, around.topics.changes, key, before)])
+        if (told := issued.answered.get(_place(record))) is not None:
+            return Handled(Answer(told))
         turns_before = await self._turns_before(command, record.partition)
         governed = await self._govern.command(command, record.partition, record.offset)
         safe = [*around.modes.unwritten(), *around.intentions.unwritten(), *around.categories.unwritten()]
@@ -41,15 +48,20 @@ class AnswerCommand:
         if governed.job is not None:
             return Handled(None, [_passed_on(record, around.topics.jobs, key, governed.job)], safe)
         if governed.change is None:
+            if command.command in DECLARES:
+                # Carried out first: killed in between, it is done again, and nothing has followed it.
+                await all_of(safe)
+                await self._note(issued.having_answered(_place(record), governed.result), command, record)
+                safe = []
             return Handled(Answer(governed.result), safe=safe)
         change = governed.change.model_copy(update={"turns_before": turns_before})
-        await self._noted(issued, change, record)
+        # Before anybody can do it: a turn that is said next must not count as before.
+        await self._note(issued.having(_place(record), change), command, record)
         return Handled(None, [_passed_on(record, around.topics.changes, key, change)], safe)
 
-    async def _noted(self, issued: Issued, change: Change, record: Record) -> None:
-        """Note what a command asks for, before anybody can do it: a turn that is said next must not count as before."""
+    async def _note(self, issued: Issued, command: Command, record: Record) -> None:
         kept = self._around.issued
-        kept.put(record.partition, change.scope.boundary, issued.having(_place(record), change))
+        kept.put(record.partition, command.scope.boundary, issued)
         await all_of(kept.unwritten())
 
     async def _turns_before(self, command: Command, partition: int) -> int | None:

@@ -144,6 +144,29 @@ async def test_a_command_that_is_cut_off_anywhere_is_carried_out_when_the_map_ru
     await assert_kills_change_nothing(before, tmp_path, run_on)
 
 
+@pytest.mark.parametrize(
+    "following",
+    [
+        commanded("rename_mode", name="tea", new_name="coffee"),
+        commanded("delete_mode", name="tea", memories="forget"),
+        commanded("set_default_mode", name="code"),
+        commanded("declare_mode", name="tea", embedder="tiny48", description="Leaves."),
+    ],
+    ids=["rename", "delete", "default", "declare"],
+)
+async def test_a_declaration_that_comes_again_with_what_followed_it_undoes_nothing(
+    tmp_path: Path, following: Json
+) -> None:
+    the_map = await prepared(tmp_path)
+    await the_map.publish(
+        the_map.names.commands, commanded("declare_mode", name="tea", embedder="tiny32", is_default=True)
+    )
+    await the_map.publish(the_map.names.commands, following)
+    expected = await ended(the_map)
+    the_map.topics.forget_acknowledged(2, [the_map.names.commands])
+    assert (await ended(the_map))["declared"] == expected["declared"]
+
+
 @pytest.mark.parametrize("run_on", RUN_ON)
 async def test_a_turn_that_a_model_moves_ends_in_its_mode_wherever_that_is_cut_off(
     tmp_path: Path, run_on: float
