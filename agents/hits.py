@@ -35,7 +35,8 @@ class Hits:
         """The best memories, best first, and among how many they were chosen; `bare`: without what stands inside."""
         roster = words.roster()
         clues, admitted = self.clues(search, words, nearest, method)
-        ranking = ranked(clues, admitted, self._weights.heads[clues.head])
+        heads = self._weights.heads
+        ranking = ranked(clues, admitted, heads[clues.head], by_words=heads["words"])
         if method == "lexical_merge":
             ranking = ranking.with_topics(self._topics(search, roster, ranking))
         insides = None if bare else self._insides(search, clues, roster)

@@ -9,7 +9,7 @@ from agents.rules.columns import Floats
 from agents.rules.conversation_signals import at
 from agents.rules.ranking import DIGITS, TOPIC_WEIGHT, Ranking
 from agents.rules.scaling import SCALES
-from agents.rules.signal_names import START, told
+from agents.rules.signal_names import STANDING_IN, START, told
 from agents.rules.word_signals import share
 from schemas.retrieval import Scores
 
@@ -46,12 +46,17 @@ class Explanation:
 
         They sum to the log-odds, up to the rounding: score = 1 / (1 + exp(-sum)).
         """
-        found: dict[str, float] = {START: self._ranking.head.intercept}
-        for name, weight in self._ranking.head.weights.items():
+        unseen = self._ranking.unseen
+        apart = unseen is not None and bool(unseen.mask[place])
+        head = unseen.head if unseen is not None and apart else self._ranking.head
+        found: dict[str, float] = {START: head.intercept}
+        for name, weight in head.weights.items():
             signal = self._ranking.signals.of(name)
             if signal is not None:
                 words = told(name)
                 found[words] = found.get(words, 0.0) + weight * float(signal[place])
+        if unseen is not None and apart:
+            found[STANDING_IN] = float(unseen.raised[place])
         if self._ranking.topics is not None:
             found["its topic"] = TOPIC_WEIGHT * float(self._ranking.topics[place])
         rounded = {words: round(value, DIGITS) for words, value in found.items()}

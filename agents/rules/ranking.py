@@ -2,7 +2,8 @@
 
 Enters: the clues of a question and a head of weights. Leaves: log-odds for every memory of the boundary, rounded, so
 that noise of floating point decides no order. A plain sum chooses which memories are weighed with care; the others
-stand behind them. All signals come from memories of one boundary, so nothing that another user stores can move a score.
+stand behind them. What has no vector yet is weighed by words alone, and stands among the others where these put it. All
+signals come from memories of one boundary, so nothing that another user stores can move a score.
 """
 
 import math
@@ -13,6 +14,7 @@ import numpy as np
 
 from agents.rules.clues import Clues
 from agents.rules.columns import Floats, Mask, Numbers
+from agents.rules.rank_matching import matched
 from agents.rules.ranking_signals import Signals
 from agents.rules.ranking_weights import Head, Weights
 from agents.rules.weighed_fields import fields_of, plain
@@ -31,16 +33,27 @@ conversations with topics exist to measure it on."""
 
 
 @dataclass(frozen=True, slots=True)
+class Unseen:
+    """Memories without a vector, which another head weighs, and what its log-odds were raised by; shapes (weighed,)."""
+
+    head: Head
+    mask: Mask
+    raised: Floats
+
+
+@dataclass(frozen=True, slots=True)
 class Ranking:
     """The memories that were weighed, by number, with their log-odds and signals; shapes (weighed,).
 
-    `topics` is the share of its topic that the question names, where topics were read.
+    `unseen` are those that were weighed apart, where there are any among others. `topics` is the share of its topic
+    that the question names, where topics were read.
     """
 
     numbers: Numbers
     log_odds: Floats
     signals: Signals
     head: Head
+    unseen: Unseen | None = None
     topics: Floats | None = None
 
     def with_topics(self, topics: Floats) -> "Ranking":
@@ -64,17 +77,27 @@ class Ranking:
         return round(1.0 / (1.0 + math.exp(-float(self.log_odds[place]))), DIGITS)
 
 
-def ranked(clues: Clues, admitted: Mask, head: Head) -> Ranking:
-    """Weigh the admitted memories."""
+def ranked(clues: Clues, admitted: Mask, head: Head, by_words: Head | None = None) -> Ranking:
+    """Weigh the admitted memories; `by_words` weighs those that have no vector, where others have one."""
     fields = fields_of(clues)
     numbers = shortlisted(plain(fields), admitted)
     signals = Signals(clues, fields, numbers)
-    log_odds = np.full(len(numbers), head.intercept)
+    log_odds = _log_odds(signals, head, len(numbers))
+    seen = clues.embedded[numbers]
+    if by_words is None or clues.dense is None or seen.all():
+        return Ranking(numbers, np.round(log_odds, DIGITS), signals, head)
+    told = _log_odds(signals, by_words, len(numbers))
+    found = matched(np.round(told, DIGITS), log_odds, seen)
+    return Ranking(numbers, np.round(found, DIGITS), signals, head, Unseen(by_words, ~seen, found - told))
+
+
+def _log_odds(signals: Signals, head: Head, size: int) -> Floats:
+    log_odds = np.full(size, head.intercept)
     for name, weight in head.weights.items():
         signal = signals.of(name)
         if signal is not None:
             log_odds += weight * signal
-    return Ranking(numbers, np.round(log_odds, DIGITS), signals, head)
+    return log_odds
 
 
 def shortlisted(sums: Floats, admitted: Mask) -> Numbers:

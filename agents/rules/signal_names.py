@@ -14,6 +14,9 @@ FORMS = ("best", "answers")
 START = "where every memory begins"
 """What is neither a signal's nor anybody's: the intercept."""
 
+STANDING_IN = "memories with a vector that its words stand beside"
+"""What takes a memory without a vector to those that have one."""
+
 _SPEAKERS = ("named", "only_named", "not_named", "user", "assistant", "system", "tool")
 _TIMES = ("said_then", "lateness", "recency")
 _PLACES = ("length", "longer", "length2", "first", "second", "last", "standing")

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ from agents.rules.heads import HEADS
 from agents.rules.ranking import MOST_WEIGHED, Ranking, ranked
 from agents.rules.ranking_signals import EXACT_DIGITS, MOST_AROUND, MOST_BESIDE, Signals
 from agents.rules.ranking_weights import Head, Weights
-from agents.rules.signal_names import START, is_signal, told
+from agents.rules.signal_names import STANDING_IN, START, is_signal, told
 from agents.rules.weighed_fields import fields_of
 from tests.clue_making import Said, clues_of
+from tests.retrieval_library import WEIGHTS
 
 LIVE = np.ones(4, np.bool_)
 TALK = [Said("Shall we move the lesson?"), Said("The violin lesson is on Thursday."), Said("Fine."), Said("Soup.")]
@@ -77,6 +79,30 @@ def test_contributions_sum_to_the_log_odds_of_the_score() -> None:
 def test_what_takes_from_a_score_is_negative() -> None:
     _, explanation = weighed(Head(0.0, {"question": -0.4}))
     assert explanation.contributions(0)["what it looks like"] == -0.4
+
+
+def test_what_has_no_vector_is_weighed_by_words_and_stands_where_they_put_it() -> None:
+    dense = np.array([0.3, 0.8, 0.3, 0.1])
+    clues = replace(clues_of("violin lesson", TALK, dense=dense), embedded=LIVE & (np.arange(4) != 1))
+    ranking = ranked(clues, LIVE, Head(-1.0, {"dense": 0.5}), by_words=Head(-7.0, {"words": 1.0}))
+    assert ranking.log_odds[[0, 2, 3]].tolist() == pytest.approx([-1.0, -1.0, -1.8], abs=1e-6)
+    assert ids(ranking, 1) == ["c"], "the violin lesson, which no supposed vector has moved"
+    contributions = Explanation(clues, ranking).contributions(1)
+    assert set(contributions) == {START, "words of the question that it has", STANDING_IN}
+    assert sum(contributions.values()) == pytest.approx(float(ranking.log_odds[1]), abs=1e-5)
+    assert STANDING_IN not in Explanation(clues, ranking).contributions(0)
+
+
+@pytest.mark.parametrize("place", [0, 1, 20, 39])
+@pytest.mark.parametrize("embedded", [0, 3, 39])
+def test_a_turn_without_a_vector_that_has_the_word_comes_first(place: int, embedded: int) -> None:
+    talk = [Said(f"Specimen s{number:03d}x was labelled.") for number in range(40)]
+    alike = np.full(40, 0.5)
+    clues = clues_of(f"s{place:03d}x", talk, dense=alike, late=alike)
+    clues = replace(clues, embedded=np.arange(40) == embedded)
+    heads = Weights.loads(WEIGHTS.read_text()).heads
+    ranking = ranked(clues, np.ones(40, np.bool_), heads["tokens"], by_words=heads["words"])
+    assert ranking.numbers[ranking.best(1, {number: f"m{number:02d}" for number in range(40)})[0]] == place
 
 
 def test_a_topic_is_one_more_signal_and_is_told() -> None:
