@@ -14,7 +14,7 @@ from agents.ports import Memories, VectorIndex
 from agents.rules.category_summary import anchors_of
 from schemas.failures import ModelMissing, Rejected, Unavailable
 from schemas.memories import Memory
-from schemas.scopes import Scope
+from schemas.scopes import boundary_of
 
 LOOKED_AT = 400
 """Members whose vectors are compared: of more, every so many of them."""
@@ -45,7 +45,7 @@ class BestMembers:
     async def _typical(
         self, memories: Sequence[Memory], mode: str, partition: int, scope: Mapping[str, str], most: int
     ) -> list[Memory]:
-        boundary = Scope.model_validate(dict(scope)).boundary
+        boundary = boundary_of(scope)
         _, space = self._spaces.opened(self._spaces.mode(partition, boundary, mode, scope))
         vectors = await self._index.vectors(space, [memory.memory_id for memory in memories])
         there = [memory for memory in memories if memory.memory_id in vectors]

@@ -15,7 +15,7 @@ from agents.rules.roster import Roster
 from agents.rules.traits import Kind
 from agents.word_port import WordIndex
 from schemas.memories import shelves
-from schemas.scopes import Scope
+from schemas.scopes import boundary_of
 from schemas.vectors import Where
 
 SAID = "episodic"
@@ -44,7 +44,7 @@ class CategoryMembers:
 
     def boundary(self, scope: Mapping[str, str]) -> str:
         """The boundary of a scope."""
-        return Scope.model_validate(dict(scope)).boundary
+        return boundary_of(scope)
 
     def of(self, partition: int, scope: Mapping[str, str], names: Sequence[str]) -> dict[str, list[str]]:
         """By category the ids of its members in a scope, the newest first."""

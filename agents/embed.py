@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from agents.category_fits import CategoryFits
 from agents.mode_spaces import ModeSpaces
 from agents.ports import Clock, Embedder, VectorIndex
+from agents.rules.embedding_status import written_place
 from agents.rules.projection import embedding_text
 from schemas.events import Embedded, Forgotten, Remembered
 from schemas.failures import ModelMissing, Rejected, Unavailable
@@ -100,6 +101,16 @@ class Embed:
             self._said(one, one.memory, under[memory_id]) for memory_id, one in latest.items() if one.memory is not None
         ]
 
+    async def has_written(self, event: Embedded) -> bool:
+        """Whether the vector that an event tells of is in the index: what was written before may be lost since."""
+        if (place := written_place(event)) is None:
+            return False
+        kept = (await self._index.spaces()).get(collection_name(place.mode, place.space))
+        if kept is None:
+            return False
+        found = await self._index.hashes(VectorSpace(place.mode, kept), [event.memory_id])
+        return found.get(event.memory_id) == event.content_hash
+
     def _left(self, batch: Sequence[Vectored], place: Place, latest: dict[str, Vectored]) -> list[Vectored]:
         """Those of a batch that must not stay in a place: what the last event of each says counts."""
         ids = {one.memory_id for one in batch if place in one.strays or one.place == place}
@@ -115,10 +126,9 @@ class Embed:
         """
         said = {(one.memory.mode, one.memory_id) for one in batch if one.memory is not None}
         for name, fingerprint in collections.items():
-            mode = name.removesuffix(f"-{fingerprint.digest}")
-            place = Place(mode=mode, space=fingerprint.digest)
-            elsewhere = [one for its_mode, one in said if its_mode == mode and latest[one].place != place]
-            space = VectorSpace(mode, fingerprint)
+            space = VectorSpace.held_by(name, fingerprint)
+            place = Place(mode=space.mode, space=fingerprint.digest)
+            elsewhere = [one for mode, one in said if mode == space.mode and latest[one].place != place]
             if elsewhere and (found := await self._index.hashes(space, elsewhere)):
                 await self._index.delete(space, list(found))
 

@@ -87,7 +87,7 @@ class Maintain:
     async def orphans(self, job: Job, partition: int) -> AsyncIterator[Embedded]:
         """What the keeper is told of vectors that lie where no record says: they are there, and it knows what to do."""
         for name, fingerprint in (await self._index.spaces()).items():
-            space = VectorSpace(name.removesuffix(f"-{fingerprint.digest}"), fingerprint)
+            space = VectorSpace.held_by(name, fingerprint)
             if job.mode in (None, space.mode):
                 place = Place(mode=space.mode, space=fingerprint.digest)
                 for memory_id in await self._lying(space, job, partition):

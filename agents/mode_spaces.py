@@ -33,6 +33,10 @@ class ModeSpaces:
         """The embedder of a mode and the space of its vectors. Raises ModelMissing while its model is not loaded."""
         return _with_space(mode, self._embedders.of(mode))
 
+    def crossing(self, mode: Mode, text: str) -> Embedder | None:
+        """The model that made a mode's vectors of languages unlike that of this text; None as `Embedders` says."""
+        return self._embedders.crossing(mode, text)
+
     def of(self, memory: Memory, partition: int) -> tuple[Embedder, VectorSpace]:
         """The embedder and the space of a memory. Raises Rejected where its mode is gone, ModelMissing."""
         mode = self.mode(partition, memory.boundary, memory.mode, memory.scope)

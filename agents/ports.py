@@ -106,6 +106,13 @@ class Embedders(Protocol):
         """
         ...
 
+    def crossing(self, mode: Mode, text: str) -> Embedder | None:
+        """The model that a mode has for languages unlike that of this text, and that reads any text.
+
+        None where one model reads all of them, and while one is not loaded: `of` is all that there is then.
+        """
+        ...
+
 
 class VectorIndex(Protocol):
     """Vectors by space. Only the indexer writes.
@@ -128,10 +135,6 @@ class VectorIndex(Protocol):
 
     async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
         """The nearest points that `where` admits by the pooled vector: exact, best first, equal ones by id."""
-        ...
-
-    async def score(self, space: VectorSpace, vector: Vector, where: Where, memory_ids: Sequence[str]) -> list[Scored]:
-        """The cosines of these memories, as far as they have a vector and `where` admits them."""
         ...
 
     async def late(

@@ -91,7 +91,7 @@ class Consolidated(BaseModel):
 
     schema_: Literal["consolidated.v1"] = Field(default="consolidated.v1", alias="schema")
     run: str
-    scope: Scope
+    scope: dict[str, str]
     at: datetime
     created: tuple[str, ...] = ()
     superseded: tuple[str, ...] = ()

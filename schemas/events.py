@@ -40,7 +40,8 @@ class Embedded(BaseModel):
     have moved on meanwhile. `interaction` is what the turn is for, read by the rules from the same pass, where that was
     not known. `waiting`: the mode's model is not loaded, `error` says why; `stale`: make it again; `again`: the same,
     and until then the memory is found by the one that it has. `categories` are those that an item's vector fits, None
-    where it was not looked at.
+    where it was not looked at. `run` names the run of the worker that has written the vector, None where that is not
+    known: another run's disk may be lost.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
@@ -55,6 +56,7 @@ class Embedded(BaseModel):
     error: str | None = None
     interaction: Interaction | None = None
     categories: tuple[Assigned, ...] | None = None
+    run: str | None = None
 
 
 class Understood(BaseModel):

@@ -3,7 +3,8 @@
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -113,7 +114,13 @@ class Fingerprint(BaseModel):
     @property
     def digest(self) -> str:
         """Twelve hexadecimal digits that name the vector space; without token vectors those it had before these."""
-        return hashlib.sha256(self.model_dump_json(exclude_defaults=True).encode()).hexdigest()[:12]
+        return _digest(self)
+
+
+@lru_cache(256)
+def _digest(fingerprint: Fingerprint) -> str:
+    """Asked for several times a turn and a question. Not kept in the model: copies with updates would keep it."""
+    return hashlib.sha256(fingerprint.model_dump_json(exclude_defaults=True).encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +129,11 @@ class VectorSpace:
 
     mode: str
     fingerprint: Fingerprint
+
+    @classmethod
+    def held_by(cls, collection: str, fingerprint: Fingerprint) -> Self:
+        """The space of a collection with this name and this fingerprint."""
+        return cls(collection.removesuffix(collection_name("", fingerprint.digest)), fingerprint)
 
     @property
     def collection(self) -> str:

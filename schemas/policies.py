@@ -23,7 +23,7 @@ Values = Annotated[tuple[ScopeValue, ...] | None, Field(strict=False), BeforeVal
 
 
 class Grant(BaseModel):
-    """What one principal may do in some scopes. The project that is left out is any."""
+    """What one principal may do in some scopes. The project that is left out is any, as are fields of a scope model."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -33,7 +33,7 @@ class Grant(BaseModel):
 
     def covers(self, scope: Scope) -> bool:
         """Whether a scope is one of these."""
-        return all(admits(getattr(self, field), value) for field, value in scope.model_dump().items())
+        return all(admits(getattr(self, field, None), value) for field, value in scope.model_dump().items())
 
 
 class Policy(BaseModel):

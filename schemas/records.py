@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-Headers = tuple[tuple[str, bytes], ...]
+Headers = tuple[tuple[str, bytes | None], ...]
+"""Names may repeat; a value may be null, which is not an empty one where a record is written on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +19,8 @@ class Record:
     headers: Headers = ()
 
     def header(self, name: str) -> bytes | None:
-        """The first header of that name."""
-        return next((value for key, value in self.headers if key == name), None)
+        """The value of the first header of that name, a null one read as empty; None where there is no such header."""
+        return next((value or b"" for key, value in self.headers if key == name), None)
 
 
 @dataclass(frozen=True, slots=True)

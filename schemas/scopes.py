@@ -3,10 +3,10 @@
 The boundary key is the Kafka key of every event of that boundary, so all of it lives in one partition.
 """
 
-from collections.abc import Iterable
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_serializer
 from pydantic_core import PydanticCustomError
 
 MAX_VALUE_LENGTH = 256
@@ -18,8 +18,17 @@ REFUSED = "selector_refused"
 ANY = "*"
 """In a selector: any value of that field. Never a value of a scope."""
 
+BOUNDARY = "user_id"
+"""The field of a scope that is its boundary, in every scope model."""
 
-def _plain(value: str) -> str:
+PROJECT = "project_id"
+"""The field of a scope that modes can be declared in, in every scope model."""
+
+
+def plain(value: str) -> str:
+    """Refuse what can't be a scope's value, whatever model it comes from."""
+    if not 1 <= len(value) <= MAX_VALUE_LENGTH:
+        raise ValueError(f"a value has 1 to {MAX_VALUE_LENGTH} characters")
     if value == ANY:
         raise ValueError(f"{ANY!r} is not a value; it selects any value in a retrieve request")
     if any(ord(character) < 32 or 127 <= ord(character) < 160 for character in value):
@@ -27,11 +36,14 @@ def _plain(value: str) -> str:
     return value
 
 
-ScopeValue = Annotated[str, Field(min_length=1, max_length=MAX_VALUE_LENGTH), AfterValidator(_plain)]
+VALUE_SCHEMA = Field(
+    min_length=1,
+    max_length=MAX_VALUE_LENGTH,
+    json_schema_extra={"not": {"anyOf": [{"const": ANY}, {"pattern": r"[\u0000-\u001f\u007f-\u009f]"}]}},
+)
+"""What a JSON Schema says of a value, beside what `plain` checks."""
 
-
-PROJECT = "project_id"
-"""The field of a scope that modes can be declared in."""
+ScopeValue = Annotated[str, VALUE_SCHEMA, AfterValidator(plain)]
 
 
 class Scope(BaseModel):
@@ -47,8 +59,13 @@ class Scope(BaseModel):
         """The canonical boundary string, such as `u1`."""
         return boundary_key([self.user_id])
 
+    @model_serializer
+    def _all_values(self) -> dict[str, str]:
+        """Every field of the model that a deployment has, also where a message names only this class."""
+        return {name: getattr(self, name) for name in type(self).model_fields}
 
-def _exact(value: object) -> object:
+
+def exact(value: object) -> object:
     """Refuse to read over a boundary."""
     if value == ANY or isinstance(value, list):
         raise PydanticCustomError(
@@ -57,7 +74,7 @@ def _exact(value: object) -> object:
     return value
 
 
-def _selected(value: object) -> object:
+def selected(value: object) -> object:
     """The values that a selector's field admits, None for any."""
     if value == ANY:
         return None
@@ -68,13 +85,23 @@ def _selected(value: object) -> object:
     return tuple(value)
 
 
+SelectedValues = Annotated[
+    tuple[ScopeValue, ...] | None,
+    Field(strict=False),
+    BeforeValidator(
+        selected,
+        json_schema_input_type=ScopeValue | Annotated[list[ScopeValue], Field(min_length=1)] | Literal["*"],
+    ),
+]
+
+
 class Selector(BaseModel):
     """The scopes that a read asks for: a boundary is exact; other fields are exact, a list of values, or `*`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    user_id: Annotated[ScopeValue, BeforeValidator(_exact)]
-    project_id: Annotated[tuple[ScopeValue, ...] | None, Field(strict=False), BeforeValidator(_selected)] = ("default",)
+    user_id: Annotated[ScopeValue, BeforeValidator(exact, json_schema_input_type=ScopeValue)]
+    project_id: SelectedValues = ("default",)
 
     @property
     def boundary(self) -> str:
@@ -83,7 +110,13 @@ class Selector(BaseModel):
 
     def fields(self) -> dict[str, tuple[str, ...] | None]:
         """Per scope field the values that match, None for any."""
-        return {"user_id": (self.user_id,), "project_id": self.project_id}
+        others = {name: getattr(self, name) for name in type(self).model_fields if name != BOUNDARY}
+        return {BOUNDARY: (self.user_id,), **others}
+
+
+def boundary_of(scope: Mapping[str, str]) -> str:
+    """The canonical boundary string of a scope that was checked when it came in."""
+    return boundary_key([scope[BOUNDARY]])
 
 
 def boundary_key(values: Iterable[str]) -> str:

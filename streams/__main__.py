@@ -2,9 +2,11 @@
 
 import argparse
 import asyncio
+import json
 import logging
 import sys
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
@@ -47,10 +49,15 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="start everything, publish a conversation, ask questions, end")
     demo.add_argument("--data-dir", type=Path, default=settings.data_dir / "demo", help="(%(default)s)")
     demo.set_defaults(run=_demo)
+    asyncapi = commands.add_parser("asyncapi", help="print an AsyncAPI document of topics and messages")
+    asyncapi.set_defaults(run=_asyncapi)
+    schemas = commands.add_parser("schemas", help="print the JSON Schemas of all messages")
+    schemas.set_defaults(run=_schemas)
     return parser
 
 
 def _up(options: argparse.Namespace, settings: Settings) -> int:
+    from streams.kept_scope import check_fields
     from streams.readiness import answers_requests
     from streams.up.options import UpOptions
     from streams.up.supervisor import run_up
@@ -58,6 +65,7 @@ def _up(options: argparse.Namespace, settings: Settings) -> int:
     # While Kafka starts its clients complain; what matters is told by `up` itself.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     probe = answers_requests(settings.topic_prefix)
+    check_fields(options.data_dir, settings.scope_model)
     return asyncio.run(run_up(UpOptions(data_dir=options.data_dir, port=options.port, probe=probe)))
 
 
@@ -72,6 +80,23 @@ def _demo(options: argparse.Namespace, settings: Settings) -> int:
     from streams.demo.system import run_demo_system
 
     return asyncio.run(run_demo_system(options.data_dir, settings))
+
+
+def _asyncapi(_options: argparse.Namespace, settings: Settings) -> int:
+    from streams.documents.asyncapi import asyncapi
+
+    return _print(asyncapi(settings))
+
+
+def _schemas(_options: argparse.Namespace, settings: Settings) -> int:
+    from streams.documents.json_schemas import json_schemas
+
+    return _print(json_schemas(settings))
+
+
+def _print(document: dict[str, Any]) -> int:
+    sys.stdout.write(json.dumps(document, indent=2, sort_keys=True) + "\n")
+    return 0
 
 
 if __name__ == "__main__":

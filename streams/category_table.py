@@ -11,6 +11,7 @@ import faust
 from agents.rules.category_taxonomy import with_deployment
 from schemas.categories import Taxonomy
 from streams.intention_table import scope_key
+from streams.parsed_values import ParsedValues
 from streams.tables import AwaitedTable, stored, unwritten
 
 PARSED = 1024
@@ -26,12 +27,12 @@ class CategoryTable:
         app.tables.add(self.table)
         self._deployment = deployment
         self._everywhere = with_deployment(Taxonomy(), deployment)
-        self._parsed: dict[bytes, Taxonomy] = {}
+        self._parsed = ParsedValues(self._read, PARSED)
 
     def get(self, partition: int, scope: Mapping[str, str]) -> Taxonomy:
-        """The categories of a scope. Every item asks, so equal bytes are read once."""
+        """The categories of a scope. Every item asks."""
         value = stored(self.table, partition, scope_key(scope))
-        return self._everywhere if value is None else self._read(value)
+        return self._everywhere if value is None else self._parsed[value]
 
     def put(self, _partition: int, scope: Mapping[str, str], taxonomy: Taxonomy) -> None:
         """Write a scope's categories over what was."""
@@ -42,8 +43,4 @@ class CategoryTable:
         return unwritten(self.table)
 
     def _read(self, value: bytes) -> Taxonomy:
-        if value not in self._parsed:
-            if len(self._parsed) >= PARSED:
-                self._parsed.clear()
-            self._parsed[value] = with_deployment(Taxonomy.model_validate_json(value), self._deployment)
-        return self._parsed[value]
+        return with_deployment(Taxonomy.model_validate_json(value), self._deployment)

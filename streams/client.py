@@ -32,7 +32,7 @@ from streams.asking.merge import one_answer
 from streams.asking.modes import DeclaredModes, ModeCommands, ShownMode
 from streams.asking.records import record
 from streams.asking.requests import TURNS, Written
-from streams.asking.session import OWN_WRITES, ReadAfter
+from streams.asking.session import OWN_WRITES, ReadAfter, Selected
 
 __all__ = [
     "OWN_WRITES",
@@ -69,6 +69,8 @@ class MemoryClient(ModeCommands):
         Seconds that a call may take, opening and closing included.
     principal
         Who asks, for a service that has an authorization file.
+    scope
+        Further fields of the service's scope model, of every call.
 
     Every method takes `timeout`, in seconds, for that call alone, and raises a `MemoryClientError`:
     `MemoryServiceError` for the service's own errors, `MemoryTimeout`, `MemoryUnreachable`, `MemoryClosed`.
@@ -150,6 +152,7 @@ class MemoryClient(ModeCommands):
         *,
         users: str | Sequence[str] | None = None,
         projects: str | Sequence[str] | None = None,
+        scope: Selected | None = None,
         mode: str | Sequence[str] | None = None,
         conversation_id: str | None = None,
         top_k: int = 10,
@@ -174,6 +177,8 @@ class MemoryClient(ModeCommands):
             merged by rank to `top_k`.
         projects
             One project, several, or `"*"` for all.
+        scope
+            The same of further fields of the service's scope model.
         mode
             One mode, several, or `"*"`; where absent, the mode that the scope is in.
         conversation_id
@@ -214,11 +219,8 @@ class MemoryClient(ModeCommands):
             explain=explain,
             include_superseded=include_superseded,
         )
-        selected = self._project_id if projects is None else projects
         requests = [
-            record(
-                **question, scope={"user_id": user, "project_id": selected}, read_after=self._after(user, read_after)
-            )
+            record(**question, scope=self._selector(user, projects, scope), read_after=self._after(user, read_after))
             for user in asked
         ]
         replies = await asyncio.gather(*(self._ask(one, timeout) for one in requests), return_exceptions=True)
@@ -237,6 +239,7 @@ class MemoryClient(ModeCommands):
         read_after: ReadAfter = OWN_WRITES,
         user_id: str | None = None,
         projects: str | Sequence[str] | None = None,
+        scope: Selected | None = None,
         timeout: float | None = None,
     ) -> Context:
         """Ask for a prompt of three messages that has what matters for a query and fits a number of tokens.
@@ -255,13 +258,13 @@ class MemoryClient(ModeCommands):
             The system message, word for word; where absent, a short one of the service's.
         pins
             Memory ids that must be there. Those of other scopes are ignored with the warning `unknown_pin`.
-        mode, projects, read_after
+        mode, projects, scope, read_after
             As in `retrieve`.
         """
         [user] = self._users(user_id)
         request = record(
             "assemble.v1",
-            scope={"user_id": user, "project_id": self._project_id if projects is None else projects},
+            scope=self._selector(user, projects, scope),
             query=query,
             conversation_id=conversation_id,
             mode=mode,

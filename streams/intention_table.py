@@ -1,6 +1,7 @@
 """The table `intentions`: what somebody is after in each scope, as JSON under the scope's values.
 
-The key is `user/project`, each percent-encoded for `%` and `/`. Its changelog is for reading, too.
+The key is `user/project`, each percent-encoded for `%` and `/`; further fields of a deployment's scope model follow as
+`name=value`, by name. Its changelog is for reading, too.
 """
 
 from collections.abc import Awaitable, Mapping, Sequence
@@ -10,8 +11,11 @@ from urllib.parse import unquote
 import faust
 
 from schemas.intention import Intention
-from schemas.scopes import Scope, boundary_key
+from schemas.scopes import BOUNDARY, PROJECT, boundary_key
 from streams.tables import AwaitedTable, stored, unwritten
+
+ALWAYS = (BOUNDARY, PROJECT)
+"""The fields that every scope has, in the order of the key."""
 
 NOTHING = Intention()
 """What a scope has that nothing is known of."""
@@ -68,12 +72,15 @@ class IntentionTable:
 
 def scope_key(scope: Mapping[str, str]) -> str:
     """The canonical string of a scope's values, such as `u1/default`."""
-    return boundary_key(Scope.model_validate(dict(scope)).model_dump().values())
+    further = [f"{name}={scope[name]}" for name in sorted(scope) if name not in ALWAYS]
+    return boundary_key([*(scope[name] for name in ALWAYS), *further])
 
 
 def scope_of(key: str) -> dict[str, str]:
     """The scope with this canonical string."""
-    return dict(zip(Scope.model_fields, map(unquote, key.split("/")), strict=True))
+    values = [unquote(value) for value in key.split("/")]
+    further = (value.partition("=") for value in values[len(ALWAYS) :])
+    return dict(zip(ALWAYS, values, strict=False)) | {name: value for name, _, value in further}
 
 
 def _store(table: AwaitedTable, partition: int) -> Any:

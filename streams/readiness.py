@@ -2,10 +2,13 @@
 
 from collections.abc import Awaitable, Callable
 
-from streams.client import MemoryClient, MemoryClientError
+from streams.client import MemoryClient, MemoryClientError, MemoryServiceError
 
 PROBE = "modestream-probe"
 """A user without memories, whose modes are asked for."""
+
+REFUSALS = ("invalid_value", "not_allowed")
+"""Answers of a service that lets such a user do nothing: his scope is none of its model's, or nothing is granted."""
 
 ATTEMPT_S = 3.0
 """One attempt: the first request after a start may come before the worker has its partitions."""
@@ -18,6 +21,8 @@ def answers_requests(topic_prefix: str) -> Callable[[str], Awaitable[bool]]:
         try:
             async with MemoryClient(bootstrap, user_id=PROBE, topic_prefix=topic_prefix, timeout=ATTEMPT_S) as memory:
                 return "modes" in await memory.command("list_modes")
+        except MemoryServiceError as refused:
+            return refused.code in REFUSALS
         except MemoryClientError:
             return False
 

@@ -10,6 +10,8 @@ from schemas.categories import NamedCategories
 from schemas.embedders import ConfiguredEmbedder
 from schemas.language import Profiles
 from schemas.modes import GENERAL
+from schemas.scopes import Scope
+from streams.scope_path import DeployedScope
 
 
 class Settings(BaseSettings):
@@ -76,6 +78,9 @@ class Settings(BaseSettings):
 
     consolidation_tokens: int = Field(default=200_000, ge=0)
     """Tokens of language models that one consolidation may take."""
+
+    scope_model: DeployedScope = Scope
+    """Whose memories there are: the dotted path of a Pydantic model, see the README. It can't be changed later."""
 
     authorization: Path | None = None
     """A file that says which principals may do what, see the README; none: whoever can write to Kafka may."""

@@ -14,6 +14,7 @@ from faust.types import FutureMessage
 
 from schemas.memories import Memory, Place
 from schemas.modes import Declared
+from streams.parsed_values import ParsedValues
 from streams.topics import CHANGELOG
 
 log = structlog.get_logger()
@@ -83,23 +84,12 @@ class MemoryTable:
     def __init__(self, app: faust.App) -> None:
         self.table = AwaitedTable(app, name="memories", key_type=bytes, value_type=bytes)
         app.tables.add(self.table)
-        self._parsed: dict[bytes, Memory] = {}
+        self._parsed = ParsedValues(Memory.model_validate_json, PARSED_MEMORIES, SHORT_BYTES)
 
     def get(self, partition: int, memory_id: str) -> Memory | None:
-        """The record, or None. Answers read the same ones again and again, so short equal bytes are parsed once."""
+        """The record, or None. Answers read the same ones again and again."""
         value = stored(self.table, partition, memory_id)
-        if value is None or value.startswith(GONE):
-            return None
-        memory = self._parsed.get(value)
-        return self._parse(value) if memory is None else memory
-
-    def _parse(self, value: bytes) -> Memory:
-        memory = Memory.model_validate_json(value)
-        if len(value) <= SHORT_BYTES:
-            if len(self._parsed) >= PARSED_MEMORIES:
-                self._parsed.clear()
-            self._parsed[value] = memory
-        return memory
+        return None if value is None or value.startswith(GONE) else self._parsed[value]
 
     def put(self, _partition: int, memory: Memory) -> None:
         """Write a record over the one before."""
@@ -120,8 +110,7 @@ class MemoryTable:
     def last_place(self, partition: int, memory_id: str) -> Place | None:
         """The place in the mark."""
         value = stored(self.table, partition, memory_id) or b""
-        place = value.removeprefix(FORGOTTEN).removeprefix(REMOVED) if value.startswith(GONE) else b""
-        return Place.model_validate_json(place) if place else None
+        return _place_in(value) if value.startswith(GONE) else None
 
     def is_forgotten(self, partition: int, memory_id: str) -> bool:
         """Whether a mark stands there."""
@@ -135,9 +124,20 @@ class MemoryTable:
         """Every record of the partitions that are here."""
         return (Memory.model_validate_json(value) for value in self.table.values() if not value.startswith(GONE))
 
+    def gone(self) -> Iterator[tuple[str, Place]]:
+        """The ids of those that are no more in the partitions that are here, and where their vectors were."""
+        for key, value in self.table.items():
+            if value.startswith(GONE) and (place := _place_in(value)) is not None:
+                yield key.decode(), place
+
 
 def _written(place: Place | None) -> bytes:
     return place.model_dump_json().encode() if place else b""
+
+
+def _place_in(mark: bytes) -> Place | None:
+    place = mark.removeprefix(FORGOTTEN).removeprefix(REMOVED)
+    return Place.model_validate_json(place) if place else None
 
 
 class ModeTable:
@@ -146,18 +146,12 @@ class ModeTable:
     def __init__(self, app: faust.App) -> None:
         self.table = AwaitedTable(app, name="modes", key_type=bytes, value_type=bytes)
         app.tables.add(self.table)
-        self._parsed: dict[bytes, Declared] = {}
+        self._parsed = ParsedValues(Declared.model_validate_json, PARSED_MODES)
 
     def get(self, partition: int, boundary: str) -> Declared:
-        """What a boundary has declared. Every event asks, so equal bytes are read once."""
+        """What a boundary has declared. Every event asks."""
         value = stored(self.table, partition, boundary)
-        if value is None:
-            return UNDECLARED
-        if value not in self._parsed:
-            if len(self._parsed) >= PARSED_MODES:
-                self._parsed.clear()
-            self._parsed[value] = Declared.model_validate_json(value)
-        return self._parsed[value]
+        return UNDECLARED if value is None else self._parsed[value]
 
     def put(self, _partition: int, boundary: str, declared: Declared) -> None:
         """Write what is declared over what was."""

@@ -30,13 +30,6 @@ from agents.maintain import Maintain
 from agents.remember import Remember
 from agents.retrieve import Retrieve
 from agents.understand import Understand
-from schemas.assemble import AssembleRequest
-from schemas.changes import Change
-from schemas.commands import Command
-from schemas.consolidation import Trigger
-from schemas.jobs import Job
-from schemas.retrieval import RetrieveRequest
-from schemas.turns import Turn
 from streams.flow.answering import AnswerAsked, AnswerAssemble, AnswerRetrieve
 from streams.flow.categorizing import CategorizeLearned
 from streams.flow.changing import Changed, RememberChanges
@@ -47,9 +40,9 @@ from streams.flow.embedding import AskModel, EmbedRemembered
 from streams.flow.intending import IntendLearned
 from streams.flow.maintaining import RunJobs
 from streams.flow.remembering import RememberEvents, RememberTurns
-from streams.flow.requests import Channel
 from streams.flow.steps import Requested, Step
 from streams.flow.surroundings import Surroundings
+from streams.inputs import inputs
 from streams.watching.metrics import Meters
 
 log = structlog.get_logger()
@@ -101,33 +94,27 @@ class Reading:
 def readings(agents: Agents, beside: Beside, around: Surroundings) -> list[Reading]:
     """Every topic's readers."""
     topics = around.topics
-    turns = Channel(topics.turns, {"turn.v1": Turn}, "write", keeps_rejected=True, outlives_deadline=True)
-    asked = {"retrieve.v1": RetrieveRequest, "assemble.v1": AssembleRequest}
-    retrieve = Channel(topics.retrieve, asked, "read", concurrent=True)
-    commands = Channel(topics.commands, {"command.v1": Command}, "manage")
-    triggers = Channel(topics.consolidate, {"consolidate.v1": Trigger}, "manage", concurrent=True)
-    changes = Channel(topics.changes, {"change.v1": Change}, None, keeps_rejected=True, outlives_deadline=True)
-    jobs = Channel(topics.jobs, {"job.v1": Job}, None, keeps_rejected=True, outlives_deadline=True, concurrent=True)
+    served = inputs(topics, around.scope_model)
     remember, understand, embed, govern = agents.remember, agents.understand, agents.embed, agents.govern
     answer = AnswerAsked(AnswerRetrieve(agents.retrieve, around), AnswerAssemble(agents.assemble, around))
     command = AnswerCommand(govern, around)
     return [
-        Reading(topics.turns, RememberTurns(turns, remember, around), (remember,)),
+        Reading(topics.turns, RememberTurns(served.turns, remember, around), (remember,)),
         Reading(topics.remembered, EmbedRemembered(embed, understand, beside.ask_model, around), (embed, understand)),
         Reading(topics.understood, RememberEvents(remember, around), (remember,)),
-        Reading(topics.embedded, RememberEvents(remember, around), (remember,)),
-        Reading(topics.retrieve, Requested(retrieve, answer, around), (agents.retrieve, agents.assemble)),
-        Reading(topics.commands, Requested(commands, command, around), (govern,)),
+        Reading(topics.embedded, RememberEvents(remember, around, embed.has_written), (remember,)),
+        Reading(topics.retrieve, Requested(served.retrieve, answer, around), (agents.retrieve, agents.assemble)),
+        Reading(topics.commands, Requested(served.commands, command, around), (govern,)),
         Reading(
             topics.consolidate,
-            RunConsolidations(triggers, agents.consolidate, agents.categorize, around),
+            RunConsolidations(served.triggers, agents.consolidate, agents.categorize, around),
             (agents.consolidate,),
         ),
         Reading(topics.consolidated, RememberEvents(remember, around), (remember,)),
-        Reading(topics.changes, RememberChanges(changes, remember, beside.changed, around), (remember,)),
+        Reading(topics.changes, RememberChanges(served.changes, remember, beside.changed, around), (remember,)),
         Reading(topics.learned, IntendLearned(agents.intend, around), (agents.intend,)),
         Reading(topics.learned, CategorizeLearned(agents.categorize, around), (agents.categorize,)),
-        Reading(topics.jobs, RunJobs(jobs, agents.maintain, around), (agents.maintain,)),
+        Reading(topics.jobs, RunJobs(served.jobs, agents.maintain, around), (agents.maintain,)),
     ]
 
 

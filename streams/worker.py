@@ -19,14 +19,16 @@ import uvloop
 from mode import Service
 
 from agents.mode_spaces import ModeSpaces
-from schemas.changes import Change, Issued
+from schemas.changes import Change
 from schemas.consolidation import Runs
 from schemas.jobs import Backfilled
 from schemas.modes import GENERAL
+from schemas.scope_models import scoped_issued
 from streams.adapters.embedding.embedder_registry import EmbedderRegistry
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.adapters.kafka.turns_log import KafkaTurns
+from streams.adapters.synced import write_durably
 from streams.adapters.words.sqlite_words import SqliteWords
 from streams.category_table import CategoryTable
 from streams.claim_table import ClaimTable
@@ -41,6 +43,7 @@ from streams.flow.surroundings import Surroundings
 from streams.intention_table import IntentionTable, scope_key
 from streams.json_table import JsonTable
 from streams.kafka_app import kafka_app, kafka_channels
+from streams.kept_scope import keep_fields
 from streams.parts import (
     INTERACTION_MODEL,
     SystemClock,
@@ -81,6 +84,7 @@ class Parts(Service):
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         settings.data_dir.mkdir(parents=True, exist_ok=True)
+        keep_fields(settings.data_dir, settings.scope_model)
         self.settings = settings
         self.topics = named(settings.topic_prefix)
         # The general model is loaded while the rest is made.
@@ -110,7 +114,7 @@ class Parts(Service):
             intentions=IntentionTable(self.app),
             categories=CategoryTable(self.app, settings.categories.root),
             consolidations=JsonTable(self.app, "consolidations", Runs, key=scope_key),
-            issued=JsonTable(self.app, "issued", Issued, key=str),
+            issued=JsonTable(self.app, "issued", scoped_issued(settings.scope_model), key=str),
             words=self.words,
             progress=Progress(),
             publisher=self.publisher,
@@ -118,6 +122,7 @@ class Parts(Service):
             meters=self.meters,
             jobs=JobLog(JsonTable(self.app, "jobs", Backfilled, key=str)),
             admit=admission(settings),
+            scope_model=settings.scope_model,
             turns_log=KafkaTurns(self.app, self.topics.turns),
         )
         self.observing = Observing(self.meters, self._alive, self.standing)
@@ -177,7 +182,8 @@ class Parts(Service):
         partitions = self.standing.partitions()
         try:
             await self._general_tried()
-            await Arrival(self.memories, self._committed, self.around).prepare(partitions)
+            changes_end = KafkaTurns(self.app, self.topics.changes).end
+            await Arrival(self.memories, self._committed, changes_end, self.around).prepare(partitions)
         except Exception:
             log.exception("partitions could not be prepared", partitions=sorted(partitions))
             end_process()
@@ -219,7 +225,7 @@ class Parts(Service):
 def kept_worker_id(file: Path) -> str:
     """The name of the worker of this data directory: the same after every start."""
     if not file.exists():
-        file.write_text(uuid.uuid4().hex)
+        write_durably(file, uuid.uuid4().hex)
     return file.read_text().strip()
 
 

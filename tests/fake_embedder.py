@@ -38,12 +38,14 @@ class FakeEmbedder:
         passage_prefix: str = "",
         max_tokens: int = 256,
         tokens: bool = True,
+        accent: str = "",
     ) -> None:
-        """Take what a real one is configured with."""
+        """Take what a real one is configured with; words mean the same to models of the same `accent` alone."""
         self.outage = False
         self.passages: list[str] = []
         self.queries: list[str] = []
         self._query_prefix = query_prefix
+        self._accent = accent
         self._words: dict[str, Vector] = {}
         self._one_at_a_time = asyncio.Lock()
         self._tokens = TokenVectors(TokenProjection.plain(dim)) if tokens else None
@@ -109,7 +111,7 @@ class FakeEmbedder:
 
     def _direction(self, word: str) -> Vector:
         if word not in self._words:
-            digest = hashlib.sha256(word.encode("utf-8", "surrogatepass")).digest()
+            digest = hashlib.sha256((self._accent + word).encode("utf-8", "surrogatepass")).digest()
             drawn = np.random.default_rng(list(digest)).standard_normal(self._fingerprint.dim).astype(np.float32)
             self._words[word] = drawn / np.linalg.norm(drawn)
         return self._words[word]

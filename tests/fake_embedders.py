@@ -116,6 +116,14 @@ class FakeEmbedders:
             read.reader(text)
         return self.of(mode)
 
+    def crossing(self, mode: Mode, text: str) -> Embedder | None:
+        """The model of a mode that does not read this text by itself; None where there is none, or not both."""
+        try:
+            embedder = FakeEmbedders.of(self, mode)
+            return embedder.other_reader(text) if isinstance(embedder, ByLanguage) else None
+        except ModelMissing:
+            return None
+
     def standing(self) -> dict[str, dict[str, Any]]:
         """How each embedder stands that was asked for."""
         return {name: self._standing(name) for name in sorted(self._asked)}
@@ -151,4 +159,5 @@ def model_of(entry: Entry, tokens: bool = True) -> FakeModel:
         passage_prefix=local.passage_prefix,
         max_tokens=local.max_tokens or 256,
         tokens=tokens,
+        accent=local.name if entry.name == MULTILINGUAL_SMALL.name else "",
     )

@@ -12,11 +12,11 @@ from schemas.failures import Unavailable
 from schemas.modes import Fingerprint, VectorSpace
 from schemas.vectors import Encoded, Matrix, Point, Scored, Vector, Where
 from streams.adapters.vectors.vector_contract import (
+    check_rows,
+    check_vector,
     checked,
     checked_fingerprint,
     checked_ids,
-    checked_rows,
-    checked_vector,
     cosines,
     ranked,
 )
@@ -61,20 +61,17 @@ class FakeIndex:
 
     async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
         """The nearest points that `where` admits, best first, equal ones by id."""
-        checked_vector(space, vector)
-        return self._cosines(space, vector, where, self._points(space))[: max(0, limit)]
-
-    async def score(self, space: VectorSpace, vector: Vector, where: Where, memory_ids: Sequence[str]) -> list[Scored]:
-        """The cosines of these memories, as far as they have a vector and `where` admits them."""
-        checked_vector(space, vector)
-        return self._cosines(space, vector, where, checked_ids(memory_ids))
+        check_vector(space, vector)
+        admitted = self._admitted(space, where, self._points(space))
+        return cosines((one.memory_id, cosine(vector, one.vector)) for one in admitted)[: max(0, limit)]
 
     async def late(
         self, space: VectorSpace, question: Matrix, where: Where, limit: int, memory_ids: Sequence[str] | None = None
     ) -> list[Scored]:
         """Late interaction over all that `where` admits, or over these memories as far as it admits them."""
         known = self._points(space) if memory_ids is None else checked_ids(memory_ids)
-        if not checked_rows(space, question):
+        check_rows(space, question)
+        if not len(question):
             return []
         matched = [(one, one.tokens) for one in self._admitted(space, where, known) if one.tokens is not None]
         found = [(one.memory_id, max_sim(question, tokens)) for one, tokens in matched if len(tokens)]
@@ -118,10 +115,6 @@ class FakeIndex:
     def _admitted(self, space: VectorSpace, where: Where, memory_ids: Iterable[str]) -> list[Point]:
         points = self._points(space)
         return [points[one] for one in memory_ids if one in points and admits(where, points[one])]
-
-    def _cosines(self, space: VectorSpace, vector: Vector, where: Where, memory_ids: Iterable[str]) -> list[Scored]:
-        admitted = self._admitted(space, where, memory_ids)
-        return cosines((point.memory_id, cosine(vector, point.vector)) for point in admitted)
 
 
 def admits(where: Where, point: Point) -> bool:

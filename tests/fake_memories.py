@@ -61,3 +61,7 @@ class FakeMemories:
     def all(self) -> Iterator[Memory]:
         """Every record."""
         return (Memory.model_validate_json(value) for kept in self._kept.values() for value in kept.values())
+
+    def gone(self) -> Iterator[tuple[str, Place]]:
+        """The ids of those that are no more, and where their vectors were."""
+        return ((memory_id, place) for (_, memory_id), place in self._removed.items() if place is not None)

@@ -1,6 +1,7 @@
 """How much one request may ask for. Pure."""
 
 from dataclasses import dataclass
+from math import prod
 
 from schemas.assemble import AssembleRequest
 from schemas.failures import Rejected
@@ -19,9 +20,10 @@ class Caps:
 
     def check(self, request: Asking) -> None:
         """Raise Rejected for a request that asks for more."""
-        asked = len(request.scope.project_id or ())
+        listed = {name: len(values) for name, values in request.scope.fields().items() if values is not None}
+        asked = prod(listed.values())
         if asked > self.combinations:
             message = f"a selector may stand for {self.combinations} scopes at most, this one for {asked}"
-            raise Rejected("selector_refused", message, "scope.project_id")
+            raise Rejected("selector_refused", message, "scope." + max(listed, key=listed.__getitem__))
         if isinstance(request, RetrieveRequest) and request.top_k > self.top_k:
             raise Rejected("invalid_value", f"one answer has {self.top_k} hits at most", "top_k")

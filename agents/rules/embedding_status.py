@@ -48,6 +48,14 @@ def is_on_its_way(memory: Memory) -> bool:
     return memory.embedding.status == "pending" and memory.embedding.error is None
 
 
+def may_be_untold(memory: Memory) -> bool:
+    """Whether a memory on its way may be one that the indexer was not told of: a worker was killed in between.
+
+    Its words would say so, if there are any. One that never had a vector is known by its turn, which comes again.
+    """
+    return is_on_its_way(memory) and memory.embedding.place is not None
+
+
 def is_waiting(memory: Memory) -> bool:
     """Whether a memory waits for its mode's model: whoever sees that loaded tells the indexer."""
     return memory.embedding.status in ("stale", "pending") and not is_on_its_way(memory)

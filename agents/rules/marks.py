@@ -9,8 +9,10 @@ rule, reports no error and decides nothing.
 from enum import IntFlag, auto
 from functools import lru_cache
 
+from agents.rules.foreign import is_foreign
 from agents.rules.mark_cues import FIRM, cue_names
 from agents.rules.mark_forms import form_names
+from agents.rules.projection import embedding_text
 from agents.rules.sentences import Sentence, parts, sentence, sentences
 from schemas.memories import Memory
 
@@ -75,6 +77,8 @@ class Mark(IntFlag):
     """An option that nobody has chosen yet."""
     INSTRUCTION = auto()
     """What is to hold from now on: mostly how the speaker wants to be answered."""
+    FOREIGN = auto()
+    """In a language that an English model can't read: in the mode `general` another model made its vectors."""
 
 
 NO_MARK = Mark(0)
@@ -95,7 +99,8 @@ _ROLE = {
 
 def marks_of(memory: Memory) -> Mark:
     """What is seen in a memory; what was distilled from several turns has no role."""
-    return Mark(_ROLE.get(memory.role or "", 0) | _seen_in(memory.text, memory.entities))
+    language = Mark.FOREIGN if is_foreign(embedding_text(memory)) else NO_MARK
+    return Mark(_ROLE.get(memory.role or "", 0) | _seen_in(memory.text, memory.entities)) | language
 
 
 @lru_cache(KEPT)

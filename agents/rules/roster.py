@@ -10,6 +10,7 @@ import numpy as np
 
 from agents.rules.columns import NOBODY, Columns, Floats, Mask, Numbers
 from agents.rules.languages import ENGLISH_PLACE, LANGUAGES, UNKNOWN
+from agents.rules.marks import Mark
 from agents.rules.traits import Kind, ScopeItems, Trait
 from agents.rules.turn_order import TurnOrder
 from schemas.vectors import Where
@@ -134,6 +135,11 @@ class Roster:
     def embedded(self, space: str) -> Mask:
         """Which memories have their vector in this space."""
         mask: Mask = self.columns.live & (self.columns.spaces == self._spaces.get(space, NOBODY - 1))
+        return mask
+
+    def foreign(self) -> Mask:
+        """Which memories are in a language that an English model can't read."""
+        mask: Mask = (self.columns.marks & Mark.FOREIGN.value) != 0
         return mask
 
     def of_kind(self, value: Callable[[Kind], float]) -> Floats:

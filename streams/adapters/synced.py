@@ -11,3 +11,12 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def write_durably(path: Path, text: str) -> None:
+    """Write a file so that it is there whole or not at all, also after a power cut."""
+    draft = path.with_name(path.name + ".new")
+    draft.write_text(text)
+    sync(draft)
+    draft.replace(path)
+    sync(path.parent)

@@ -17,6 +17,9 @@ DEFAULT_TIMEOUT_S = 10.0
 OWN_WRITES: Literal["own_writes"] = "own_writes"
 """As `read_after`: everything that this client has written for that user."""
 
+Selected = Mapping[str, str | Sequence[str]]
+"""Fields of a scope, each with one value, several, or `"*"` for any."""
+
 ReadAfter = int | Literal["own_writes"] | None
 
 
@@ -32,10 +35,12 @@ class Session:
         topic_prefix: str = "memory.",
         timeout: float = DEFAULT_TIMEOUT_S,
         principal: str | None = None,
+        scope: Mapping[str, str] | None = None,
     ) -> None:
         self._requests = Requests(bootstrap, topic_prefix, timeout, principal)
         self._user_id = user_id
         self._project_id = project_id
+        self._further = dict(scope or {})
 
     async def __aenter__(self) -> Self:
         """Connect. Raises `MemoryUnreachable` where there is no broker, or none with the service's topics."""
@@ -80,7 +85,11 @@ class Session:
         return self._requests.last_turn(user_id) if read_after == OWN_WRITES else read_after
 
     def _scope(self, user_id: str | None, project_id: str | None) -> Json:
-        return {"user_id": self._users(user_id)[0], "project_id": project_id or self._project_id}
+        return {**self._further, "user_id": self._users(user_id)[0], "project_id": project_id or self._project_id}
+
+    def _selector(self, user: str, projects: str | Sequence[str] | None, further: Selected | None) -> Json:
+        selected = self._project_id if projects is None else projects
+        return {**self._further, **(further or {}), "user_id": user, "project_id": selected}
 
     def _users(self, users: str | Sequence[str] | None) -> list[str]:
         named = self._user_id if users is None else users

@@ -2,7 +2,8 @@
 
 The word index is compared with what the group has committed: where another worker came further, or the disk is
 new, it is made again from the table. What it still has and the table has not, since a worker was killed between the
-two, leaves it, and the indexer is told.
+two, leaves it, and the indexer is told. A word index that is made again knows nothing of the kind: where a command was
+cut off, the indexer is told of all that it may have moved or forgotten without telling.
 """
 
 import asyncio
@@ -13,14 +14,21 @@ from typing import Protocol
 import structlog
 
 from agents.removed import put_right_beside, removed_but_found
+from agents.rules.embedding_status import may_be_untold
 from agents.rules.partitioning import partition_of
 from agents.word_port import WordIndex
-from schemas.memories import Memory
+from schemas.events import Forgotten, Remembered
+from schemas.failures import Unavailable
+from schemas.memories import Memory, Place
+from streams.flow.awaiting import all_of
 from streams.flow.steps import event_out
 from streams.flow.surroundings import Surroundings
 
 Committed = Callable[[], Awaitable[Mapping[tuple[str, int], int]]]
 """The offsets that the group has committed, by topic and partition."""
+
+ChangesEnd = Callable[[int], Awaitable[int]]
+"""The offset after the last change that was written to a partition; raises Unavailable."""
 
 YIELD_EVERY = 200
 """Records between two pauses for the event loop, so that heartbeats and liveness go on."""
@@ -35,6 +43,10 @@ class AllMemories(Protocol):
         """Every record of the partitions that are here."""
         ...
 
+    def gone(self) -> Iterator[tuple[str, Place]]:
+        """The ids of those that are no more, and where their vectors were."""
+        ...
+
 
 class Arrival:
     """Makes a worker ready for the partitions that it has got."""
@@ -43,8 +55,10 @@ class Arrival:
         self,
         memories: AllMemories,
         committed: Committed,
+        changes_end: ChangesEnd,
         around: Surroundings,
     ) -> None:
+        self._changes_end = changes_end
         self._memories = memories
         self._words: WordIndex = around.words
         self._committed = committed
@@ -74,9 +88,7 @@ class Arrival:
         for number, event in enumerate(removed_but_found(self._around.memories, self._words, partition)):
             if event is not None:
                 is_behind = True
-                # In this partition, whatever its boundary is: only the number counts for who reads it.
-                out = replace(event_out(self._around.topics.remembered, "", event), partition=partition)
-                await (await self._around.publisher.send(out))
+                await (await self._tell(event, partition))
                 self._words.remove(partition, event.memory_id)
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
@@ -92,13 +104,48 @@ class Arrival:
         for partition in partitions:
             self._words.drop(partition)
             self._words.open(partition)
-        for number, memory in enumerate(self._memories.all()):
-            partition = partition_of(memory.boundary.encode(), self._around.partitions)
-            if partition in partitions:
-                self._words.put(partition, memory)
-            if number % YIELD_EVERY == 0:
-                await asyncio.sleep(0)
+        changing = await asyncio.gather(*(self._is_changing(partition, committed) for partition in partitions))
+        cut_off = [partition for partition, is_changing in zip(partitions, changing, strict=True) if is_changing]
+        await all_of([*await self._put_all(partitions, cut_off), *await self._tell_of_gone(cut_off)])
         for partition in partitions:
             for topic in topics:
                 self._words.set_applied(partition, topic, committed.get((topic, partition), 0))
             self._words.commit(partition)
+
+    async def _is_changing(self, partition: int, committed: Mapping[tuple[str, int], int]) -> bool:
+        """Whether a change is not finished, or may not be."""
+        try:
+            return await self._changes_end(partition) > committed.get((self._around.topics.changes, partition), 0)
+        except Unavailable:
+            return True
+
+    async def _put_all(self, partitions: Collection[int], cut_off: Collection[int]) -> list[Awaitable[object]]:
+        """Write the words of every record; returns what is to be awaited of those that the indexer is told of."""
+        told = []
+        for number, memory in enumerate(self._memories.all()):
+            partition = partition_of(memory.boundary.encode(), self._around.partitions)
+            if partition in partitions:
+                self._words.put(partition, memory)
+                if partition in cut_off and may_be_untold(memory):
+                    told.append(await self._tell(Remembered(memory=memory), partition))
+            if number % YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+        return told
+
+    async def _tell_of_gone(self, partitions: Collection[int]) -> list[Awaitable[object]]:
+        """Have the vectors removed of all that is no more; returns what is to be awaited."""
+        told = []
+        for number, (memory_id, place) in enumerate(self._memories.gone() if partitions else ()):
+            event = Forgotten(memory_id=memory_id, places=(place,))
+            for partition in partitions:
+                if self._around.memories.is_removed(partition, memory_id):
+                    told += [await self._tell(event, partition)]
+            if number % YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+        return told
+
+    async def _tell(self, event: Remembered | Forgotten, partition: int) -> Awaitable[object]:
+        """Tell the indexer."""
+        # In this partition, whatever its boundary is: only the number counts for who reads it.
+        out = replace(event_out(self._around.topics.remembered, "", event), partition=partition)
+        return await self._around.publisher.send(out)

@@ -65,7 +65,7 @@ class EmbedRemembered(Internal):
         for event in events:
             meters.embedded(event.status)
             one = latest[event.memory_id]
-            told = event.model_copy(update={"interaction": one.interaction})
+            told = event.model_copy(update={"interaction": one.interaction, "run": self._around.run})
             assert one.vectored.memory is not None
             out = event_out(self._around.topics.embedded, one.vectored.memory.boundary, told)
             sent.append(await self._around.publisher.send(out))

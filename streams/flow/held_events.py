@@ -11,9 +11,6 @@ import faust
 
 from schemas.records import Record
 
-Pairs = Iterable[tuple[str, bytes | None]]
-"""Headers as aiokafka gives them: names may repeat, values may be missing."""
-
 
 class HeldEvent(faust.Event):
     """An event that is acknowledged by `settle` alone."""
@@ -29,7 +26,7 @@ class HeldEvent(faust.Event):
             timestamp_ms=round((message.timestamp or 0) * 1000),
             key=message.key,
             value=message.value,
-            headers=tuple((name, value or b"") for name, value in cast(Pairs, message.headers or ())),
+            headers=tuple(cast(Iterable[tuple[str, bytes | None]], message.headers or ())),
         )
 
     def ack(self) -> bool:

@@ -17,7 +17,7 @@ from agents.ports import Embedders, Memories, VectorIndex
 from agents.rules.embedding_status import is_waiting
 from schemas.events import Embedded
 from schemas.failures import ModelMissing, Unavailable
-from schemas.memories import Memory, Place
+from schemas.memories import EmbeddingStatus, Memory, Place
 from schemas.modes import ENGLISH, GENERAL, Fingerprint, Mode, VectorSpace, collection_name
 from streams.batching import batches
 from streams.flow.awaiting import all_of
@@ -28,6 +28,9 @@ from streams.flow.surroundings import Surroundings
 log = structlog.get_logger()
 
 Result = TypeVar("Result")
+
+UNREADY: tuple[EmbeddingStatus, ...] = ("pending", "stale", "failed")
+"""Of memories that may have a vector, which does not count."""
 
 PAGE = 200
 """Memories between two pauses for the event loop, and the most that are told at once."""
@@ -101,19 +104,29 @@ class Reembedding:
     async def _suspect(self, partition: int) -> set[Place]:
         """The places whose vectors are to be looked at one by one.
 
-        Numbers that agree are enough: records and points are written one for one.
+        Numbers that agree are enough: records and points are written one for one. Points of memories that are not ready
+        would hide that others are missing, so they don't count.
         """
         fingerprints = await self._patiently(self._index.spaces)
+        counted = {
+            name: await self._patiently(partial(self._index.count, VectorSpace.held_by(name, kept), partition))
+            for name, kept in fingerprints.items()
+        }
+        # After the points: what becomes ready meanwhile may have its records looked at in vain, and is not missed.
+        places = self._words.ready_places(partition)
+        unready = list(self._words.with_status(partition, UNREADY))
         suspect = set()
-        for place, ready in self._words.ready_places(partition).items():
-            kept = fingerprints.get(collection_name(place.mode, place.space))
-            if kept is None or self._is_outdated(kept):
-                suspect.add(place)
-                continue
-            counted = await self._patiently(partial(self._index.count, VectorSpace(place.mode, kept), partition))
-            if counted < ready:
+        for place, ready in places.items():
+            name = collection_name(place.mode, place.space)
+            kept = fingerprints.get(name)
+            lacking = kept is None or self._is_outdated(kept) or counted[name] < ready
+            if lacking or counted[name] - await self._among(place, kept, unready) < ready:
                 suspect.add(place)
         return suspect
+
+    async def _among(self, place: Place, kept: Fingerprint | None, memory_ids: Sequence[str]) -> int:
+        """How many of these memories have a point in a place."""
+        return sum([len(await self._hashes(place.mode, kept, ids)) for ids in batches(memory_ids, PAGE)])
 
     def _is_outdated(self, kept: Fingerprint) -> bool:
         """Whether the embedder of a collection makes other vectors today: another file, precision, pooling."""
@@ -133,7 +146,7 @@ class Reembedding:
         for place in suspect:
             there = [memory for memory in memories if memory.embedding.place == place]
             kept = fingerprints.get(collection_name(place.mode, place.space))
-            hashes = await self._hashes(place.mode, kept, there)
+            hashes = await self._hashes(place.mode, kept, [memory.memory_id for memory in there])
             wrong += [
                 one
                 for one in there
@@ -142,11 +155,10 @@ class Reembedding:
             ]
         return await self._ask(wrong)
 
-    async def _hashes(self, mode: str, kept: Fingerprint | None, memories: Sequence[Memory]) -> Mapping[str, str]:
+    async def _hashes(self, mode: str, kept: Fingerprint | None, ids: Sequence[str]) -> Mapping[str, str]:
         """The content hashes in one collection, none where it does not exist."""
-        if kept is None or not memories:
+        if kept is None or not ids:
             return {}
-        ids = [memory.memory_id for memory in memories]
         return await self._patiently(partial(self._index.hashes, VectorSpace(mode, kept), ids))
 
     def _records(self, partition: int, ids: Sequence[str]) -> list[Memory]:

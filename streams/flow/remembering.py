@@ -4,7 +4,8 @@ What is applied can be read at once; the word index is committed, and the change
 acknowledged. Each topic by itself is applied in order.
 """
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 from agents.keep_items import Event
 from agents.remember import Accepted, Remember
@@ -88,19 +89,29 @@ class RememberTurns(Applied):
         return Handled(Answer(accepted.result, warnings), events, safe)
 
 
+HasWritten = Callable[[Embedded], Awaitable[bool]]
+"""Tells whether the vector of an event is in the index."""
+
+
 class RememberEvents(Internal):
-    """What the indexer did, and what was understood: one event, one record."""
+    """What the indexer did, and what was understood: one event, one record.
+
+    A vector that another run of a worker has written is looked for before its memory is ready: that disk may be lost.
+    Those of this run, nearly all, cost nothing more.
+    """
 
     window = 1024
     pause_s = COMMIT_EVERY_S
 
-    def __init__(self, remember: Remember, around: Surroundings) -> None:
+    def __init__(self, remember: Remember, around: Surroundings, has_written: HasWritten | None = None) -> None:
+        """Take the keeper, and whom to ask for vectors; without him they are believed."""
         super().__init__(KINDS, around)
         self._remember = remember
+        self._has_written = has_written
 
     async def begin(self, record: Record) -> Awaitable[int]:
         """Apply one event."""
-        event = await self.read(record)
+        event = await self._believed(await self.read(record), record.partition)
 
         async def remember() -> Sequence[Event]:
             return [] if event is None else self._applied(event, record.partition)
@@ -115,6 +126,21 @@ class RememberEvents(Internal):
     async def settle(self, finished: Sequence[int]) -> None:
         """Commit the word index of the partitions that were written."""
         await _commit(self._around, finished)
+
+    async def _believed(self, event: Told | None, partition: int) -> Told | None:
+        """The event; where it tells of a vector that the index does not have, one that has it made again."""
+        ask = self._has_written
+        if ask is None or not isinstance(event, Embedded) or not self._is_doubted(event, partition):
+            return event
+        is_there = await until_available(partial(ask, event), "vector index", self._around.meters)
+        return event if is_there else event.model_copy(update={"status": "stale"})
+
+    def _is_doubted(self, event: Embedded, partition: int) -> bool:
+        """Whether a memory would be ready by an event of another run."""
+        if event.status != "ready" or event.run == self._around.run:
+            return False
+        memory = self._around.memories.get(partition, event.memory_id)
+        return memory is not None and (memory.mode, memory.content_hash) == (event.mode, event.content_hash)
 
     def _applied(self, event: Told, partition: int) -> Sequence[Event]:
         if isinstance(event, Consolidated):

@@ -92,7 +92,7 @@ class UnderWay:
         """All that it did."""
         return Consolidated(
             run=self.run.run,
-            scope=self.run.trigger.scope,
+            scope=self.run.scope,
             at=self.run.at,
             created=tuple(self.created),
             superseded=tuple(self.superseded),

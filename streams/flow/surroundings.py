@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Protocol
+from uuid import uuid4
 
 from agents.admit import Admit
 from agents.category_port import Categories
@@ -14,6 +15,7 @@ from agents.intention_port import StoredIntentions
 from agents.ports import Clock, Memories, Modes
 from agents.word_port import WordIndex
 from schemas.changes import Issued
+from schemas.scopes import Scope
 from streams.flow.job_log import JobLog
 from streams.flow.progress import Progress
 from streams.flow.publishing import Publisher
@@ -86,8 +88,12 @@ class Surroundings:
     meters: Meters
     jobs: JobLog
     admit: Admit = field(default_factory=Admit)
+    scope_model: type[Scope] = Scope
+    """The deployment's scopes."""
     turns_log: TurnsLog | None = None
     """None where turns are applied before any command comes."""
     unsafe: defaultdict[int, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
     """By partition, held while the word index has writes whose events are not out: it is not committed meanwhile. A
     change that comes again finds by the committed words what was not finished."""
+    run: str = field(default_factory=lambda: uuid4().hex)
+    """Names this run of the worker: the vectors that it writes are on the disk that it has."""

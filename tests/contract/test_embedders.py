@@ -87,7 +87,8 @@ def registry(folder: Path) -> Stage:
     dims = {"general": 384, "tiny": 32, "prefixed": 24, "late": 16, OTHERS: 384}
 
     def bring(name: str) -> None:
-        write_tiny_model(folder / name, dims[name], words=WORDS)
+        # Of two models no word means the same to both.
+        write_tiny_model(folder / name, dims[name], words=WORDS, seed=int(name == OTHERS))
 
     for name in ("general", "tiny", "prefixed"):
         bring(name)
@@ -270,3 +271,23 @@ async def test_by_its_models_name_the_general_embedder_reads_everything_itself(s
     assert close(await english.passage("the red house"), await general.passage("the red house"))
     assert general.fingerprint.others
     assert general.fingerprint.digest != english.fingerprint.digest
+
+
+async def test_a_text_can_be_read_by_the_other_model_of_a_mode_once_both_are_there(stage: Stage) -> None:
+    general = await stage.ready(GENERAL_MODE)
+    texts = ("the red house", GERMAN)
+    assert [stage.embedders.crossing(GENERAL_MODE, text) for text in texts] == [None, None]
+    stage.bring(OTHERS)
+    await stage.until(OTHERS)
+    english, others = await stage.ready(mode("all-MiniLM-L6-v2")), await stage.ready(mode(OTHERS))
+    for text, model in zip(texts, (others, english), strict=True):
+        other = stage.embedders.crossing(GENERAL_MODE, text)
+        assert other is not None
+        assert close(await other.query(text), await model.query(text))
+        assert not close(await other.query(text), await general.query(text))
+
+
+async def test_a_mode_with_one_model_has_no_other_to_read_by(stage: Stage) -> None:
+    await stage.ready(mode("tiny"))
+    assert stage.embedders.crossing(mode("tiny"), GERMAN) is None
+    assert stage.embedders.crossing(mode("late"), GERMAN) is None

@@ -31,7 +31,6 @@ async def test_a_space_that_was_never_written_is_empty_and_stays_unmade(index: V
     await index.delete(SPACE, [memory(1)])
     await index.upsert(SPACE, [])
     assert await index.search(SPACE, X, EVERYTHING, 10) == []
-    assert await index.score(SPACE, X, EVERYTHING, [memory(1)]) == []
     assert await index.hashes(SPACE, [memory(1)]) == {}
     assert await index.vectors(SPACE, [memory(1)]) == {}
     assert await index.count(SPACE, 0) == 0
@@ -67,13 +66,11 @@ async def test_equal_cosines_are_ordered_by_id_also_where_the_limit_cuts_them(in
     await index.upsert(SPACE, [best, *(point(number, vector=vector(1, 1, 0, 0)) for number in range(300, 0, -1))])
     found = ids(await index.search(SPACE, X, EVERYTHING, 7))
     assert found == [memory(number) for number in (999, 1, 2, 3, 4, 5, 6)]
-    assert ids(await index.score(SPACE, X, EVERYTHING, [memory(5), memory(4)])) == [memory(4), memory(5)]
 
 
 async def test_no_read_crosses_a_boundary(index: VectorIndex) -> None:
     await index.upsert(SPACE, [point(1), point(2, boundary="u2"), point(3, boundary="u1/x")])
     assert ids(await index.search(SPACE, X, Where("u1"), 10)) == [memory(1)]
-    assert ids(await index.score(SPACE, X, Where("u1"), [memory(1), memory(2), memory(3)])) == [memory(1)]
     assert await index.search(SPACE, X, Where("nobody"), 10) == []
 
 
@@ -101,6 +98,7 @@ FILTERS: Mapping[str, tuple[Where, list[int]]] = {
 @pytest.mark.parametrize("name", FILTERS)
 async def test_reads_see_only_what_the_filter_admits(index: VectorIndex, name: str) -> None:
     where, expected = FILTERS[name]
+    space, tokens = space_of(token_dim=4), X.reshape(1, 4)
     points = [
         point(1),
         point(2, scope={"user_id": "u1", "project_id": "p2"}),
@@ -110,10 +108,11 @@ async def test_reads_see_only_what_the_filter_admits(index: VectorIndex, name: s
         point(6, type="document", occurred_ms=1_800_000_000_002),
         *(point(number, boundary="u2") for number in range(7, 20)),
     ]
-    await index.upsert(SPACE, points)
+    await index.upsert(space, [replace(one, tokens=tokens) for one in points])
     everyone = [one.memory_id for one in points]
-    assert ids(await index.search(SPACE, X, where, 50)) == [memory(number) for number in expected]
-    assert ids(await index.score(SPACE, X, where, everyone)) == [memory(number) for number in expected]
+    assert ids(await index.search(space, X, where, 50)) == [memory(number) for number in expected]
+    for asked in (None, everyone):
+        assert ids(await index.late(space, tokens, where, 50, asked)) == [memory(number) for number in expected]
 
 
 async def test_a_scope_field_that_appears_later_is_filtered_by(index: VectorIndex) -> None:
@@ -151,14 +150,6 @@ async def test_deleted_points_are_gone_and_unknown_ids_are_ignored(index: Vector
     assert await index.hashes(SPACE, [memory(1)]) == {}
     assert set(await index.vectors(SPACE, [memory(0), memory(1)])) == {memory(0)}
     assert await index.count(SPACE, 0) == 2
-
-
-async def test_score_gives_the_asked_ids_only(index: VectorIndex) -> None:
-    await index.upsert(SPACE, [point(number, vector=vector(1, number, 0, 0)) for number in range(5)])
-    found = await index.score(SPACE, X, EVERYTHING, [memory(3), memory(1), memory(77), memory(3)])
-    assert ids(found) == [memory(1), memory(3)]
-    assert [one.cosine for one in found] == pytest.approx([math.sqrt(1 / 2), math.sqrt(1 / 10)], abs=1e-6)
-    assert await index.score(SPACE, X, EVERYTHING, []) == []
 
 
 async def test_hashes_and_counts_follow_what_is_there(index: VectorIndex) -> None:
@@ -202,7 +193,7 @@ async def test_more_than_one_batch_is_written_read_and_deleted(index: VectorInde
     await index.upsert(SPACE, points)
     everyone = [one.memory_id for one in points]
     assert await index.hashes(SPACE, everyone) == {one.memory_id: one.content_hash for one in points}
-    assert ids(await index.score(SPACE, X, EVERYTHING, everyone)) == everyone
+    assert ids(await index.search(SPACE, X, EVERYTHING, 600)) == everyone
     assert set(await index.vectors(SPACE, everyone)) == set(everyone)
     await index.delete(SPACE, everyone[1:])
     assert await index.count(SPACE, 0) == 1
@@ -226,8 +217,6 @@ async def test_a_bad_vector_is_refused_before_anything_is_written(index: VectorI
     assert await index.count(SPACE, 0) == 1
     with pytest.raises(ValueError, match=SPACE.collection):
         await index.search(SPACE, REFUSED[name], EVERYTHING, 1)
-    with pytest.raises(ValueError, match=SPACE.collection):
-        await index.score(SPACE, REFUSED[name], EVERYTHING, [memory(3)])
 
 
 @pytest.mark.parametrize("memory_id", ["t-17", "", memory(1).replace("-", ""), "A" + memory(1)[1:]])
@@ -272,7 +261,6 @@ async def test_a_collection_of_another_fingerprint_is_refused(index: VectorIndex
         index.upsert(wrong, [point(2)]),
         index.delete(wrong, [memory(1)]),
         index.search(wrong, X, EVERYTHING, 1),
-        index.score(wrong, X, EVERYTHING, [memory(1)]),
         index.hashes(wrong, [memory(1)]),
         index.vectors(wrong, [memory(1)]),
         index.count(wrong, 0),

@@ -80,7 +80,6 @@ async def test_a_memory_without_tokens_is_found_by_its_vector_alone(index: Vecto
     assert ids(await index.late(SPACE, ACROSS, EVERYTHING, 10)) == [memory(3)]
     assert ids(await index.late(SPACE, ACROSS, EVERYTHING, 10, [memory(1), memory(2)])) == []
     assert ids(await index.search(SPACE, X, EVERYTHING, 10)) == [memory(1), memory(2), memory(3)]
-    assert [one.cosine for one in await index.score(SPACE, X, EVERYTHING, [memory(1), memory(3)])] == [1, 1]
 
 
 async def test_late_compares_the_asked_memories_only(index: VectorIndex) -> None:

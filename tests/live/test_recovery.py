@@ -4,6 +4,7 @@ import shutil
 
 from tests.live.flow import Flow, found_for
 from tests.live.processes import Deployment
+from tests.live.vectors_on_disk import vectors_on_disk
 
 TURNS = 40
 
@@ -29,3 +30,26 @@ async def test_a_worker_with_an_empty_data_directory_is_what_it_was(deployment: 
         await flow.embedded()
         answer = await client.retrieve("where do we deploy?")
         assert (answer.strategy, answer.warnings, answer.hits[0].text) == ("hybrid", (), "We deploy to fly.io.")
+
+
+async def test_a_worker_that_is_killed_and_loses_a_part_of_its_disk_has_every_vector_again(
+    deployment: Deployment,
+) -> None:
+    worker = await deployment.ready()
+    async with deployment.client() as client:
+        # All of a user's: while vectors are made again, words alone tell turns apart that say nearly the same.
+        flow = Flow(client, top_k=TURNS)
+        for number, part in enumerate(["tables", "words", "vectors"]):
+            # Killed with its news of vectors unread, or uncommitted.
+            await flow.publish(range(number * TURNS, (number + 1) * TURNS))
+            await worker.kill()
+            shutil.rmtree(worker.data_dir / part)
+            worker = await deployment.ready()
+        await flow.check()
+        await flow.embedded()
+        await deployment.at_rest()
+        await worker.kill()
+    ids = {before.memory_id for before in flow.accepted.values() if before.memory_id}
+    assert len(ids) == 3 * TURNS
+    lying, points = await vectors_on_disk(worker.data_dir, ids, deployment.partitions)
+    assert ({one.memory_id for one in lying}, points) == (ids, len(ids))

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from agents.mode_spaces import ModeSpaces
 from schemas.changes import Change, Issued
@@ -24,6 +24,7 @@ from schemas.memories import Memory
 from schemas.modes import GENERAL, Fingerprint, VectorSpace
 from schemas.records import Headers, Outgoing, Record
 from streams.adapters.words.sqlite_words import SqliteWords
+from streams.flow.arrival import Arrival
 from streams.flow.asking_model import AskingModel
 from streams.flow.job_log import JobLog
 from streams.flow.progress import Progress
@@ -49,6 +50,9 @@ from tests.stream.in_memory_publisher import Arrow, InMemoryPublisher
 from tests.stream.in_memory_topics import LONGEST_WAIT_SECONDS, InMemoryTopics
 
 Json = dict[str, Any]
+
+Lost = Literal["vectors", "words"]
+"""What may be deleted of a worker's disk, beside its tables."""
 
 
 @dataclass
@@ -94,6 +98,13 @@ class InMemoryMap:
         copy.topics.copy_from(self.topics)
         return copy
 
+    def lose(self, *lost: Lost) -> None:
+        """Lose a part of the disk, while the map does not run. Tables come back from their changelogs."""
+        if "vectors" in lost:
+            self.index = FakeIndex()
+        if "words" in lost:
+            shutil.rmtree(self.directory / "words", ignore_errors=True)
+
     @property
     def embedder(self) -> FakeModel:
         """The model of `general`."""
@@ -103,10 +114,9 @@ class InMemoryMap:
     async def running(self) -> AsyncIterator["InMemoryMap"]:
         """Run the map until the block ends; its words are not committed then, as if it were killed."""
         words = SqliteWords(self.directory / "words")
-        for partition in range(self.partitions):
-            words.open(partition)
         app = kafka_app(self.settings, "in-memory")
         agents, around = self.wired(words)
+        await Arrival(self.memories, self.topics.committed, self._changes_end, around).prepare(range(self.partitions))
         asking, reembedding = self._beside(agents, around)
         beside = Beside(asking.ask, partial(_changed, reembedding))
         self.embedders.on_loaded = lambda _: reembedding.look(range(self.partitions))
@@ -218,6 +228,9 @@ class InMemoryMap:
     def space(self, mode: str, embedder: str) -> VectorSpace:
         """The vectors of a mode by an embedder, without prefixes of its own."""
         return VectorSpace(mode, self.embedders.fingerprint(embedder))
+
+    async def _changes_end(self, partition: int) -> int:
+        return sum(record.partition == partition for record in self.topics.records(self.names.changes))
 
     async def vectors_in(self, mode: str, fingerprint: Fingerprint, ids: Sequence[str]) -> set[str]:
         """Which of these memories have a vector in a collection."""

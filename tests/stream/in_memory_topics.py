@@ -68,6 +68,16 @@ class InMemoryTopics:
             for entry in self._logs[name][max(0, len(self._logs[name]) - records) :]:
                 entry.acknowledged = False
 
+    async def committed(self) -> dict[tuple[str, int], int]:
+        """Where the map goes on, by topic and partition: the first record that was not acknowledged, or the end."""
+        ends: dict[tuple[str, int], int] = {}
+        for name, log in self._logs.items():
+            going_on = {one.record.partition: one.record.offset for one in reversed(self._unfinished(name))}
+            for entry in log:
+                record = entry.record
+                ends[name, record.partition] = going_on.get(record.partition, record.offset + 1)
+        return ends
+
     def copy_from(self, other: "InMemoryTopics") -> None:
         """Have the records that another has."""
         self._logs = {name: [replace(entry) for entry in log] for name, log in other._logs.items()}

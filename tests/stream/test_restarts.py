@@ -1,4 +1,7 @@
-"""A map that is killed between any two records comes, when it runs again, to where it would have come anyway."""
+"""A map that is killed between any two records comes, when it runs again, to where it would have come anyway.
+
+So it does when a part of its disk is lost between.
+"""
 
 import asyncio
 import contextlib
@@ -13,7 +16,7 @@ from agents.rules.partitioning import partition_of
 from schemas.language import Profiles
 from streams.adapters.words.sqlite_words import SqliteWords
 from tests.fake_language_model import ONE_PROFILE
-from tests.stream.in_memory_map import InMemoryMap, Json, commanded, turn
+from tests.stream.in_memory_map import InMemoryMap, Json, Lost, commanded, turn
 
 HERE = partition_of(b"u1", 4)
 MODES = [("code", "tiny32"), ("code", "tiny48"), ("craft", "tiny32"), ("journal", "tiny48"), ("general", "general")]
@@ -121,13 +124,14 @@ async def ended(the_map: InMemoryMap) -> Json:
     return await state(the_map)
 
 
-async def assert_kills_change_nothing(before: InMemoryMap, directory: Path, run_on: float) -> None:
+async def assert_kills_change_nothing(before: InMemoryMap, directory: Path, run_on: float, *lost: Lost) -> None:
     expected = await ended(before.copied(directory / "undisturbed"))
     wrong: dict[tuple[int, str], tuple[object, object]] = {}
     for after in count():
         the_map = before.copied(directory / f"killed-{after}")
         if not await killed(the_map, after, run_on):
             break
+        the_map.lose(*lost)
         found = await ended(the_map)
         wrong |= {(after, name): (found[name], expected[name]) for name in expected if found[name] != expected[name]}
     assert after > 2, "it writes something"
@@ -174,3 +178,26 @@ async def test_a_turn_that_a_model_moves_ends_in_its_mode_wherever_that_is_cut_o
     before = await prepared(tmp_path / "before", ONE_PROFILE)
     await before.publish(before.names.turns, turn("A quiet day [[journal]].", "t-new"))
     await assert_kills_change_nothing(before, tmp_path, run_on)
+
+
+@pytest.mark.parametrize(
+    ("name", "lost"),
+    [
+        ("rename", ["vectors", "words"]),
+        ("delete and forget", ["words"]),
+        ("delete and move", ["words"]),
+        ("another embedder", ["vectors"]),
+    ],
+)
+async def test_a_command_that_is_cut_off_anywhere_is_carried_out_when_a_part_of_the_disk_is_lost_too(
+    tmp_path: Path, name: str, lost: list[Lost]
+) -> None:
+    before = await prepared(tmp_path / "before")
+    await before.publish(before.names.commands, COMMANDS[name])
+    await assert_kills_change_nothing(before, tmp_path, RUN_ON[0], *lost)
+
+
+async def test_a_turn_that_is_cut_off_anywhere_has_its_vector_though_the_disk_is_lost_too(tmp_path: Path) -> None:
+    before = await prepared(tmp_path / "before", ONE_PROFILE)
+    await before.publish(before.names.turns, turn("A quiet day [[journal]].", "t-new"))
+    await assert_kills_change_nothing(before, tmp_path, RUN_ON[1], "vectors", "words")

@@ -13,9 +13,10 @@ from schemas.failures import Unavailable
 from schemas.modes import VectorSpace
 from schemas.vectors import Matrix, Point, Scored, Where
 from streams.adapters.embedding.token_grid import from_grid, to_grid
-from streams.adapters.vectors.edge_boundary import BoundaryVectors, Kind
+from streams.adapters.vectors.boundary_reading import PAGE
+from streams.adapters.vectors.edge_boundary import BoundaryVectors, Kind, Row
 from streams.adapters.vectors.edge_held import HeldBoundaries
-from streams.adapters.vectors.edge_index import PAGE, EdgeIndex
+from streams.adapters.vectors.edge_index import EdgeIndex
 from streams.adapters.vectors.edge_packing import Unpacked, packed, unpacked
 from streams.adapters.vectors.edge_shard import CollectionShard
 from tests.vector_indexes import memory, point, space_of
@@ -172,15 +173,16 @@ async def test_a_write_that_fails_is_not_believed(index: EdgeIndex, monkeypatch:
 
 def filled(count: int) -> BoundaryVectors:
     vectors = BoundaryVectors(SPACE.fingerprint)
-    for number in range(count):
-        vectors.put(memory(number), Kind("general", "episodic", ()), 0, unpacked_of(made(number)))
+    vectors.put(
+        [Row(memory(number), Kind("general", "episodic", ()), 0, unpacked_of(made(number))) for number in range(count)]
+    )
     return vectors
 
 
 def unpacked_of(one: Point) -> Unpacked:
-    string = packed(SPACE.fingerprint, one)
-    assert string is not None
-    return unpacked(SPACE.fingerprint, string)
+    data = packed(SPACE.fingerprint, one)
+    assert data is not None
+    return unpacked(SPACE.fingerprint, data)
 
 
 def test_the_boundary_that_was_asked_longest_ago_is_given_up_first() -> None:

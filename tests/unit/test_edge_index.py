@@ -108,7 +108,8 @@ async def test_a_closed_index_answers_no_more(tmp_path: Path) -> None:
 CHILD = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from streams.adapters.vectors import edge_index, edge_shard
+from streams.adapters import synced
+from streams.adapters.vectors import edge_collections, edge_shard
 from streams.adapters.vectors.edge_index import EdgeIndex
 from tests.unit.test_edge_index import SPACE, points
 
@@ -157,11 +158,12 @@ async def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path, acknow
         "edge_shard.make_shard = die",
         "edge_shard.index_of = die",
         "edge_shard.write_durably = die",
-        "edge_index.write_durably = die",
-        "os.fsync = die",
+        "edge_collections.write_durably = die",
+        "synced.os.fsync = die",
         "Path.rename = die",
         "edge_shard.CollectionShard.__init__ = die",
         "edge_shard.CollectionShard.index = die",
+        "edge_shard.PackedVectors = die",
     ],
 )
 async def test_a_kill_while_a_collection_is_made_is_repaired(tmp_path: Path, moment: str) -> None:
@@ -188,9 +190,9 @@ async def test_an_engine_that_cannot_flush_any_more_is_loaded_anew(
     # The engine's own damage: a refused second opening of the directory.
     with pytest.raises(Exception, match="WAL"):
         EdgeShard.load(str(tmp_path / SPACE.collection), shard_config(SPACE.fingerprint))
-    engine = index._shards[SPACE.collection]._shard
+    engine = index._collections._shards[SPACE.collection]._shard
     await index.upsert(SPACE, points(range(4, 8)))
-    assert index._shards[SPACE.collection]._shard is not engine
+    assert index._collections._shards[SPACE.collection]._shard is not engine
     assert await index.count(SPACE, 0) == 8
     await index.upsert(SPACE, points(range(8, 12)))
     await index.close()
@@ -200,13 +202,13 @@ async def test_an_engine_that_cannot_flush_any_more_is_loaded_anew(
 async def test_an_error_of_the_engine_is_unavailable_with_its_cause(tmp_path: Path) -> None:
     index = EdgeIndex(tmp_path)
     await index.upsert(SPACE, points(range(1)))
-    index._shards[SPACE.collection]._shard.close()
+    index._collections._shards[SPACE.collection]._shard.close()
     search, upsert = index.search(SPACE, ONES, Where("u1"), 1), index.upsert(SPACE, points(range(1)))
     for call in (search, index.count(SPACE, 0), upsert):
         with pytest.raises(Unavailable) as caught:
             await call
         assert caught.value.__cause__
-    index._lock.close()
+    index._collections._lock.close()
 
 
 def test_a_part_of_the_log_that_is_renamed_meanwhile_reaches_the_disk_too(
@@ -279,7 +281,7 @@ async def test_a_large_write_lets_others_run_between_its_batches(
 ) -> None:
     index, calls = EdgeIndex(tmp_path), [0]
     await index.upsert(TOKEN_SPACE, points(range(1)))
-    shard, log_is_synced = index._shards[TOKEN_SPACE.collection], asyncio.Event()
+    shard, log_is_synced = index._collections._shards[TOKEN_SPACE.collection], asyncio.Event()
     update = shard.update
 
     def counted(operation: UpdateOperation) -> None:

@@ -26,7 +26,6 @@ async def test_every_call_is_unavailable_until_it_is_up_again() -> None:
         index.upsert(SPACE, [POINT]),
         index.delete(SPACE, [ID]),
         index.search(SPACE, ONES, Where("u1"), 1),
-        index.score(SPACE, ONES, Where("u1"), [ID]),
         index.late(SPACE, ONES.reshape(1, 2), Where("u1"), 1),
         index.hashes(SPACE, [ID]),
         index.vectors(SPACE, [ID]),

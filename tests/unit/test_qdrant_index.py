@@ -55,7 +55,6 @@ def every_call(index: QdrantIndex) -> list[Awaitable[object]]:
         index.upsert(SPACE, [POINT]),
         index.delete(SPACE, [ID]),
         index.search(SPACE, ONES, EVERYTHING, 5),
-        index.score(SPACE, ONES, EVERYTHING, [ID]),
         index.late(TOKEN_SPACE, ROWS, EVERYTHING, 5),
         index.hashes(SPACE, [ID]),
         index.vectors(SPACE, [ID]),
@@ -190,9 +189,7 @@ async def test_every_search_is_exact_and_names_its_vector(index: QdrantIndex, st
         await index.upsert(space, [POINT])
         stub.asked.clear()
         await index.search(space, ONES, EVERYTHING, 5)
-        await index.score(space, ONES, EVERYTHING, [ID])
-        assert [asked.body.get("using") for asked in stub.asked] == [name, name]
-        assert all(asked.body["params"]["exact"] for asked in stub.asked)
+        assert [(asked.body.get("using"), asked.body["params"]["exact"]) for asked in stub.asked] == [(name, True)]
     await index.late(TOKEN_SPACE, ROWS, EVERYTHING, 5)
     await index.late(TOKEN_SPACE, ROWS, EVERYTHING, 5, [ID])
     over_all, over_one = stub.asked[-2].body, stub.asked[-1].body
@@ -269,5 +266,4 @@ async def test_a_filter_that_admits_nothing_is_not_even_asked(
     await index.upsert(SPACE, [POINT])
     stub.asked.clear()
     assert await index.search(SPACE, ONES, nothing, 5) == []
-    assert await index.score(SPACE, ONES, nothing, [ID]) == []
     assert stub.asked == []

@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agents.rules.foreign import is_foreign
 from agents.rules.heads import HEADS, HeadName
 from agents.rules.ranking_weights import Weights
 from agents.rules.signal_names import is_signal
 from tests.clue_making import Said, clues_of
-from training.ranking.conversations import OWN, Asked, read
+from training.ranking.conversations import CROSSING, OWN, Asked, read
 from training.ranking.fitting import Fitted, Table
 from training.ranking.library import Question
 from training.ranking.samples import Sample, sample_of
@@ -50,6 +51,16 @@ def test_every_conversation_of_ours_can_be_read_and_its_evidence_exists() -> Non
     for conversation in read(OWN):
         assert conversation.turns
         assert all(len(asked.evidence) == asked.named > 0 for asked in conversation.questions), conversation.name
+
+
+def test_questions_across_languages_are_asked_about_the_turns_of_ours_and_nothing_is_fitted_to_them() -> None:
+    ours = {conversation.name: conversation for conversation in read(OWN)}
+    for crossing in read(CROSSING):
+        own = ours[crossing.name]
+        assert crossing.turns == own.turns
+        assert all(len(asked.evidence) == asked.named > 0 for asked in crossing.questions), crossing.name
+        assert {asked.text for asked in crossing.questions}.isdisjoint(asked.text for asked in own.questions)
+        assert is_foreign(crossing.questions[0].text) != is_foreign(own.questions[0].text)
 
 
 @pytest.mark.parametrize("head", HEADS)

@@ -1,21 +1,28 @@
 """The word index when the disk is full, and what it keeps in memory when a memory changes its kind."""
 
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from schemas.failures import Unavailable
 from streams.adapters.words.file import FORM, open_file
+from streams.adapters.words.keys import Keys
 from streams.adapters.words.reader import WordsReader
 from streams.adapters.words.rosters import Rosters
 from streams.adapters.words.writer import WordsWriter
 from tests.made_memories import made
 
 
+def halves(connection: sqlite3.Connection) -> tuple[WordsWriter, WordsReader]:
+    """Both halves of an open index."""
+    rosters, keys = Rosters(), Keys(connection)
+    return WordsWriter(connection, rosters, keys), WordsReader(connection, rosters, keys)
+
+
 def test_when_the_open_transaction_is_lost_every_later_call_says_so(tmp_path: Path) -> None:
     connection = open_file(tmp_path / "words.sqlite")
-    rosters = Rosters()
-    writer, reader = WordsWriter(connection, rosters), WordsReader(connection, rosters)
+    writer, reader = halves(connection)
     writer.put(made("violin", 0))
     writer.commit()
     writer.put(made("harbour", 1))
@@ -41,8 +48,7 @@ def kinds(reader: WordsReader, boundary: str = "ana") -> dict[str, str]:
 
 def test_a_roster_follows_memories_that_change_their_mode_without_being_read_again(tmp_path: Path) -> None:
     connection = open_file(tmp_path / "words.sqlite")
-    rosters = Rosters()
-    writer, reader = WordsWriter(connection, rosters), WordsReader(connection, rosters)
+    writer, reader = halves(connection)
     memories = [made("violin", number, mode="code") for number in range(3)]
     for memory in memories:
         writer.put(memory)
@@ -52,14 +58,13 @@ def test_a_roster_follows_memories_that_change_their_mode_without_being_read_aga
             writer.put(memory.model_copy(update={"mode": mode}))
             assert kinds(reader)[memory.memory_id] == mode
     assert reader.roster("ana") is kept, "read once: a mode of 5,000 memories would be read 5,000 times"
-    assert kinds(WordsReader(connection, Rosters())) == kinds(reader)
+    assert kinds(halves(connection)[1]) == kinds(reader)
     connection.close()
 
 
 def test_a_kind_that_is_gone_never_lends_its_id_to_another(tmp_path: Path) -> None:
     connection = open_file(tmp_path / "words.sqlite")
-    rosters = Rosters()
-    writer, reader = WordsWriter(connection, rosters), WordsReader(connection, rosters)
+    writer, reader = halves(connection)
     stays, moves = made("violin", 0, mode="code"), made("violin", 1)
     writer.put(stays)
     for mode in ("craft", "code", "journal"):
@@ -71,14 +76,27 @@ def test_a_kind_that_is_gone_never_lends_its_id_to_another(tmp_path: Path) -> No
 def test_an_index_of_an_older_form_is_begun_anew(tmp_path: Path) -> None:
     path = tmp_path / "words.sqlite"
     connection = open_file(path)
-    rosters = Rosters()
-    writer = WordsWriter(connection, rosters)
+    writer, _ = halves(connection)
     writer.put(made("violin"))
     writer.set_applied("turns", 7)
     writer.commit()
     connection.execute(f"PRAGMA user_version = {FORM - 1}")
     connection.close()
     connection = open_file(path)
-    reader = WordsReader(connection, Rosters())
+    _, reader = halves(connection)
     assert (reader.applied(), reader.roster("ana").documents) == ({}, 0)
+    connection.close()
+
+
+def test_a_boundary_that_left_and_came_back_is_read_under_its_new_number(tmp_path: Path) -> None:
+    connection = open_file(tmp_path / "words.sqlite")
+    writer, reader = halves(connection)
+    memory = made("violin")
+    writer.put(memory)
+    assert reader.roster("ana").documents == 1
+    writer.remove(memory.memory_id)
+    writer.put(made("harbour", 1, user="bo"))
+    assert reader.roster("ana").documents == 0
+    writer.put(memory)
+    assert (kinds(reader), reader.roster("bo").documents) == ({memory.memory_id: memory.mode}, 1)
     connection.close()

@@ -1,7 +1,8 @@
 """Long conversations with questions and the turns that answer them, as they lie in files.
 
-Enters: a folder of `conv-*.json` in LoCoMo's format. Leaves: published turns and questions. Guaranteed: evidence that
-names no turn is dropped, and a conversation is the same each time.
+Enters: a folder of `conv-*.json` in LoCoMo's format; a file that asks other questions about a conversation of ours has
+that one's name in place of the turns. Leaves: published turns and questions. Guaranteed: evidence that names no turn is
+dropped, and a conversation is the same each time.
 """
 
 import json
@@ -18,6 +19,9 @@ from schemas.turns import Turn
 
 OWN = Path(__file__).parent / "conversations"
 """The conversations of this project."""
+
+CROSSING = Path(__file__).parent / "crossing"
+"""Questions about some of them in other languages than theirs. No weights are fitted to them."""
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop", 5: "adversarial"}
 """LoCoMo's kinds of questions."""
@@ -46,7 +50,14 @@ class Conversation:
 
 def read(folder: Path = OWN) -> list[Conversation]:
     """All conversations of a folder, by name."""
-    return [_conversation(path.stem, json.loads(path.read_text())) for path in sorted(folder.glob("conv-*.json"))]
+    return [_conversation(path.stem, _sample(path)) for path in sorted(folder.glob("conv-*.json"))]
+
+
+def _sample(path: Path) -> Json:
+    """What is in a file, with turns that are written down in another one."""
+    sample: Json = json.loads(path.read_text())
+    told = sample["conversation"]
+    return sample | {"conversation": _sample(OWN / f"{told}.json")["conversation"]} if isinstance(told, str) else sample
 
 
 def _conversation(name: str, sample: Json) -> Conversation:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from agents.ports import Embedder
 from schemas.embedders import EmbedderDescription
 from schemas.modes import Fingerprint, Mode
 from schemas.vectors import Encoded
@@ -73,6 +74,10 @@ class KeptEmbedder(ByLanguage):
     def for_text(self, mode: Mode, text: str) -> "KeptEmbedder":  # noqa: ARG002 - as above
         """This one."""
         return self
+
+    def crossing(self, mode: Mode, text: str) -> Embedder:  # noqa: ARG002 - as above
+        """The model of the two that does not read this text by itself."""
+        return self.other_reader(text)
 
     def described(self, name: str) -> EmbedderDescription | None:  # noqa: ARG002 - as above
         """Nothing: no mode is declared here."""

@@ -35,39 +35,36 @@ class ExactIndex:
         """The best by late interaction, of all or of some."""
         del space, where
         sums = np.maximum.reduceat(self._tokens @ question.T, self._starts, axis=0).sum(axis=1)
-        chosen = np.arange(len(self._ids)) if memory_ids is None else np.array([self._place[one] for one in memory_ids])
+        asked = self._ids if memory_ids is None else memory_ids
+        chosen = np.array([self._place[one] for one in asked], np.int64)
         return self._best(chosen, sums[chosen], limit)
 
     def _best(self, places: "np.ndarray[tuple[int], np.dtype[np.int64]]", scores: Vector, limit: int) -> list[Scored]:
         found = zip([self._ids[place] for place in places], np.round(scores, DIGITS).tolist(), strict=True)
         return [Scored(*one) for one in sorted(found, key=lambda one: (-one[1], one[0]))[:limit]]
 
-    async def score(self, space: VectorSpace, vector: Vector, where: Where, memory_ids: Sequence[str]) -> Never:
+    async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> Never:
         """Not asked for here, like all that follows."""
         raise NotImplementedError
 
-    async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> Never:
-        """See `score`."""
-        raise NotImplementedError
-
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> Never:
-        """See `score`."""
+        """See `upsert`."""
         raise NotImplementedError
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
-        """See `score`."""
+        """See `upsert`."""
         raise NotImplementedError
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
-        """See `score`."""
+        """See `upsert`."""
         raise NotImplementedError
 
     async def count(self, space: VectorSpace, partition: int) -> int:
-        """See `score`."""
+        """See `upsert`."""
         raise NotImplementedError
 
     async def spaces(self) -> Mapping[str, Fingerprint]:
-        """See `score`."""
+        """See `upsert`."""
         raise NotImplementedError
 
     async def close(self) -> None:

@@ -5,7 +5,8 @@ so that the same text has the same vectors; nobody who writes English waits for 
 vectors by its absence.
 
 Both models give vectors of the same length that spread around 0, so that texts of different models are about as alike
-as strangers. A question is compared with what was said in its own language; names and numbers are found by words.
+as strangers. By itself a question is read by the model of its language; `other_reader` gives the other one, which reads
+it for what was said in the other language.
 """
 
 from collections.abc import Callable
@@ -44,3 +45,8 @@ class ByLanguage:
     def reader(self, text: str) -> Embedder:
         """The model that reads a text. Raises ModelMissing as above."""
         return self._others() if is_foreign(text) else self._english
+
+    def other_reader(self, text: str) -> Embedder:
+        """The model that does not read this text by itself, but may be asked to. Raises ModelMissing as above."""
+        others = self._others()
+        return self._english if is_foreign(text) else others

@@ -116,6 +116,14 @@ class EmbedderRegistry:
             embedder.reader(text)
         return embedder
 
+    def crossing(self, mode: Mode, text: str) -> Embedder | None:
+        """The model of a mode that does not read this text by itself; None where there is none, or not both."""
+        try:
+            embedder = self.of(mode)
+            return embedder.other_reader(text) if isinstance(embedder, ByLanguage) else None
+        except ModelMissing:
+            return None
+
     def standing(self) -> dict[str, dict[str, Any]]:
         """How each embedder stands that was asked for: `state` is ready, loading or missing, `error` says why."""
         standing = {name: standing_of(self._entries[name], model) for name, model in self._models.items()}

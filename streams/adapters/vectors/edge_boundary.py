@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.modes import Fingerprint
-from schemas.vectors import Matrix, Scored, Vector, Where
+from schemas.vectors import Matrix, Point, Scored, Vector, Where
 from streams.adapters.vectors.edge_packing import GRID, Grid, Unpacked, unit
 
 Rows = NDArray[np.int64]
@@ -70,6 +70,20 @@ class Kind(NamedTuple):
         )
 
 
+class Row(NamedTuple):
+    """A point as it is held."""
+
+    memory_id: str
+    kind: Kind
+    occurred_ms: int
+    vectors: Unpacked
+
+    @classmethod
+    def of(cls, point: Point, vectors: Unpacked) -> Self:
+        """A point with its vectors, unpacked."""
+        return cls(point.memory_id, Kind.of(point.mode, point.type, point.scope), point.occurred_ms, vectors)
+
+
 class BoundaryVectors:
     """Rows by order of arrival. One that is replaced or removed stays behind, dead."""
 
@@ -96,20 +110,21 @@ class BoundaryVectors:
         """Whether more than half of the rows are dead."""
         return len(self._ids) > 2 * len(self.rows) + WORN
 
-    def put(self, memory_id: str, kind: Kind, occurred_ms: int, vectors: Unpacked) -> None:
-        """Add a point, or replace it."""
-        self.remove(memory_id)
-        row = self.rows[memory_id] = len(self._ids)
-        self._ids.append(memory_id)
-        first = int(self._ends[row])
-        last = first + len(vectors.tokens)
-        self._make_room(row + 1, last)
-        self._live[row] = True
-        self._kind[row] = self._kinds.setdefault(kind, len(self._kinds))
-        self._times[row] = occurred_ms
-        self._pooled[row] = vectors.pooled
-        self._ends[row + 1] = last
-        self._tokens[first:last] = vectors.tokens
+    def put(self, rows: Sequence[Row]) -> None:
+        """Add points, at least one and each once, or replace them."""
+        for row in rows:
+            self.remove(row.memory_id)
+        first, last = len(self._ids), len(self._ids) + len(rows)
+        ends = self._ends[first] + np.cumsum([len(row.vectors.tokens) for row in rows], dtype=np.int64)
+        self._make_room(last, int(ends[-1]))
+        self.rows.update((row.memory_id, place) for place, row in enumerate(rows, first))
+        self._ids += [row.memory_id for row in rows]
+        self._live[first:last] = True
+        self._kind[first:last] = [self._kinds.setdefault(row.kind, len(self._kinds)) for row in rows]
+        self._times[first:last] = [row.occurred_ms for row in rows]
+        self._pooled[first:last] = [row.vectors.pooled for row in rows]
+        self._tokens[self._ends[first] : ends[-1]] = np.concatenate([row.vectors.tokens for row in rows])
+        self._ends[first + 1 : last + 1] = ends
 
     def remove(self, memory_id: str) -> None:
         """Let a point go; unknown ids are ignored."""
@@ -133,7 +148,7 @@ class BoundaryVectors:
         return self._best(rows, np.concatenate([*parts, np.zeros(0)]) * (step / float(GRID)), limit)
 
     def _make_room(self, rows: int, tokens: int) -> None:
-        if rows > len(self._live):
+        while rows > len(self._live):
             self._live, self._kind = _doubled(self._live), _doubled(self._kind)
             self._times, self._ends = _doubled(self._times), _doubled(self._ends)
             self._pooled = _doubled(self._pooled)

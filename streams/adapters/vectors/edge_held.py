@@ -9,7 +9,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable
 
 from schemas.vectors import Point
-from streams.adapters.vectors.edge_boundary import BoundaryVectors, Kind
+from streams.adapters.vectors.edge_boundary import BoundaryVectors, Row
 from streams.adapters.vectors.edge_packing import Unpacked
 
 MOST_BYTES = 256 * 2**20
@@ -89,7 +89,7 @@ class HeldBoundaries:
         if vectors is None or len(held.rows) >= self.most_points:
             self.keep(place, None)
             return
-        held.put(point.memory_id, Kind.of(point.mode, point.type, point.scope), point.occurred_ms, vectors)
+        held.put([Row.of(point, vectors)])
         self._homes[place[0], point.memory_id] = place[1]
         if held.worn:
             self.drop(place)

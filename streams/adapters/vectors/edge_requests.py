@@ -24,9 +24,7 @@ from qdrant_edge import Point as EdgePoint
 
 from schemas.modes import Fingerprint
 from schemas.vectors import Encoded, Point, Where
-from streams.adapters.vectors.edge_boundary import BoundaryVectors, Kind
-from streams.adapters.vectors.edge_packing import PACKED, unpacked
-from streams.adapters.vectors.qdrant_payload import HASH, TENANT, TIME, admitted, payload
+from streams.adapters.vectors.qdrant_payload import HASH, TENANT, TIME, admitted, payload, point_of
 from streams.adapters.vectors.qdrant_vectors import encoded, named_vectors
 
 EXACT = SearchParams(exact=True)
@@ -36,10 +34,9 @@ Start = int | UUID | str | None
 """From which point on a page is read."""
 
 
-def edge_point(fingerprint: Fingerprint, point: Point, string: str | None) -> EdgePoint:
-    """Give a point in the engine's class, with its packed vectors where there is such a string."""
-    beside = payload(point) if string is None else payload(point) | {PACKED: string}
-    return EdgePoint(point.memory_id, named_vectors(fingerprint, point), beside)
+def edge_point(fingerprint: Fingerprint, point: Point) -> EdgePoint:
+    """Give a point in the engine's class."""
+    return EdgePoint(point.memory_id, named_vectors(fingerprint, point), payload(point))
 
 
 def edge_filter(where: Where, memory_ids: Sequence[str] | None) -> Filter:
@@ -76,30 +73,30 @@ def vectors_of(fingerprint: Fingerprint, memory_ids: Sequence[str]) -> Callable[
     return question
 
 
-def page_of(
-    fingerprint: Fingerprint, boundary: str, start: Start, limit: int, held: BoundaryVectors
-) -> Callable[[EdgeShard], tuple[bool, Start]]:
-    """Give the question for so many points of a boundary, from a point on, which puts them to those that are held.
-
-    The answer says whether all could be, and where the next page begins; None after the last.
-    """
+def ids_of(boundary: str, start: Start, limit: int) -> Callable[[EdgeShard], tuple[list[str], Start]]:
+    """Give the question for the ids of so many points of a boundary, from one on, and where the next page begins."""
     request = ScrollRequest(
         offset=start,
         limit=limit,
         filter=Filter(must=[FieldCondition(TENANT, match=MatchValue(boundary))]),
-        # To choose fields takes the engine seven times as long.
-        with_payload=True,
+        with_payload=False,
         with_vector=False,
     )
 
-    def question(engine: EdgeShard) -> tuple[bool, Start]:
+    def question(engine: EdgeShard) -> tuple[list[str], Start]:
         records, following = engine.scroll(request)
-        for record in records:
-            beside = record.payload or {}
-            if PACKED not in beside:
-                return False, None
-            kind = Kind.of(beside["mode"], beside["type"], beside["scope"])
-            held.put(str(record.id), kind, beside[TIME], unpacked(fingerprint, beside[PACKED]))
-        return True, following
+        return [str(record.id) for record in records], following
+
+    return question
+
+
+def points_of(fingerprint: Fingerprint, memory_ids: Sequence[str]) -> Callable[[EdgeShard], list[Point]]:
+    """Give the question for these points as they were written."""
+
+    def question(engine: EdgeShard) -> list[Point]:
+        records = engine.retrieve(list(memory_ids), with_payload=True, with_vector=True)
+        return [
+            point_of(str(record.id), record.payload or {}, encoded(fingerprint, record.vector)) for record in records
+        ]
 
     return question

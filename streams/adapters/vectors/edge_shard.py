@@ -1,4 +1,4 @@
-"""One collection of the embedded index on disk: a Qdrant Edge shard and the fingerprint beside it.
+"""One collection of the embedded index on disk: a Qdrant Edge shard, its fingerprint and packed vectors beside it.
 
 In go points and filters in Qdrant's classes; out come its answers. Guaranteed: a directory under its final name is
 complete, so a kill at any moment leaves the collection or nothing of it; any error of the engine is `Unavailable`.
@@ -26,7 +26,8 @@ from qdrant_edge import (
 
 from schemas.failures import Unavailable
 from schemas.modes import Fingerprint
-from streams.adapters.synced import sync
+from streams.adapters.synced import sync, write_durably
+from streams.adapters.vectors.packed_vectors import PackedVectors
 from streams.adapters.vectors.qdrant_payload import PARTITION, TENANT, TIME, indexed_fields
 from streams.adapters.vectors.qdrant_vectors import POOLED, TOKENS
 
@@ -37,6 +38,9 @@ FINGERPRINT = "fingerprint.json"
 
 LOG = "wal"
 """The directory of the engine's write-ahead log in that of a shard."""
+
+PACKED = "packed"
+"""The directory of the packed vectors in that of a shard."""
 
 UNFINISHED = ".creating-"
 """Starts the name of a directory in which a shard is being made."""
@@ -51,6 +55,7 @@ class CollectionShard:
         self._path = path
         self._shard = self._load()
         self._indexed = set(self.ask(lambda shard: shard.info().payload_schema))
+        self.packed = translated(lambda: PackedVectors(path / PACKED, self.fingerprint))
 
     @classmethod
     def create(cls, path: Path, fingerprint: Fingerprint) -> Self:
@@ -77,7 +82,12 @@ class CollectionShard:
 
         The engine's own flush does more, and holds the interpreter all the while: 15 ms, or 100 on a busy disk.
         """
-        await asyncio.to_thread(translated, lambda: sync_files(self._path / LOG))
+        await asyncio.to_thread(translated, self._sync_logs)
+
+    def _sync_logs(self) -> None:
+        # What is packed is on the disk before the engine says that the points are there.
+        self.packed.sync()
+        sync_files(self._path / LOG)
 
     def flush(self) -> None:
         """Bring every write into the segments and those to the disk.
@@ -96,6 +106,7 @@ class CollectionShard:
         """Flush and release the files."""
         self.flush()
         self.ask(lambda shard: shard.close())
+        translated(self.packed.close)
 
     def _load(self) -> EdgeShard:
         return translated(lambda: EdgeShard.load(str(self._path), shard_config(self.fingerprint)))
@@ -156,15 +167,6 @@ def translated(call: Callable[[], T]) -> T:
         return call()
     except Exception as error:
         raise Unavailable(f"the embedded vector index failed: {error}") from error
-
-
-def write_durably(path: Path, text: str) -> None:
-    """Write a file so that it is there whole or not at all, also after a power cut."""
-    draft = path.with_name(path.name + ".new")
-    draft.write_text(text)
-    sync(draft)
-    draft.replace(path)
-    sync(path.parent)
 
 
 def sync_files(directory: Path) -> None:

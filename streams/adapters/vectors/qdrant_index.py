@@ -86,12 +86,6 @@ class QdrantIndex:
 
         return await nearest(fetch, limit)
 
-    async def score(self, space: VectorSpace, vector: Vector, where: Where, memory_ids: Sequence[str]) -> list[Scored]:
-        """The cosines of these memories, as far as they have a vector and `where` admits them."""
-        known = checked_ids(memory_ids)
-        numbers, using = checked_vector(space, vector), pooled_name(space.fingerprint)
-        return cosines(await self._found(space, numbers, using, where, len(known), known)) if known else []
-
     async def late(
         self, space: VectorSpace, question: Matrix, where: Where, limit: int, memory_ids: Sequence[str] | None = None
     ) -> list[Scored]:

@@ -7,7 +7,7 @@ Qdrant packages have the same concepts in different classes. Guaranteed: a bound
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from schemas.vectors import Point, Where
+from schemas.vectors import Encoded, Point, Where
 
 TENANT = "boundary"
 """The keyword field that Qdrant groups storage and graphs by: every read has exactly one."""
@@ -19,7 +19,7 @@ TIME = "occurred_ms"
 """The integer field that ranges are asked of."""
 
 HASH = "content_hash"
-"""The only field that is ever read back; it has no index."""
+"""What a point was made of; it has no index."""
 
 KEYWORDS = ("mode", "type")
 """Fields that match any of several words. The fields of the scope are such fields too (`scope.user_id`)."""
@@ -36,6 +36,22 @@ def payload(point: Point) -> dict[str, Any]:
         TIME: point.occurred_ms,
         HASH: point.content_hash,
     }
+
+
+def point_of(memory_id: str, kept: Mapping[str, Any], vectors: Encoded) -> Point:
+    """Give the point that has this payload."""
+    return Point(
+        memory_id,
+        vectors.pooled,
+        kept[TENANT],
+        kept[PARTITION],
+        kept["scope"],
+        kept["mode"],
+        kept["type"],
+        kept[TIME],
+        kept[HASH],
+        vectors.tokens,
+    )
 
 
 def indexed_fields(points: Iterable[Point]) -> list[str]:

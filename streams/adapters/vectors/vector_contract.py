@@ -37,37 +37,47 @@ def checked(space: VectorSpace, points: Sequence[Point]) -> list[Point]:
     last = {point.memory_id: point for point in points}
     checked_ids(tuple(last))
     for point in points:
-        checked_vector(space, point.vector)
+        check_vector(space, point.vector)
         if point.tokens is not None:
-            checked_rows(space, point.tokens)
+            check_rows(space, point.tokens)
     return list(last.values())
 
 
 def checked_vector(space: VectorSpace, vector: Vector) -> list[float]:
-    """Give the vector as an engine takes it. Raises ValueError for another shape than (dim,), NaN or infinity."""
-    if vector.shape != (space.fingerprint.dim,):
-        raise ValueError(f"{space.collection} takes vectors of {space.fingerprint.dim} numbers, not {vector.shape}")
-    if not np.isfinite(vector).all():
-        raise ValueError(f"a vector for {space.collection} holds NaN or infinity")
+    """Give the vector as an engine takes it. Raises ValueError as `check_vector` does."""
+    check_vector(space, vector)
     numbers: list[float] = vector.tolist()
     return numbers
 
 
-def checked_rows(space: VectorSpace, tokens: Matrix) -> list[list[float]]:
-    """Give token vectors as an engine takes them. No row fits every space.
+def check_vector(space: VectorSpace, vector: Vector) -> None:
+    """Raise ValueError for another shape than (dim,), NaN or infinity."""
+    if vector.shape != (space.fingerprint.dim,):
+        raise ValueError(f"{space.collection} takes vectors of {space.fingerprint.dim} numbers, not {vector.shape}")
+    if not np.isfinite(vector).all():
+        raise ValueError(f"a vector for {space.collection} holds NaN or infinity")
 
-    Raises ValueError for rows of another dimension, or any in a space that keeps none, and for NaN or infinity.
+
+def checked_rows(space: VectorSpace, tokens: Matrix) -> list[list[float]]:
+    """Give token vectors as an engine takes them. Raises ValueError as `check_rows` does."""
+    check_rows(space, tokens)
+    rows: list[list[float]] = tokens.tolist()
+    return rows
+
+
+def check_rows(space: VectorSpace, tokens: Matrix) -> None:
+    """Raise ValueError for rows of another dimension, or any in a space that keeps none, and for NaN or infinity.
+
+    No row fits every space.
     """
     if not len(tokens):
-        return []
+        return
     if tokens.shape[1:] != (space.fingerprint.token_dim,) or not space.fingerprint.token_dim:
         raise ValueError(
             f"{space.collection} takes token vectors of {space.fingerprint.token_dim} numbers, not {tokens.shape}"
         )
     if not np.isfinite(tokens).all():
         raise ValueError(f"a token vector for {space.collection} holds NaN or infinity")
-    rows: list[list[float]] = tokens.tolist()
-    return rows
 
 
 def checked_ids(memory_ids: Sequence[str]) -> list[str]:

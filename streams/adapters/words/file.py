@@ -10,9 +10,9 @@ from pathlib import Path
 
 from schemas.failures import Unavailable
 
-FORM = 5
-"""The version of these tables. Raise it with every change of them of how texts are cut into
-terms, or of what their marks mean."""
+FORM = 6
+"""The version of these tables. Raise it with every change of them, of how texts are cut into terms, or of what their
+marks mean."""
 
 NUMBER_BITS = 32
 """A memory's row is its boundary's id above its number, so that one boundary's rows lie side by side."""

@@ -14,6 +14,7 @@ from agents.rules.traits import Trait
 from agents.rules.vocabulary import Vocabulary
 from schemas.memories import EmbeddingStatus, Place
 from streams.adapters.words.file import NUMBER_BITS, translated
+from streams.adapters.words.keys import Keys
 from streams.adapters.words.rosters import Rosters
 from streams.adapters.words.spelling import AFTER_ENTITIES, COUNT_BITS, COUNT_MASK
 
@@ -38,9 +39,10 @@ _UNREADY_PAGE = _READY_PAGE.replace("ORDER BY", "AND status <> 'ready' ORDER BY"
 class WordsReader:
     """The reading half of one open index."""
 
-    def __init__(self, connection: sqlite3.Connection, rosters: Rosters) -> None:
+    def __init__(self, connection: sqlite3.Connection, rosters: Rosters, keys: Keys) -> None:
         self._execute = connection.execute
         self._rosters = rosters
+        self._keys = keys
 
     def applied(self) -> dict[str, int]:
         """The progress by topic."""
@@ -50,7 +52,7 @@ class WordsReader:
     def roster(self, boundary: str) -> Roster:
         """All memories of a boundary."""
         with translated():
-            key = self._boundary(boundary)
+            key = self._keys.boundary(boundary)
             if key is None:
                 return Roster()
             roster = self._rosters.get(key)
@@ -73,7 +75,7 @@ class WordsReader:
         """For each term the memories that have it, or a word that counts as it."""
         roster = self.roster(boundary)
         with translated():
-            key = self._boundary(boundary)
+            key = self._keys.boundary(boundary)
             if key is None or not terms:
                 return [NOWHERE] * len(terms)
             vocabulary = self._rosters.vocabulary(key, self._read_vocabulary)
@@ -82,7 +84,7 @@ class WordsReader:
     def exact_postings(self, boundary: str, terms: Sequence[str]) -> list[Postings]:
         """For each term the memories that have it as it is written."""
         with translated():
-            key = self._boundary(boundary)
+            key = self._keys.boundary(boundary)
             return [NOWHERE] * len(terms) if key is None else self._postings_of(key, [[term] for term in terms])
 
     def _read_vocabulary(self, boundary: int) -> Vocabulary:
@@ -101,7 +103,7 @@ class WordsReader:
         """How many memories there are, by mode and embedding status."""
         counted: defaultdict[str, Counter[EmbeddingStatus]] = defaultdict(Counter)
         with translated():
-            key = self._boundary(boundary)
+            key = self._keys.boundary(boundary)
             rows = self._execute(
                 "SELECT value, status, count(*) FROM memories JOIN traits ON traits.id = memories.trait"
                 " WHERE row >= ? AND row < ? GROUP BY trait, status",
@@ -145,10 +147,6 @@ class WordsReader:
             for value, space, number in rows:
                 counted[Place(mode=Trait.loads(value).kind.mode, space=space)] += number
         return dict(counted)
-
-    def _boundary(self, name: str) -> int | None:
-        found = self._execute("SELECT id FROM boundaries WHERE name = ?", (name,)).fetchone()
-        return int(found[0]) if found else None
 
 
 def _merged(entries: str) -> Postings:

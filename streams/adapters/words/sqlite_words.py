@@ -13,6 +13,7 @@ from agents.rules.bm25 import Postings
 from agents.rules.roster import Roster
 from schemas.memories import EmbeddingStatus, Memory, Place
 from streams.adapters.words.file import delete_file, open_file, translated
+from streams.adapters.words.keys import Keys
 from streams.adapters.words.reader import WordsReader
 from streams.adapters.words.rosters import Rosters
 from streams.adapters.words.spelling import category_term, entity_term
@@ -39,8 +40,8 @@ class SqliteWords:
         """Begin to serve a partition; one that is open already is closed before, without a commit."""
         self._close(partition)
         connection = open_file(self._path(partition))
-        rosters = Rosters()
-        opened = _Partition(connection, WordsWriter(connection, rosters), WordsReader(connection, rosters))
+        rosters, keys = Rosters(), Keys(connection)
+        opened = _Partition(connection, WordsWriter(connection, rosters, keys), WordsReader(connection, rosters, keys))
         self._open[partition] = opened
 
     def drop(self, partition: int) -> None:

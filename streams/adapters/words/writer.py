@@ -15,6 +15,7 @@ from agents.rules.traits import Trait
 from schemas.failures import Unavailable
 from schemas.memories import Memory
 from streams.adapters.words.file import NUMBER_BITS, NUMBER_MASK, translated
+from streams.adapters.words.keys import Keys
 from streams.adapters.words.rosters import Rosters
 from streams.adapters.words.spelling import Spelled
 
@@ -26,9 +27,6 @@ ON CONFLICT (memory_id) DO UPDATE SET trait = excluded.trait, occurred_ms = excl
   superseded = excluded.superseded, space = excluded.space, status = excluded.status, unread = excluded.unread,
   language = excluded.language, marks = excluded.marks, digest = excluded.digest, terms = excluded.terms
 """
-
-CACHED_KEYS = 4096
-"""Ids of boundaries and traits that are kept in memory: under a megabyte."""
 
 
 class _Stored(NamedTuple):
@@ -42,12 +40,12 @@ class _Stored(NamedTuple):
 class WordsWriter:
     """The writing half of one open index."""
 
-    def __init__(self, connection: sqlite3.Connection, rosters: Rosters) -> None:
+    def __init__(self, connection: sqlite3.Connection, rosters: Rosters, keys: Keys) -> None:
         self._connection = connection
         self._execute = connection.execute
         self._rosters = rosters
+        self._keys = keys
         self._lost = False
-        self._keys: dict[str | tuple[int, str], int] = {}
         self.progress: dict[str, int] = {}
         """What `set_applied` has noted since the last commit, which writes it: once for many records."""
 
@@ -80,20 +78,7 @@ class WordsWriter:
             row = self._next_row(boundary) if old is None else old.row
             spelled = self._spell(memory, boundary, row, old)
             trait = Trait.of(memory)
-            key = self._join(boundary, trait, old)
-            known = Row(
-                number=row & NUMBER_MASK,
-                memory_id=memory.memory_id,
-                trait=key,
-                occurred_ms=memory.occurred_ms,
-                source=memory.source,
-                length=spelled.length,
-                importance=importance(memory.importance, memory.text, spelled.length),
-                superseded=memory.superseded_by is not None,
-                space=memory.embedding.space,
-                language=spelled.language,
-                marks=spelled.marks,
-            )
+            known = _known(memory, row, self._join(boundary, trait, old), spelled)
             statuses = (memory.embedding.status, memory.reading.status == "pending")
             self._execute(_WRITE_MEMORY, (row, *known[1:9], *statuses, *spelled[1:]))
             self._rosters.written(boundary, known, trait)
@@ -117,18 +102,9 @@ class WordsWriter:
         return found and _Stored(found[0], found[1], Spelled(*found[2:]))
 
     def _boundary(self, name: str) -> int:
-        key = self._key(name, "SELECT id FROM boundaries WHERE name = ?", (name,))
+        key = self._keys.boundary(name)
         if key is None:
             [key] = self._execute("INSERT INTO boundaries (name) VALUES (?) RETURNING id", (name,)).fetchone()
-        return key
-
-    def _key(self, cached: str | tuple[int, str], question: str, arguments: tuple[object, ...]) -> int | None:
-        """The id of a boundary or trait that is there. Kept in memory: most writes are about the same few."""
-        key = self._keys.get(cached)
-        if key is None and (found := self._execute(question, arguments).fetchone()):
-            if len(self._keys) == CACHED_KEYS:
-                self._keys.clear()
-            key = self._keys[cached] = int(found[0])
         return key
 
     def _next_row(self, boundary: int) -> int:
@@ -158,14 +134,13 @@ class WordsWriter:
     def _join(self, boundary: int, trait: Trait, old: _Stored | None) -> int:
         """Count the memory with its trait, and no longer with the one before."""
         value = trait.dumps()
-        known = (boundary, value)
-        key = self._key(known, "SELECT id FROM traits WHERE boundary = ? AND value = ?", known)
+        key = self._keys.trait(boundary, value)
         if key is not None and old and key == old.trait:
             return key
         [key] = self._execute(
             "INSERT INTO traits (boundary, value, members) VALUES (?, ?, 1)"
             " ON CONFLICT (boundary, value) DO UPDATE SET members = members + 1 RETURNING id",
-            known,
+            (boundary, value),
         ).fetchone()
         if old:
             self._leave(boundary, old.trait)
@@ -176,7 +151,7 @@ class WordsWriter:
         self._execute("UPDATE traits SET members = members - 1 WHERE id = ?", (trait,))
         gone = self._execute("DELETE FROM traits WHERE id = ? AND members <= 0 RETURNING id", (trait,)).fetchall()
         if gone:
-            self._keys.clear()
+            self._keys.forget()
         if gone and not self._execute("SELECT 1 FROM traits WHERE boundary = ? LIMIT 1", (boundary,)).fetchone():
             self._execute("DELETE FROM boundaries WHERE id = ?", (boundary,))
 
@@ -201,8 +176,25 @@ class WordsWriter:
 
     def _undo(self) -> None:
         self._rosters.clear()
-        self._keys.clear()
+        self._keys.forget()
         self._lost = not self._connection.in_transaction
         if not self._lost:
             self._execute("ROLLBACK TO call")
             self._execute("RELEASE call")
+
+
+def _known(memory: Memory, row: int, trait: int, spelled: Spelled) -> Row:
+    """What rosters have of a memory."""
+    return Row(
+        number=row & NUMBER_MASK,
+        memory_id=memory.memory_id,
+        trait=trait,
+        occurred_ms=memory.occurred_ms,
+        source=memory.source,
+        length=spelled.length,
+        importance=importance(memory.importance, memory.text, spelled.length),
+        superseded=memory.superseded_by is not None,
+        space=memory.embedding.space,
+        language=spelled.language,
+        marks=spelled.marks,
+    )

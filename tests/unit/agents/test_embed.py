@@ -102,3 +102,13 @@ async def test_a_memory_in_a_language_whose_model_is_not_loaded_waits_and_delays
 async def test_a_memory_of_a_mode_that_is_gone_waits_for_what_becomes_of_it(indexer: Indexer) -> None:
     [said] = await indexer.written(remembered("violin", mode="gone"))
     assert (said.status, said.mode, said.space) == ("waiting", "gone", None)
+
+
+async def test_a_vector_is_written_where_its_event_says_of_that_text_and_nowhere_else(indexer: Indexer) -> None:
+    memory = remembered("violin")
+    [said] = await indexer.written(memory)
+    assert await indexer.embed.has_written(said)
+    for elsewhere in ({"content_hash": "of another text"}, {"mode": "notes"}, {"space": "s"}, {"space": None}):
+        assert not await indexer.embed.has_written(said.model_copy(update=elsewhere))
+    await indexer.index.delete(indexer.of("general"), [memory.memory_id])
+    assert not await indexer.embed.has_written(said)

@@ -10,13 +10,13 @@ NOW = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 
 
 def test_key_value_and_headers_stay_and_six_headers_are_added() -> None:
-    own = (("trace", b"\x00\xff"), ("trace", b"second"), ("empty", b""), ("dead_letter_code", b"an older one"))
+    own = (("trace", b"\x00\xff"), ("trace", b"second"), ("empty", b""), ("null", None), ("dead_letter_code", b"older"))
     bad = record(b"\xff{", key=b"\x00k", offset=17, partition=3, headers=own)
     letter = dead_letter("memory.dead-letters", bad, Rejected("invalid_value", "too odd", "scope.user_id"), NOW)
     assert (letter.topic, letter.key, letter.value) == ("memory.dead-letters", b"\x00k", b"\xff{")
     assert (letter.partition, letter.timestamp_ms) == (None, None)
-    assert letter.headers[:4] == own
-    assert letter.headers[4:] == (
+    assert letter.headers[:5] == own
+    assert letter.headers[5:] == (
         ("dead_letter_topic", b"memory.turns"),
         ("dead_letter_partition", b"3"),
         ("dead_letter_offset", b"17"),

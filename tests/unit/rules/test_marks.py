@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.rules.marks import NO_MARK, Mark, marked_parts, marks_of
+from schemas.memories import Resource
 from tests.made_memories import made
 from tests.marks_seen import seen
 
@@ -134,3 +135,15 @@ def test_what_is_said_so_has_the_mark(text: str, mark: Mark) -> None:
 )
 def test_what_merely_sounds_so_has_not(text: str, mark: Mark) -> None:
     assert mark not in seen(text)
+
+
+def test_what_an_english_model_can_not_read_is_marked() -> None:
+    assert Mark.FOREIGN in seen("La tetera está en la cocina con las tazas.")
+    assert Mark.FOREIGN in seen("昨日、新しい自転車を買いました。")
+    assert Mark.FOREIGN not in seen("The kettle is in the kitchen.")
+
+
+def test_the_language_is_that_of_what_is_embedded() -> None:
+    caption = Resource(uri="a", media_type="image/png", text="La tetera está en la cocina con las tazas de la abuela.")
+    assert Mark.FOREIGN in marks_of(made("Look!", resources=(caption,)))
+    assert Mark.FOREIGN not in marks_of(made("The kettle. " * 200 + "La tetera está en la cocina. " * 500))

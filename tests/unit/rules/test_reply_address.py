@@ -11,7 +11,7 @@ from tests.made_turns import record
 REPLIES = "memory.replies"
 
 
-def asked(*headers: tuple[str, bytes]) -> Record:
+def asked(*headers: tuple[str, bytes | None]) -> Record:
     return record(headers=headers)
 
 
@@ -62,6 +62,7 @@ def test_without_a_reply_topic_nobody_is_answered() -> None:
 @pytest.mark.parametrize(
     "topic",
     [
+        None,
         b"",
         b"memory.turns",
         b"memory.dead-letters",
@@ -76,7 +77,7 @@ def test_without_a_reply_topic_nobody_is_answered() -> None:
     ],
 )
 @pytest.mark.parametrize("header", ["reply_to", "kafka_replyTopic", "REPLY_TOPIC"])
-def test_any_other_topic_is_refused(header: str, topic: bytes) -> None:
+def test_any_other_topic_is_refused(header: str, topic: bytes | None) -> None:
     with pytest.raises(Rejected) as refused:
         reply_address(asked((header, topic)), REPLIES)
     assert refused.value.code == "reply_topic_refused"
@@ -114,8 +115,8 @@ def test_no_deadline_is_none() -> None:
     assert deadline_ms(asked()) is None
 
 
-@pytest.mark.parametrize("value", [b"", b"soon", b"-5", b"1.5", b"9" * 400, b"\xff"])
-def test_a_deadline_that_is_no_number_is_refused(value: bytes) -> None:
+@pytest.mark.parametrize("value", [None, b"", b"soon", b"-5", b"1.5", b"9" * 400, b"\xff"])
+def test_a_deadline_that_is_no_number_is_refused(value: bytes | None) -> None:
     with pytest.raises(Rejected) as refused:
         deadline_ms(asked(("deadline", value)))
     assert refused.value.field == "headers.deadline"

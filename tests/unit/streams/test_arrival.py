@@ -1,15 +1,19 @@
 """What happens when partitions arrive."""
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from agents.remember import Remember
+from schemas.failures import Unavailable
+from schemas.memories import Place
+from streams.adapters.words.sqlite_words import SqliteWords
 from streams.flow.arrival import Arrival
 from tests.fake_memories import FakeMemories
 from tests.made_turns import PARTITIONS
-from tests.one_worker import HERE, TOPICS, OneWorker
+from tests.one_worker import HERE, TOPICS, OneWorker, change
 
 
 class Home(OneWorker):
@@ -19,10 +23,17 @@ class Home(OneWorker):
         super().__init__(directory)
         self.words.drop(HERE)
         self.committed: dict[tuple[str, int], int] = {}
-        self.arrival = Arrival(self.memories, self._committed, self.around)
+        self.changes = 0
+        self.unknown = False
+        self.arrival = Arrival(self.memories, self._committed, self._changes_end, self.around)
 
     async def _committed(self) -> Mapping[tuple[str, int], int]:
         return self.committed
+
+    async def _changes_end(self, _partition: int) -> int:
+        if self.unknown:
+            raise Unavailable("Kafka does not tell")
+        return self.changes
 
 
 @pytest.fixture
@@ -139,3 +150,61 @@ async def test_a_word_index_that_was_made_again_has_nothing_that_was_forgotten(h
     home.committed = {(TOPICS.changes, HERE): 1}
     await home.arrival.prepare({HERE})
     assert (home.finds("violin"), home.finds("cello")) == (1, 0)
+
+
+@pytest.fixture
+async def cut_off(home: Home) -> Home:
+    """A worker without words, that was killed while a command had moved one memory, and another had forgotten one.
+
+    A third is ready, and a fourth never had a vector.
+    """
+    home.declare("code", "tiny32")
+    home.words.open(HERE)
+    violin, cello, _ = [await home.told(text, offset) for offset, text in enumerate(["violin", "cello", "drum"])]
+    home.tell("trumpet", 3)
+    for made in (change("move", memory_id=violin.memory_id, to="code"), change("forget", memory_id=cello.memory_id)):
+        assert [step for step in home.remember.changed(made, HERE) if step[1]]
+    home.words.drop(HERE)
+    home.changes = 2
+    home.committed = {(TOPICS.turns, HERE): 4, (TOPICS.embedded, HERE): 3, (TOPICS.changes, HERE): 1}
+    return home
+
+
+async def test_what_a_command_may_not_have_told_is_told_when_the_words_do_not_know_it(cut_off: Home) -> None:
+    await cut_off.arrival.prepare({HERE})
+    place = Place(mode="general", space=cut_off.space("general", "general").fingerprint.digest)
+    assert [(one.text, one.mode) for one in cut_off.remembered()] == [("violin", "code")]
+    assert [one.places for one in cut_off.forgotten()] == [(place,)]
+    assert {out.partition for out in cut_off.publisher.sent} == {HERE}
+
+
+async def test_where_every_command_is_finished_nothing_is_told(cut_off: Home) -> None:
+    cut_off.changes = 1
+    await cut_off.arrival.prepare({HERE})
+    assert cut_off.publisher.sent == []
+
+
+async def test_where_it_is_not_known_whether_commands_are_finished_they_may_not_be(cut_off: Home) -> None:
+    cut_off.unknown = True
+    await cut_off.arrival.prepare({HERE})
+    assert len(cut_off.publisher.sent) == 2
+
+
+async def test_words_are_not_kept_before_what_may_be_untold_is_told(cut_off: Home, tmp_path: Path) -> None:
+    cut_off.publisher.hold()
+    arriving = asyncio.create_task(cut_off.arrival.prepare({HERE}))
+    while len(cut_off.publisher.sent) < 2:
+        await asyncio.sleep(0)
+    assert applied_on_disk(tmp_path) == {}, "whoever comes next tells it again"
+    cut_off.publisher.release()
+    await arriving
+    assert applied_on_disk(tmp_path)[TOPICS.turns] == 4
+
+
+def applied_on_disk(directory: Path) -> Mapping[str, int]:
+    """How far a worker finds the words that is started now."""
+    words = SqliteWords(directory)
+    words.open(HERE)
+    applied = words.applied(HERE)
+    words.close()
+    return applied

@@ -54,6 +54,7 @@ async def test_a_memory_gets_its_vector_and_what_it_is_for_in_one_event(home: Ho
     [said] = home.asked()
     assert (said.memory_id, said.status, said.mode) == (memory.memory_id, "ready", "code")
     assert said.interaction is not None
+    assert said.run == home.around.run
     assert await home.index.count(home.space("code", "tiny32"), HERE) == 1
     home.remember.embedded(said, HERE)
     assert home.kept(memory).reading.interaction == said.interaction

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.memories import Memory, Place
+from schemas.memories import EmbeddingStatus, Memory, Place
 from schemas.modes import VectorSpace
 from streams.adapters.words.sqlite_words import SqliteWords
 from streams.flow.reembedding import MOST_WAITING, PAGE, Reembedding
@@ -235,3 +235,15 @@ async def test_a_partition_that_leaves_while_it_is_gone_through_ends_nothing(tmp
     assert not running.done()
     running.cancel()
     home.words.close()
+
+
+@pytest.mark.parametrize("status", ["pending", "stale", "failed"])
+async def test_the_vector_of_a_memory_that_is_not_ready_hides_none_that_is_missing(
+    home: Home, status: EmbeddingStatus
+) -> None:
+    missing, other = [await home.told(text, offset) for offset, text in enumerate(["violin", "cello"])]
+    left = other.model_copy(update={"embedding": other.embedding.model_copy(update={"status": status})})
+    home.words.put(HERE, left)
+    home.memories.put(HERE, left)
+    await home.index.delete(home.space("general", "general"), [missing.memory_id])
+    assert "violin" in await home.asks()

@@ -83,6 +83,7 @@ def kept_in(table: AwaitedTable, monkeypatch: pytest.MonkeyPatch) -> Shard:
     monkeypatch.setattr(type(table), "data", property(lambda _: stores), raising=False)
     monkeypatch.setattr(type(table), "__setitem__", lambda _, key, value: stores.shard.__setitem__(key, value))
     monkeypatch.setattr(type(table), "values", lambda _: stores.shard.values())
+    monkeypatch.setattr(type(table), "items", lambda _: stores.shard.items())
     return stores.shard
 
 
@@ -106,6 +107,8 @@ def test_a_forgotten_record_is_gone_for_good_and_known_to_have_been_there(
     known = [table.is_forgotten(0, one) for one in (gone.memory_id, stays.memory_id, "never there")]
     assert known == [True, False, False]
     assert list(table.all()) == [stays]
+    table.remove(0, "never had a vector")
+    assert list(table.gone()) == [(gone.memory_id, place)]
 
 
 def test_what_is_declared_is_read_back_and_a_user_without_declarations_has_general(

@@ -1,0 +1,43 @@
+"""A deployment with a scope model of its own, over Kafka: asked by the client, probed by `up`, refused with another."""
+
+from streams.client import MemoryClient
+from streams.readiness import answers_requests
+from tests.live.processes import Deployment, eventually
+
+MODEL = "tests.scope_examples.AgentScope"
+
+
+def asking(deployment: Deployment, agent: str) -> MemoryClient:
+    """A client of the user u1 that is about one agent."""
+    scope = {"agent_id": agent}
+    return MemoryClient(deployment.bootstrap, user_id="u1", topic_prefix=deployment.prefix, timeout=20, scope=scope)
+
+
+async def test_a_client_writes_and_reads_with_the_fields_of_the_model(deployment: Deployment) -> None:
+    deployment.more["SCOPE_MODEL"] = MODEL
+    worker = await deployment.ready()
+    async with asking(deployment, "bob") as bob, asking(deployment, "eve") as eve:
+        for client in (bob, eve):
+            await client.remember("The kettle is blue.", turn_id="t-1")
+            await client.command("set_intention", {"goals": ["descale the kettle"]})
+        assert [hit.scope["agent_id"] for hit in (await bob.retrieve("kettle")).hits] == ["bob"]
+        both = await bob.retrieve("kettle", scope={"agent_id": ["bob", "eve"]})
+        assert sorted(hit.scope["agent_id"] for hit in both.hits) == ["bob", "eve"]
+        context = await eve.assemble("kettle", scope={"agent_id": "*"})
+        assert "kettle is blue" in context.messages[1]["content"]
+        assert (await bob.command("forget", {"project": True}))["forgotten"] > 0
+        assert [hit.scope["agent_id"] for hit in (await bob.retrieve("kettle", scope={"agent_id": "*"})).hits] == [
+            "eve"
+        ]
+        assert len((await eve.command("get_intention"))["goals"]) == 1
+    probe = answers_requests(deployment.prefix)
+    assert await probe(deployment.bootstrap), "the probe's user is none of this model's, and is answered all the same"
+    await worker.terminate(30)
+    del deployment.more["SCOPE_MODEL"]
+    other = deployment.start()
+
+    async def ended() -> bool:
+        return not other.is_running
+
+    await eventually(ended, "a worker without the model does not run on its data")
+    assert "was made with scopes of agent_id, channel, project_id, user_id" in other.log.read_text()

@@ -1,0 +1,107 @@
+"""The documents of the wire against the wire: every record on a public topic is as its schema says."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from schemas.records import Record
+from streams.documents.asyncapi import asyncapi
+from streams.documents.command_kinds import ARGUMENTS
+from tests.stream.in_memory_map import InMemoryMap
+
+Json = dict[str, Any]
+
+
+class Documented:
+    """The messages of a document, by which records are judged."""
+
+    def __init__(self, document: Json) -> None:
+        self._components = document["components"]
+        self._messages: Json = document["components"]["messages"]
+
+    def faults(self, name: str, record: Record) -> list[str]:
+        """What is wrong with a record that should be a message of this name."""
+        message = self._messages[name]
+        headers = {header: (value or b"").decode() for header, value in record.headers}
+        wrong = self._wrong(message["headers"], headers)
+        is_json = message["contentType"] == "application/json"
+        return wrong + (self._wrong(message["payload"], json.loads(record.value or b"")) if is_json else [])
+
+    def _wrong(self, schema: Json, value: Any) -> list[str]:
+        validator = Draft202012Validator({**schema, "components": self._components})
+        return [error.message[:300] for error in validator.iter_errors(value)]
+
+
+async def lived(the_map: InMemoryMap) -> list[tuple[str, Record]]:
+    """Have everything happen that clients can ask for; each record with the name of the message that it should be."""
+    names = the_map.names
+    for number in range(4):
+        await the_map.ask(names.turns, said(f"We decided to water the tomatoes on day {number}.", number))
+    await the_map.topics.settled()
+    found = await the_map.retrieve("tomatoes", explain=True)
+    await the_map.retrieve("tomatoes", mode="*", depth="auto")
+    await the_map.assemble("water the tomatoes", conversation_id="c1")
+    memory_id = found["result"]["hits"][0]["memory_id"]
+    await the_map.command("declare_mode", name="garden", embedder="tiny32")
+    await the_map.command("set_memory_mode", memory_id=memory_id, mode="garden")
+    await the_map.command("set_intention", goals=["grow tomatoes"])
+    await the_map.command("declare_category", name="garden", description="tomatoes")
+    await the_map.command("list_categories", include_summary=True)
+    await the_map.command("rebuild")
+    await the_map.command("get_memory", memory_id=memory_id)
+    await the_map.command("health")
+    await the_map.command("get_memory", memory_id="nothing")
+    await the_map.ask(names.consolidate, {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None})
+    forget = {"schema": "command.v1", "command": "forget", "scope": {"user_id": "u1"}, "arguments": {"user": True}}
+    await the_map.ask(names.commands, forget)
+    await the_map.topics.settled()
+    asked = [
+        (json.loads(record.value or b"")["schema"], record)
+        for topic in (names.turns, names.retrieve, names.commands, names.consolidate)
+        for record in the_map.topics.records(topic)
+    ]
+    kinds = {record.header("correlation_id"): kind for kind, record in asked}
+    replies = [(f"{kinds[one.header('correlation_id')]}.reply", one) for one in the_map.topics.records(names.replies)]
+    return asked + replies
+
+
+def said(text: str, number: int) -> Json:
+    """A turn with all that a turn may have."""
+    return {
+        "schema": "turn.v1",
+        "turn_id": f"t-{number}",
+        "scope": {"user_id": "u1"},
+        "conversation_id": "c1",
+        "role": "user",
+        "speaker": "Ana",
+        "content": text,
+        "occurred_at": f"2026-03-0{number + 1}T09:30:00Z",
+        "importance": 0.5,
+        "resources": [{"uri": "s3://bucket/a.png", "text": "a photo of tomatoes"}],
+        "metadata": {"app": "notes"},
+    }
+
+
+async def test_all_that_clients_and_the_worker_write_is_as_the_document_says(tmp_path: Path) -> None:
+    async with InMemoryMap(tmp_path).running() as the_map:
+        written = await lived(the_map)
+        await the_map.publish(the_map.names.turns, b"nonsense")
+        await the_map.topics.settled()
+        letters = [("dead-letter", letter) for letter in the_map.dead_letters()]
+    document = Documented(asyncapi(the_map.settings))
+    assert {name for name, _ in [*written, *letters]} == {*asyncapi(the_map.settings)["components"]["messages"]}
+    assert {json.loads(one.value or b"").get("status") for name, one in written if name.endswith(".reply")} == {
+        "ok",
+        "error",
+    }
+    for name, record in [*written, *letters]:
+        assert not document.faults(name, record), (name, record.value)
+
+
+async def test_the_commands_of_the_document_are_those_that_a_worker_knows(tmp_path: Path) -> None:
+    async with InMemoryMap(tmp_path).running() as the_map:
+        refused = await the_map.command("no_such_command")
+    known = refused["error"]["message"].partition("commands are: ")[2].split(", ")
+    assert known == sorted(ARGUMENTS)

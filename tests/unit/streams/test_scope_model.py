@@ -1,0 +1,197 @@
+"""The setting `SCOPE_MODEL`: what is a scope model, what it decides, and what a person is told of one that is none."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from agents.rules.caps import Caps
+from agents.rules.decoding import validate
+from agents.rules.granting import permit
+from schemas.changes import Change, Issued
+from schemas.failures import Rejected
+from schemas.policies import Policy
+from schemas.retrieval import RetrieveRequest
+from schemas.scope_models import deployed_scope, scoped, scoped_issued
+from schemas.scopes import Scope, Selector
+from schemas.turns import Turn
+from streams.documents.asyncapi import asyncapi
+from streams.intention_table import scope_key, scope_of
+from streams.kept_scope import check_fields, keep_fields
+from streams.settings import Settings
+from tests.scope_examples import AgentScope, PlainScope
+
+EXAMPLES = "tests.scope_examples"
+
+AGENTS = deployed_scope(AgentScope)
+
+
+def settings_with(path: str, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setenv("MODESTREAM_SCOPE_MODEL", path)
+    return Settings(_env_file=None)
+
+
+def said(scope: Any) -> bytes:
+    return json.dumps({"scope": scope, "conversation_id": "c", "role": "user", "content": "x"}).encode()
+
+
+def turn_in(scope: Any) -> Scope:
+    return validate(scoped(Turn, AGENTS), said(scope)).scope
+
+
+def selected_by(scope: Any) -> dict[str, tuple[str, ...] | None]:
+    message = json.dumps({"scope": scope, "query": "x"}).encode()
+    return validate(scoped(RetrieveRequest, AGENTS), message).scope.fields()
+
+
+def test_the_built_in_scope_is_the_default_and_changes_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Settings(_env_file=None).scope_model is settings_with("", monkeypatch).scope_model is Scope
+    assert (scoped(Turn, Scope), scoped_issued(Scope)) == (Turn, Issued)
+
+
+@pytest.mark.parametrize("path", [f"{EXAMPLES}.AgentScope", f"{EXAMPLES}:AgentScope"])
+def test_a_model_is_found_by_its_dotted_path(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scope = settings_with(path, monkeypatch).scope_model
+    assert issubclass(scope, AgentScope)
+    assert [*scope.model_fields] == ["user_id", "project_id", "agent_id", "channel"]
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("Nowhere", "is no dotted path"),
+        ("no.such.module.Model", "can't be imported: No module named 'no'"),
+        (f"{EXAMPLES}.Missing", "can't be imported"),
+        (f"{EXAMPLES}.NO_MODEL", "is no Pydantic model"),
+        (f"{EXAMPLES}.NoFields", "is no Pydantic model"),
+        (f"{EXAMPLES}.WithoutUser", "WithoutUser: it has no field user_id"),
+        (f"{EXAMPLES}.WithNumber", "shard: a field is a str"),
+        (f"{EXAMPLES}.WithNothing", "team: a field is a str"),
+        (f"{EXAMPLES}.WithAlias", "user_id: a field has one name"),
+        (f"{EXAMPLES}.WithAny", "team: '*' can't be a value"),
+        (f"{EXAMPLES}.WithFactory", "team: a default is a value"),
+        (f"{EXAMPLES}.WithTakenName", "fields: this name has a meaning"),
+        (f"{EXAMPLES}.WithDecorator", "put lower into the type"),
+    ],
+)
+def test_what_can_be_no_scope_is_told_at_the_start(path: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValidationError) as refused:
+        settings_with(path, monkeypatch)
+    [error] = refused.value.errors()
+    assert error["loc"] == ("scope_model",)
+    assert told in error["msg"]
+
+
+def test_a_write_has_all_fields_and_is_checked_by_the_model() -> None:
+    scope = turn_in({"user_id": "u1", "agent_id": "BOB"})
+    everything = {"user_id": "u1", "project_id": "default", "agent_id": "bob", "channel": "chat"}
+    assert (scope.model_dump(), scope.boundary) == (everything, "u1")
+
+
+@pytest.mark.parametrize(
+    ("scope", "code", "field"),
+    [
+        ({"user_id": "U1"}, "invalid_value", "scope.user_id"),
+        ({"user_id": "u1", "channel": "fax"}, "invalid_value", "scope.channel"),
+        ({"user_id": "u1", "agent_id": "*"}, "invalid_value", "scope.agent_id"),
+        ({"user_id": "u1", "agent_id": ""}, "invalid_value", "scope.agent_id"),
+        ({"user_id": "u1", "agent_id": "a" * 257}, "invalid_value", "scope.agent_id"),
+        ({"user_id": "u1", "agent_id": "a\nb"}, "invalid_value", "scope.agent_id"),
+        ({"user_id": "u1", "agent_id": 7}, "invalid_value", "scope.agent_id"),
+        ({"user_id": "u1", "team": "t"}, "unknown_scope_field", "scope.team"),
+    ],
+)
+def test_what_the_model_or_the_contract_refuses_is_refused_with_its_field(scope: Any, code: str, field: str) -> None:
+    with pytest.raises(Rejected) as refused:
+        turn_in(scope)
+    assert (refused.value.code, refused.value.field) == (code, field)
+
+
+def test_a_selector_selects_by_every_field_and_is_checked_by_the_model_too() -> None:
+    chosen = selected_by({"user_id": "u1", "project_id": "*", "agent_id": ["BOB", "eve"]})
+    assert chosen == {"user_id": ("u1",), "project_id": None, "agent_id": ("bob", "eve"), "channel": ("chat",)}
+    for wrong, code in (
+        ({"user_id": ["u1"]}, "selector_refused"),
+        ({"user_id": "*"}, "selector_refused"),
+        ({"user_id": "U1"}, "invalid_value"),
+        ({"user_id": "u1", "channel": ["chat", "fax"]}, "invalid_value"),
+        ({"user_id": "u1", "agent_id": []}, "invalid_value"),
+        ({"user_id": "u1", "team": "*"}, "unknown_scope_field"),
+    ):
+        with pytest.raises(Rejected) as refused:
+            selected_by(wrong)
+        assert refused.value.code == code
+
+
+def test_a_model_of_no_kin_gets_the_rules_of_scopes_and_a_field_without_default_must_be_given() -> None:
+    scope = deployed_scope(PlainScope)
+    given = {"user_id": "u1", "team": "red"}
+    assert scope.model_validate(given).model_dump() == {"user_id": "u1", "project_id": "default", "team": "red"}
+    turn, question = scoped(Turn, scope), scoped(RetrieveRequest, scope)
+    for message, value in ((turn, said({"user_id": "u1"})), (question, b'{"query":"x","scope":{"user_id":"u1"}}')):
+        with pytest.raises(Rejected) as refused:
+            validate(message, value)
+        assert (refused.value.code, refused.value.field) == ("invalid_value", "scope.team")
+    with pytest.raises(ValidationError):
+        scope.model_validate({"user_id": "u1", "team": "*"})
+
+
+def test_a_cap_counts_the_combinations_of_all_fields() -> None:
+    chosen = {"user_id": "u1", "project_id": ["a", "b"], "agent_id": ["c", "d", "e"]}
+    message = json.dumps({"scope": chosen, "query": "x"}).encode()
+    request = validate(scoped(RetrieveRequest, AGENTS), message)
+    Caps(combinations=6).check(request)
+    with pytest.raises(Rejected, match="this one for 6") as refused:
+        Caps(combinations=5).check(request)
+    assert refused.value.field == "scope.agent_id"
+
+
+def test_a_grant_is_for_any_value_of_further_fields() -> None:
+    policy = Policy.model_validate({"principals": {"ana": [{"user_id": "u1", "project_id": "default"}]}})
+    permit(policy, "ana", "write", AGENTS.model_validate({"user_id": "u1", "agent_id": "eve"}))
+    with pytest.raises(Rejected):
+        permit(policy, "ana", "write", AGENTS.model_validate({"user_id": "u2", "agent_id": "eve"}))
+
+
+def test_what_commands_have_asked_for_is_read_again_with_every_field() -> None:
+    scope = AGENTS.model_validate({"user_id": "u1", "agent_id": "eve"})
+    model = scoped_issued(AGENTS)
+    kept = model().having("0-1", Change(scope=scope, action="forget")).model_dump_json(by_alias=True)
+    assert model.model_validate_json(kept).changes["0-1"].scope == scope
+
+
+def test_further_fields_are_named_in_the_key_of_tables_and_those_of_every_scope_are_not() -> None:
+    scope = {"agent_id": "a=b/c", "user_id": "u/1", "project_id": "p", "channel": "mail"}
+    assert scope_key(scope) == "u%2F1/p/agent_id=a=b%2Fc/channel=mail"
+    assert scope_of(scope_key(scope)) == scope
+    assert scope_key({"project_id": "p", "user_id": "u1"}) == "u1/p"
+
+
+def test_a_data_directory_keeps_its_fields_and_refuses_others(tmp_path: Path) -> None:
+    keep_fields(tmp_path, AGENTS)
+    keep_fields(tmp_path, AGENTS)
+    kept = json.loads((tmp_path / "scope.json").read_text())
+    assert kept["scope_fields"] == ["agent_id", "channel", "project_id", "user_id"]
+    assert len(kept["scope_schema_hash"]) == 64
+    with pytest.raises(SystemExit, match="was made with scopes of agent_id, channel, project_id, user_id, not of"):
+        check_fields(tmp_path, Scope)
+
+
+def test_a_directory_from_before_has_the_built_in_fields_and_an_empty_one_has_none(tmp_path: Path) -> None:
+    check_fields(tmp_path, AGENTS)
+    (tmp_path / "words").mkdir()
+    keep_fields(tmp_path, Scope)
+    with pytest.raises(SystemExit):
+        check_fields(tmp_path, AGENTS)
+
+
+def test_the_documents_show_the_deployments_scopes(monkeypatch: pytest.MonkeyPatch) -> None:
+    schemas = asyncapi(settings_with(f"{EXAMPLES}.AgentScope", monkeypatch))["components"]["schemas"]
+    assert schemas["turn_v1"]["properties"]["scope"]["$ref"] == "#/components/schemas/AgentScope"
+    assert schemas["AgentScope"]["properties"]["channel"]["enum"] == ["chat", "mail"]
+    chosen = schemas["Selector"]["properties"]
+    assert chosen["user_id"]["pattern"] == "^[a-z0-9]+$"
+    assert {"const": "*", "type": "string"} in chosen["agent_id"]["anyOf"]
+    assert Selector.model_fields.keys() < chosen.keys()
