@@ -31,7 +31,7 @@ _SAYS_HOW = re.compile(
     rf"^ (?:and |then |so |also ){{0,2}}(?:in order )?to (?!be |say |put |sum |begin |start |clarify |summarize |me )"
     rf"(?:[^ ,:?!]+ ){{1,8}}[,:] (?:you (?:have to |need to |must |can |should |just |only )*)?"
     rf"(?:first |just |simply |always |please |then ){{0,2}}{_ACT} [^ ]"
-    rf"|^ (?:run|execute|type) (?:[^ ,:?!]+ ){{1,6}}to (?:[^ ,:?!]+ ?){{1,8}}$"
+    rf"|^ (?:run|execute|type) (?:[^ ,:?!]+ ){{1,6}}to (?:[^ ,:?!]+ ){{1,8}}$"
     rf"|^ first ,? ?{_ACT} (?:[^ ]+ ){{1,40}}?then ,? ?{_ACT} "
     rf"|^ um (?:[^ ,]+ ){{0,6}}zu [^ ,]+ , (?:einfach |zuerst ){{0,2}}{_VERB_DE} "
     rf"|^ para [^ ,]+[aei]r(?:lo|la|se)? (?:[^ ,]+ ){{0,6}}, {_VERB_ES} "

@@ -277,3 +277,9 @@ def test_a_long_text_of_one_piece_is_searched_in_no_time_to_speak_of(piece: str,
     hostile = piece * ((32_768 - len(end)) // len(piece)) + end
     found: list[Found] = found_by_rules(made(hostile, resources=(Resource(uri="s3://b/x", text=hostile),)))
     assert len(found) <= 2 * MOST_ITEMS + MOST_SEGMENTS
+
+
+@pytest.mark.timeout(10)  # parts of a word that may each be a word of their own take longer than a worker lives
+def test_a_long_word_in_an_order_is_read_as_one_word() -> None:
+    said = "Run this to " + "0123456789abcdef" * 25
+    assert [kinds(f"{said}{end}") for end in (".", ", ok then.")] == [["procedure"], []]
