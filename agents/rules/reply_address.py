@@ -24,7 +24,8 @@ DIALECTS = (
     Dialect("kafka_replyTopic", "kafka_correlationId", "kafka_replyPartition", "big_endian"),
     Dialect("REPLY_TOPIC", "REPLY_CORRELATION_ID", "REPLY_PARTITION", "big_endian"),
 )
-"""Ours, Spring Kafka's and SmallRye's; the first whose topic header is there counts."""
+"""Ours, Spring Kafka's and SmallRye's; the first whose topic header is there counts. What it leaves unsaid may be said
+in another one, unless that names a topic of its own: the names are aliases, and gateways mix them."""
 
 MAX_TOPIC_LENGTH = 249
 """Characters of a topic's name, Kafka's own limit."""
@@ -39,9 +40,7 @@ def reply_address(record: Record, replies: str) -> ReplyAddress | None:
     dialect = _dialect(record)
     if dialect is None:
         return None
-    correlation = record.header(dialect.correlation)
-    back = None if correlation is None else (dialect.correlation, correlation)
-    return ReplyAddress(_allowed(record.header(dialect.topic) or b"", replies), None, back)
+    return ReplyAddress(_allowed(record.header(dialect.topic) or b"", replies), None, _correlation(record, dialect))
 
 
 def at_partition(address: ReplyAddress | None, record: Record) -> ReplyAddress | None:
@@ -49,7 +48,8 @@ def at_partition(address: ReplyAddress | None, record: Record) -> ReplyAddress |
     dialect = _dialect(record)
     if address is None or dialect is None:
         return address
-    return replace(address, partition=_partition(record.header(dialect.partition), dialect))
+    said_in = next((one for one in _spoken(record, dialect) if record.header(one.partition) is not None), dialect)
+    return replace(address, partition=_partition(record.header(said_in.partition), said_in))
 
 
 def deadline_ms(record: Record) -> int | None:
@@ -57,13 +57,23 @@ def deadline_ms(record: Record) -> int | None:
     header = record.header("deadline")
     if header is None:
         return None
-    if not re.fullmatch(rb"[0-9]{1,18}", header):
+    if not re.fullmatch(rb"[0-9]{1,20}", header):
         raise Rejected("invalid_value", "the header deadline is not milliseconds in ASCII digits", "headers.deadline")
     return int(header)
 
 
 def _dialect(record: Record) -> Dialect | None:
     return next((dialect for dialect in DIALECTS if record.header(dialect.topic) is not None), None)
+
+
+def _spoken(record: Record, dialect: Dialect) -> tuple[Dialect, ...]:
+    """The dialects whose further headers count, that of the topic first."""
+    return (dialect, *(one for one in DIALECTS if record.header(one.topic) is None))
+
+
+def _correlation(record: Record, dialect: Dialect) -> tuple[str, bytes] | None:
+    found = ((one.correlation, record.header(one.correlation)) for one in _spoken(record, dialect))
+    return next(((name, value) for name, value in found if value is not None), None)
 
 
 def _allowed(topic: bytes, replies: str) -> str:
@@ -76,7 +86,7 @@ def _allowed(topic: bytes, replies: str) -> str:
 def _partition(header: bytes | None, dialect: Dialect) -> int | None:
     if header is None:
         return None
-    if dialect.spelling == "decimal" and re.fullmatch(rb"[0-9]{1,9}", header):
+    if dialect.spelling == "decimal" and re.fullmatch(rb"[0-9]{1,20}", header):
         return int(header)
     if dialect.spelling == "big_endian" and len(header) == 4 and header[0] < 128:
         return int.from_bytes(header, "big")

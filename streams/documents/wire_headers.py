@@ -24,7 +24,7 @@ def request_headers(replies: str) -> Json:
     ours: Json = {
         "deadline": {
             "type": "string",
-            "pattern": "^[0-9]{1,18}$",
+            "pattern": "^[0-9]{1,20}$",
             "description": "Milliseconds since the epoch, after which nobody waits for the reply.",
         },
         PRINCIPAL: {"type": "string", "description": "Who asks, where the deployment has an authorization file."},
@@ -55,7 +55,7 @@ def _dialect_headers(dialect: Dialect, replies: str) -> Json:
         "pattern": "^" + re.escape(replies).replace(r"\-", "-") + r"(\.[A-Za-z0-9._-]+)?$",
         "description": f"The topic of the reply: {replies}, or {replies}.<name>.",
     }
-    decimal = {"type": "string", "pattern": "^[0-9]{1,9}$", "description": "The partition of the reply."}
+    decimal = {"type": "string", "pattern": "^[0-9]{1,20}$", "description": "The partition of the reply."}
     bytes_ = {"type": "string", "description": "The partition of the reply, four bytes, big-endian."}
     partition = decimal if dialect.spelling == "decimal" else bytes_
     return {dialect.topic: topic, dialect.correlation: _CORRELATION, dialect.partition: partition}

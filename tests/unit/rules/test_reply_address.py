@@ -45,6 +45,18 @@ DIALECTS: dict[str, tuple[Headers, ReplyAddress]] = {
         (("REPLY_TOPIC", b"memory.replies.x"), ("REPLY_CORRELATION_ID", b"x"), ("reply_to", b"memory.replies")),
         ReplyAddress(REPLIES),
     ),
+    "the topic in ours, the rest in another": (
+        (("reply_to", b"memory.replies"), ("kafka_correlationId", b"c"), ("kafka_replyPartition", b"\x00\x00\x00\x02")),
+        ReplyAddress(REPLIES, 2, ("kafka_correlationId", b"c")),
+    ),
+    "the topic in another, the rest in ours": (
+        (("REPLY_TOPIC", b"memory.replies"), ("correlation_id", b""), ("reply_partition", b"1")),
+        ReplyAddress(REPLIES, 1, ("correlation_id", b"")),
+    ),
+    "a partition that no topic has": (
+        (("reply_to", b"memory.replies"), ("reply_partition", b"9223372036854775807")),
+        ReplyAddress(REPLIES, 2**63 - 1),
+    ),
     "a header twice": ((("reply_to", b"memory.replies"), ("reply_to", b"elsewhere")), ReplyAddress(REPLIES)),
 }
 
@@ -89,7 +101,7 @@ def test_any_other_topic_is_refused(header: str, topic: bytes | None) -> None:
         ("reply_to", "reply_partition", b""),
         ("reply_to", "reply_partition", b"-1"),
         ("reply_to", "reply_partition", b"one"),
-        ("reply_to", "reply_partition", b"1234567890"),
+        ("reply_to", "reply_partition", b"9" * 400),
         ("reply_to", "reply_partition", "\u0661".encode()),
         ("reply_to", "reply_partition", b"\x00\x00\x00\x01"),
         ("kafka_replyTopic", "kafka_replyPartition", b"1"),
@@ -106,7 +118,9 @@ def test_a_partition_that_is_no_number_is_named(topic: str, header: str, value: 
     assert (refused.value.code, refused.value.field) == ("invalid_value", f"headers.{header}")
 
 
-@pytest.mark.parametrize(("value", "deadline"), [(b"0", 0), (b"1772357400000", 1_772_357_400_000)])
+@pytest.mark.parametrize(
+    ("value", "deadline"), [(b"0", 0), (b"1772357400000", 1_772_357_400_000), (b"9223372036854775807", 2**63 - 1)]
+)
 def test_a_deadline_is_read_in_milliseconds(value: bytes, deadline: int) -> None:
     assert deadline_ms(asked(("deadline", value))) == deadline
 
