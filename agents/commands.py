@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from agents.rules.decoding import rejected
+from agents.rules.decoding import leave_out_nulls, rejected
 from schemas.changes import Change
 from schemas.commands import Command
 from schemas.failures import Rejected
@@ -36,8 +36,13 @@ BeforeForgetting = Callable[[Command, int, int], None]
 
 def arguments_of(model: type[Arguments], command: Command) -> Arguments:
     """The arguments of a command. Raises Rejected with the field that is not as it must be."""
+    given = dict(command.arguments)
     try:
-        return model.model_validate(command.arguments)
+        return model.model_validate(given)
+    except ValidationError as problem:
+        leave_out_nulls(given, problem)
+    try:
+        return model.model_validate(given)
     except ValidationError as problem:
         error = rejected(problem)
         raise Rejected(error.code, error.message, ".".join(filter(None, ("arguments", error.field)))) from None

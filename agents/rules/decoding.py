@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails, from_json
+from pydantic_core import ErrorDetails, from_json, to_json
 
 from schemas.failures import ErrorCode, Rejected
 from schemas.scopes import REFUSED
@@ -23,11 +23,32 @@ def decode(value: bytes | None, kinds: Mapping[str, type[Message]]) -> Message:
 
     Raises Rejected: `invalid_json`, `unknown_schema`, or what the model objects to, with its field.
     """
-    kind = _kind(_object(value))
+    given = _object(value)
+    kind = _kind(given)
     if kind is None or kind not in kinds:
         known = ", ".join(sorted(kinds))
         raise Rejected("unknown_schema", f"schema {str(kind)[:80]!r} is not known here; known are: {known}", "schema")
-    return validate(kinds[kind], value or b"")
+    return _validated(kinds[kind], value or b"", given)
+
+
+def _validated(model: type[Message], value: bytes, given: dict[str, Any]) -> Message:
+    try:
+        return model.model_validate_json(value)
+    except ValidationError as problem:
+        if b"null" not in value:
+            raise rejected(problem) from None
+        leave_out_nulls(given, problem)
+    return validate(model, to_json(given))
+
+
+def leave_out_nulls(given: dict[str, Any], problem: ValidationError) -> None:
+    """Take away the nulls that a model objects to: where a field may be left out, a null is as good.
+
+    Of a required field it stays an error, which then says that the field is missing.
+    """
+    for error in problem.errors(include_url=False, include_context=False):
+        if error["input"] is None and error["type"] != "extra_forbidden":
+            _leave_out(given, error["loc"])
 
 
 def validate(model: type[Message], value: bytes) -> Message:
@@ -42,6 +63,17 @@ def rejected(problem: ValidationError) -> Rejected:
     """The contract's error for the first thing that a model objects to."""
     first = problem.errors(include_url=False, include_context=False)[0]
     return Rejected(_code(first), first["msg"], _field(first))
+
+
+def _leave_out(given: Any, path: tuple[int | str, ...]) -> None:
+    """Take away the null on a path, which may end in names of Pydantic's own."""
+    for part in path:
+        if not isinstance(given, dict) or part not in given:
+            return
+        if given[part] is None:
+            del given[part]
+            return
+        given = given[part]
 
 
 def _object(value: bytes | None) -> dict[str, Any]:

@@ -173,3 +173,10 @@ async def test_defaults_are_answered_as_they_are_from_now_on(governing: Governin
     assert await governing("set_default_mode", name=None) == {"user_default": None, "project_default": GENERAL}
     assert await governing.refused("set_default_mode") == ("invalid_value", "arguments.name")
     assert await governing.refused("set_default_mode", name="gone") == ("unknown_mode", "arguments.name")
+
+
+async def test_a_null_argument_is_as_good_as_one_that_is_left_out(governing: Governing) -> None:
+    declared = await governing("declare_mode", name="code", embedder="tiny32", is_default=None, for_project=None)
+    assert declared == await governing("declare_mode", name="code", embedder="tiny32")
+    assert await governing.refused("rename_mode", name="code", new_name=None) == ("invalid_value", "arguments.new_name")
+    assert (await governing("set_default_mode", name=None, for_project=None))["user_default"] is None

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agents.rules.decoding import decode
+from schemas.commands import Command
 from schemas.failures import Rejected
 from schemas.retrieval import RetrieveRequest
 from schemas.turns import MAX_METADATA_BYTES, MAX_METADATA_DEPTH, MAX_RESOURCES, Turn
@@ -87,6 +88,10 @@ BAD: dict[str, tuple[Any, str, str | None]] = {
     "user has a control character": (scoped(user_id="u\x07"), "invalid_value", "scope.user_id"),
     "project is a star": (scoped(project_id="*"), "invalid_value", "scope.project_id"),
     "project is a list": (scoped(project_id=["p1"]), "invalid_value", "scope.project_id"),
+    "null for what must be there": (turn_fields(content=None, metadata=None), "invalid_value", "content"),
+    "a null user": (scoped(user_id=None), "invalid_value", "scope.user_id"),
+    "a null in an unknown field of the scope": (scoped(team=None), "unknown_scope_field", "scope.team"),
+    "a null beside an error": (turn_fields(metadata=None, role="robot"), "invalid_value", "role"),
 }
 
 
@@ -122,6 +127,23 @@ def test_what_is_odd_but_allowed_comes_through_unchanged(name: str) -> None:
     for field in GOOD[name].keys() & told.keys() - {"resources", "occurred_at"}:
         assert told[field] == GOOD[name][field]
     assert len(turn.resources) == len(GOOD[name].get("resources", []))
+
+
+OPTIONAL = ("turn_id", "speaker", "occurred_at", "mode", "importance", "resources", "metadata")
+
+
+def test_a_null_is_as_good_as_a_field_that_is_left_out() -> None:
+    fields = {name: value for name, value in turn_fields().items() if name not in OPTIONAL} | {
+        "scope": {"user_id": "u"}
+    }
+    nulls = fields | dict.fromkeys(OPTIONAL) | {"scope": {"user_id": "u", "project_id": None}}
+    assert decode(as_bytes(nulls), KINDS) == decode(as_bytes(fields), KINDS)
+    asked = {"schema": "retrieve.v1", "scope": {"user_id": "u"}, "query": "q"}
+    optional = RetrieveRequest.model_fields.keys() - asked.keys()
+    kinds = {"retrieve.v1": RetrieveRequest}
+    assert decode(as_bytes(asked | dict.fromkeys(optional)), kinds) == decode(as_bytes(asked), kinds)
+    given = {"schema": "command.v1", "scope": {"user_id": "u"}, "command": "health", "arguments": None}
+    assert decode(as_bytes(given), {"command.v1": Command}).arguments == {}
 
 
 def test_a_turn_without_project_has_the_default_one() -> None:
