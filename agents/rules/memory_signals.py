@@ -11,6 +11,7 @@ import numpy as np
 from agents.rules.clues import Clues
 from agents.rules.columns import NOBODY, Columns, Floats, Mask, Numbers
 from agents.rules.conversation_signals import last_positions
+from agents.rules.identifiers import is_identifier
 from agents.rules.marks import Mark
 from agents.rules.named_days import Stretch
 from agents.rules.question_types import TRAITS
@@ -82,6 +83,11 @@ def _not_named(clues: Clues, numbers: Numbers) -> Floats:
     return (1.0 - _named(clues, numbers)) * bool(clues.question.named)
 
 
+def _identifier(clues: Clues, numbers: Numbers) -> Floats:
+    named = [where for term, where in zip(clues.question.terms, clues.postings, strict=True) if is_identifier(term)]
+    return share(named, len(clues.named))[numbers]
+
+
 MEMORY_SIGNALS: Mapping[str, Callable[[Clues, Numbers], Floats]] = {
     "length": _length,
     "longer": lambda clues, numbers: np.maximum(_length(clues, numbers), 0.0),
@@ -97,11 +103,13 @@ MEMORY_SIGNALS: Mapping[str, Callable[[Clues, Numbers], Floats]] = {
     "only_named": _only_named,
     "not_named": _not_named,
     "entity": lambda clues, numbers: share(clues.entities, len(clues.named))[numbers],
+    "identifier": _identifier,
     "asked_before": lambda clues, numbers: marked(clues, "question", clues.order.before[numbers]),
     "asked_after": lambda clues, numbers: marked(clues, "question", clues.order.after[numbers]),
 }
 """By name: `length` (`longer` above the usual) and where it stands, in its conversation and in time; `named` for what
-somebody said whom the question names; `entity` for the share of the question's other names that it has."""
+somebody said whom the question names; `entity` for the share of the question's other names that it has, `identifier`
+for that of its identifiers."""
 
 WHOLE_SIGNALS = frozenset(
     {"first", "second", "last", "named", "only_named", "not_named", "asked_before", "asked_after"}

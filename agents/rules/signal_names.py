@@ -68,6 +68,7 @@ def _of_memory(part: str) -> str:
         return "its length and its place in the conversation"
     if part in _NEIGHBOURS:
         return "the turns before and after it"
-    return {"entity": "names of the question that it has", "importance": "its importance"}.get(
+    named = "names of the question that it has"
+    return {"entity": named, "identifier": named, "importance": "its importance"}.get(
         part, "what it looks like"
     )

@@ -14,7 +14,7 @@ from tests.clue_making import Said, clues_of
 from training.ranking.conversations import CROSSING, OWN, Asked, read
 from training.ranking.fitting import Fitted, Table
 from training.ranking.library import Question
-from training.ranking.samples import Sample, sample_of
+from training.ranking.samples import BY_HAND, Sample, sample_of
 from training.ranking.signal_list import must_help, signals_for
 from training.ranking.validation import recalls
 from training.ranking.weights_file import dumps
@@ -123,7 +123,7 @@ def test_the_same_samples_give_the_same_file_and_it_can_be_read() -> None:
 def test_the_weights_that_come_with_the_project_are_those_of_the_signals_we_fit() -> None:
     path = Path(__file__).parents[2] / "agents" / "rules" / "ranking_weights.json"
     for name, head in Weights.loads(path.read_text()).heads.items():
-        assert set(head.weights) <= {*signals_for(name), "importance", "recency"}
+        assert set(head.weights) <= {*signals_for(name), *BY_HAND}
         assert all(weight > 0 for signal, weight in head.weights.items() if must_help(signal))
 
 
