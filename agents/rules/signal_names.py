@@ -69,6 +69,4 @@ def _of_memory(part: str) -> str:
     if part in _NEIGHBOURS:
         return "the turns before and after it"
     named = "names of the question that it has"
-    return {"entity": named, "identifier": named, "importance": "its importance"}.get(
-        part, "what it looks like"
-    )
+    return {"entity": named, "identifier": named, "importance": "its importance"}.get(part, "what it looks like")
