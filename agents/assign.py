@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from agents.ports import Memories
 from agents.rules.categorizing import joined, named
-from agents.word_port import WordIndex
+from agents.write_memory import WriteMemory
 from schemas.changes import Change
 from schemas.memories import Assigned, Memory
 from schemas.understanding import FoundCategory
@@ -16,9 +16,9 @@ from schemas.understanding import FoundCategory
 class Assign:
     """The part of `Remember` that puts items under categories."""
 
-    def __init__(self, memories: Memories, words: WordIndex) -> None:
+    def __init__(self, memories: Memories, write: WriteMemory) -> None:
         self._memories = memories
-        self._words = words
+        self._write = write
 
     def carried_out(self, change: Change, partition: int) -> Iterator[tuple[Memory | None, tuple[()]]]:
         """Write each item that is still there, and nothing where it is under these categories already."""
@@ -39,7 +39,5 @@ class Assign:
     def _put_under(self, memory: Memory, categories: tuple[Assigned, ...], partition: int) -> Memory:
         assert memory.item is not None
         filed = memory.model_copy(update={"item": memory.item.model_copy(update={"categories": categories})})
-        # The words first: if they can't be written, the record says so when all of it is tried again.
-        self._words.put(partition, filed)
-        self._memories.put(partition, filed)
+        self._write(partition, filed)
         return filed

@@ -5,22 +5,20 @@ now are written. Writes the table `claims`, after those items and before the ite
 done again. Whatever order turns come in, the end is the same.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from agents.claim_port import Claims
 from agents.ports import Memories
 from agents.rules.claiming import beside, claims_of, standing, successor, without
+from agents.write_memory import WriteMemory
 from schemas.claims import Claim
 from schemas.memories import Memory
-
-Write = Callable[[int, Memory], None]
-"""Writes a record and its words."""
 
 
 class Contradict:
     """The part of `Remember` that follows claims."""
 
-    def __init__(self, memories: Memories, claims: Claims, write: Write) -> None:
+    def __init__(self, memories: Memories, claims: Claims, write: WriteMemory) -> None:
         self._memories = memories
         self._claims = claims
         self._write = write

@@ -24,7 +24,9 @@ from agents.rules.forgetting import (
 )
 from agents.rules.noteworthy import tells
 from agents.rules.roster import Roster
+from agents.rules.superseding import served_again
 from agents.word_port import WordIndex
+from agents.write_memory import WriteMemory
 from schemas.changes import Change
 from schemas.events import Forgotten, Learned
 from schemas.memories import Memory, item_shelf, shelves
@@ -42,10 +44,13 @@ Concerned = Callable[[Memory, Change], bool]
 class Forget:
     """The part of `Remember` that forgets."""
 
-    def __init__(self, memories: Memories, words: WordIndex, items: KeepItems, concerned: Concerned) -> None:
+    def __init__(
+        self, memories: Memories, words: WordIndex, items: KeepItems, write: WriteMemory, concerned: Concerned
+    ) -> None:
         self._memories = memories
         self._words = words
         self._items = items
+        self._write = write
         self._concerned = concerned
 
     def carried_out(self, change: Change, partition: int) -> Iterator[Step]:
@@ -150,9 +155,8 @@ class Forget:
                 yield hidden
 
     def _served_again(self, memory: Memory, partition: int) -> Step:
-        served = memory.model_copy(update={"superseded_by": None, "superseded_in": None})
-        self._words.put(partition, served)
-        self._memories.put(partition, served)
+        served = served_again(memory)
+        self._write(partition, served)
         return served, ()
 
     def _marked(self, memory: Memory, partition: int) -> Sequence[Event]:

@@ -8,7 +8,7 @@ A turn is written before its items, and names all that may have its evidence, th
 any more; only when these are written it names the others alone. So what a kill cut off is found and done again.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from agents.contradict import Contradict
 from agents.ports import Memories
@@ -25,6 +25,7 @@ from agents.rules.item_merging import (
     supports_of,
 )
 from agents.word_port import WordIndex
+from agents.write_memory import WriteMemory
 from schemas.events import Forgotten, Learned, Remembered
 from schemas.memories import Memory, Support
 
@@ -34,9 +35,6 @@ Event = Remembered | Forgotten | Learned
 Step = tuple[Memory | None, Sequence[Event]]
 """A memory that was changed, with what must follow; or neither, and others may have their turn."""
 
-Write = Callable[[int, Memory], None]
-"""Writes a record and its words."""
-
 MOST_HOPS = 8
 """Items that took each other's place in consolidations and are followed."""
 
@@ -44,7 +42,7 @@ MOST_HOPS = 8
 class KeepItems:
     """The part of `Remember` that keeps items."""
 
-    def __init__(self, memories: Memories, words: WordIndex, contradict: Contradict, write: Write) -> None:
+    def __init__(self, memories: Memories, words: WordIndex, contradict: Contradict, write: WriteMemory) -> None:
         self._memories = memories
         self._words = words
         self._contradict = contradict

@@ -37,6 +37,7 @@ from agents.rules.superseding import served_again
 from agents.rules.versions import identity, is_outdated, is_redelivered, is_repeated, next_memory
 from agents.supersede import Supersede
 from agents.word_port import WordIndex
+from agents.write_memory import WriteMemory
 from schemas.changes import Change
 from schemas.consolidation import Distilled, Evolved
 from schemas.events import Embedded, Forgotten, Remembered, Understood
@@ -101,10 +102,11 @@ class Remember:
         self._modes = modes
         self._spaces = spaces
         self._asks_model = asks_model
-        self._items = KeepItems(memories, words, Contradict(memories, claims, self._write), self._write)
-        self._supersede = Supersede(memories, words, self._items)
-        self._forget = Forget(memories, words, self._items, is_concerned)
-        self._assign = Assign(memories, words)
+        self._write = write = WriteMemory(memories, words)
+        self._items = KeepItems(memories, words, Contradict(memories, claims, write), write)
+        self._supersede = Supersede(memories, words, self._items, write)
+        self._forget = Forget(memories, words, self._items, write, is_concerned)
+        self._assign = Assign(memories, write)
         self._move = Move(modes, self._items, self._supersede)
 
     def turn(self, turn: Turn, record: Record) -> Accepted:
@@ -250,11 +252,6 @@ class Remember:
         waiting = awaiting(memory)
         self._write(partition, waiting)
         return Remembered(memory=waiting, strays=() if stray is None else (stray,))
-
-    def _write(self, partition: int, memory: Memory) -> None:
-        # The words first: if they can't be written, the record says so when all of it is tried again.
-        self._words.put(partition, memory)
-        self._memories.put(partition, memory)
 
 
 def _all_of(event: Follows, beside: Sequence[Event]) -> list[Event]:

@@ -14,6 +14,7 @@ from agents.rules.embedding_status import is_on_its_way
 from agents.rules.item_merging import made_item, supported
 from agents.rules.superseding import Standing, are_alike, served_again, standing, superseded
 from agents.word_port import WordIndex
+from agents.write_memory import WriteMemory
 from schemas.consolidation import Distilled, Evolved
 from schemas.events import Forgotten, Learned, Remembered
 from schemas.memories import Memory
@@ -22,10 +23,11 @@ from schemas.memories import Memory
 class Supersede:
     """The part of `Remember` that lets one memory stand for several."""
 
-    def __init__(self, memories: Memories, words: WordIndex, items: KeepItems) -> None:
+    def __init__(self, memories: Memories, words: WordIndex, items: KeepItems, write: WriteMemory) -> None:
         self._memories = memories
-        self._items = items
         self._words = words
+        self._items = items
+        self._write = write
 
     def standing(self, event: Distilled, partition: int) -> Standing:
         """How it stands with what was distilled."""
@@ -43,11 +45,11 @@ class Supersede:
             is_half_done = known.item is not None and known.item.run == event.run
             return self.withdrawn(known, event.sources, partition) if is_half_done else []
         memory = known or event.memory
-        self._write(memory, partition)
+        self._write(partition, memory)
         for source in self._sources(event, partition):
             if source is not None:
                 # One that is superseded already, too: its words may be as they were when a worker was killed.
-                self._write(superseded(source, event) if source.superseded_by is None else source, partition)
+                self._write(partition, superseded(source, event) if source.superseded_by is None else source)
         return [Remembered(memory=memory)] if memory.embedding.status == "pending" else []
 
     def evolved(self, event: Evolved, partition: int) -> list[Event]:
@@ -73,7 +75,7 @@ class Supersede:
         written, events = self._items.put(made, older, partition)
         for turn in self._turns_of(item, partition):
             if written.memory_id not in turn.items:
-                self._write(turn.model_copy(update={"items": (*turn.items, written.memory_id)}), partition)
+                self._write(partition, turn.model_copy(update={"items": (*turn.items, written.memory_id)}))
         hidden = item.model_copy(update={"superseded_by": written.memory_id, "superseded_in": event.run})
         # Not written alone: what it claimed is claimed by the older one now.
         events += self._items.put(hidden, item, partition)[1]
@@ -86,7 +88,7 @@ class Supersede:
             return []
         turns = self._turns_of(item, partition)
         for memory in (*turns, older, item):
-            self._write(memory, partition)
+            self._write(partition, memory)
         waiting = [Remembered(memory=memory) for memory in (older, item) if is_on_its_way(memory)]
         return [*waiting, *(self._items.learned(turn, partition) for turn in turns)]
 
@@ -115,7 +117,7 @@ class Supersede:
         for memory_id in source_ids:
             source = self._memories.get(partition, memory_id)
             if source is not None and source.superseded_by == distilled.memory_id:
-                self._write(served_again(source), partition)
+                self._write(partition, served_again(source))
         self._memories.remove(partition, distilled.memory_id, distilled.embedding.place)
         return self._gone(distilled.memory_id, distilled.scope, partition)
 
@@ -131,8 +133,3 @@ class Supersede:
 
     def _sources(self, event: Distilled, partition: int) -> list[Memory | None]:
         return [self._memories.get(partition, memory_id) for memory_id in event.sources]
-
-    def _write(self, memory: Memory, partition: int) -> None:
-        # The words first: if they can't be written, the record says so when all of it is tried again.
-        self._words.put(partition, memory)
-        self._memories.put(partition, memory)

@@ -8,6 +8,7 @@ import pytest
 from agents import categorize
 from agents.assign import Assign
 from agents.rules.category_taxonomy import MOST_DECLARED
+from agents.write_memory import WriteMemory
 from schemas.changes import Change
 from schemas.events import Remembered
 from schemas.failures import Rejected, Unavailable
@@ -120,7 +121,9 @@ def test_a_change_puts_items_under_categories_and_leaves_what_is_gone_or_elsewhe
     under = (Assigned(name="health", confidence=0.7),)
     assigned = dict.fromkeys((mine.memory_id, other.memory_id, turn.memory_id, "never there"), under)
     change = Change(scope=Scope(user_id="u1"), action="assign", assigned=assigned)
-    steps = list(Assign(keeping.worker.memories, keeping.worker.words).carried_out(change, HERE))
+    memories = keeping.worker.memories
+    assign = Assign(memories, WriteMemory(memories, keeping.worker.words))
+    steps = list(assign.carried_out(change, HERE))
     assert [memory.memory_id for memory, _ in steps if memory] == [mine.memory_id]
     found = {one.memory_id: one.item.categories for one in keeping.worker.memories.all() if one.item}
     assert found == {mine.memory_id: under, other.memory_id: ()}

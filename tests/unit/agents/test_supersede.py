@@ -10,6 +10,7 @@ from agents.removed import put_right_beside, removed_but_found
 from agents.rules.distilling import distilled_memory, source_of
 from agents.rules.extracting import found_by_rules
 from agents.supersede import Supersede
+from agents.write_memory import WriteMemory
 from schemas.consolidation import Distilled, Evolved
 from schemas.events import Forgotten, Learned, Remembered
 from schemas.memories import Memory
@@ -29,9 +30,9 @@ class Keeping:
 
     def __init__(self, words: SqliteWords) -> None:
         self.memories, self.words = FakeMemories(), words
-        contradict = Contradict(self.memories, FakeClaims(), self.write)
-        self.items = KeepItems(self.memories, words, contradict, self.write)
-        self.supersede = Supersede(self.memories, words, self.items)
+        self.write = write = WriteMemory(self.memories, words)
+        self.items = KeepItems(self.memories, words, Contradict(self.memories, FakeClaims(), write), write)
+        self.supersede = Supersede(self.memories, words, self.items, write)
         self.turns = [made(f"Watered the tomatoes, day {n}.", n, content_hash=f"h{n}") for n in range(3)]
         for turn in self.turns:
             self.keep(turn)
@@ -42,12 +43,8 @@ class Keeping:
         hashes = {turn.memory_id: turn.content_hash for turn in self.turns}
         self.event = Distilled(run="0-3", memory=memory, sources=hashes)
 
-    def write(self, _partition: int, memory: Memory) -> None:
-        self.keep(memory)
-
     def keep(self, memory: Memory) -> None:
-        self.words.put(HERE, memory)
-        self.memories.put(HERE, memory)
+        self.write(HERE, memory)
 
     def apply(self) -> Sequence[Event]:
         return self.supersede.distilled(self.event, HERE)
