@@ -76,8 +76,7 @@ class Forget:
         for memory_id, scope in list(chain.from_iterable(map(scopes_of, rosters))):
             if self._memories.is_removed(partition, memory_id):
                 self._words.remove(partition, memory_id)
-                place = self._memories.last_place(partition, memory_id)
-                left = Forgotten(memory_id=memory_id, places=() if place is None else (place,))
+                left = Forgotten.last_in(memory_id, self._memories.last_place(partition, memory_id))
                 # What it said is not known any more: who keeps something of it looks what he has to let go.
                 yield None, (left, Learned(memory_id=memory_id, scope=scope))
             yield NOTHING

@@ -189,12 +189,11 @@ class KeepItems:
         return [gone(item), *self._told(others, partition)]
 
     def _put_right_without(self, memory_id: str, turn: Memory, stays: Collection[str], partition: int) -> list[Event]:
-        """The same, also where it was done before and those who must know were not told."""
+        """An item that is not to have evidence of a turn any more; told of also where it was written before a kill."""
         item = self._memories.get(partition, memory_id)
         if item is None:
             self._words.remove(partition, memory_id)
-            place = self._memories.last_place(partition, memory_id)
-            return [Forgotten(memory_id=memory_id, places=() if place is None else (place,))]
+            return [Forgotten.last_in(memory_id, self._memories.last_place(partition, memory_id))]
         events = self._without(item, (turn.memory_id,), partition) if rests_on_any(item, (turn.memory_id,)) else []
         over = item.superseded_by if item.superseded_in is not None else None
         if over is not None and over not in stays:
@@ -224,5 +223,4 @@ class KeepItems:
 
 def gone(memory: Memory) -> Forgotten:
     """What is said of a memory that is no more."""
-    place = memory.embedding.place
-    return Forgotten(memory_id=memory.memory_id, places=() if place is None else (place,))
+    return Forgotten.last_in(memory.memory_id, memory.embedding.place)

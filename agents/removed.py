@@ -17,8 +17,7 @@ def removed_but_found(memories: Memories, words: WordIndex, partition: int) -> I
     # In the order of the table's keys, so that a disk which nothing of is in memory yet is read from front to back.
     for memory_id in sorted(words.with_status(partition, get_args(EmbeddingStatus))):
         if memories.is_removed(partition, memory_id) and not memories.is_forgotten(partition, memory_id):
-            place = memories.last_place(partition, memory_id)
-            yield Forgotten(memory_id=memory_id, places=() if place is None else (place,))
+            yield Forgotten.last_in(memory_id, memories.last_place(partition, memory_id))
         else:
             yield None
 

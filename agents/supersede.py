@@ -126,8 +126,7 @@ class Supersede:
         if not self._memories.is_removed(partition, memory_id) or self._memories.is_forgotten(partition, memory_id):
             return []
         self._words.remove(partition, memory_id)
-        place = self._memories.last_place(partition, memory_id)
-        forgotten = Forgotten(memory_id=memory_id, places=() if place is None else (place,))
+        forgotten = Forgotten.last_in(memory_id, self._memories.last_place(partition, memory_id))
         # Who sums up categories may have words of it.
         return [forgotten, Learned(memory_id=memory_id, scope=scope)]
 

@@ -1,7 +1,7 @@
 """What the agents tell each other over topics: past tense, keyed by the boundary, complete in themselves."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -31,6 +31,11 @@ class Forgotten(BaseModel):
     schema_: Literal["forgotten.v1"] = Field(default="forgotten.v1", alias="schema")
     memory_id: str
     places: tuple[Place, ...]
+
+    @classmethod
+    def last_in(cls, memory_id: str, place: Place | None) -> Self:
+        """The event of a memory whose vector was in this place, or that had none."""
+        return cls(memory_id=memory_id, places=() if place is None else (place,))
 
 
 class Embedded(BaseModel):
