@@ -133,9 +133,7 @@ class Parts(Service):
         """Connect the agents to their topics, and the recovery of the tables to the arrival of partitions."""
         agents = agents_of(self.settings, self.models, self.index, self.around, self._standing)
         spaces = ModeSpaces(self.modes, self.embedders)
-        self.reembedding = Reembedding(
-            self.memories, self.index, spaces, self.embedders, self._before_indexer, self.around
-        )
+        self.reembedding = Reembedding(self.index, spaces, self.embedders, self._before_indexer, self.around)
         self.asking = AskingModel(
             agents.understand,
             self.language,
@@ -183,7 +181,7 @@ class Parts(Service):
         try:
             await self._general_tried()
             changes_end = KafkaTurns(self.app, self.topics.changes).end
-            await Arrival(self.memories, self._committed, changes_end, self.around).prepare(partitions)
+            await Arrival(self._committed, changes_end, self.around).prepare(partitions)
         except Exception:
             log.exception("partitions could not be prepared", partitions=sorted(partitions))
             end_process()
@@ -191,7 +189,7 @@ class Parts(Service):
             runs = [self.reembedding.run(), *([self._ask_models()] if len(self.settings.llm_profiles) else [])]
             if self.settings.consolidate_every is not None:
                 every = timedelta(hours=self.settings.consolidate_every)
-                runs.append(Scheduling(self.memories, every, self.around).run())
+                runs.append(Scheduling(every, self.around).run())
             self._beside = [asyncio.create_task(_until_cancelled(run)) for run in runs]
         self.reembedding.look(partitions)
 

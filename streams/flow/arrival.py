@@ -7,19 +7,16 @@ cut off, the indexer is told of all that it may have moved or forgotten without 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Protocol
 
 import structlog
 
 from agents.removed import put_right_beside, removed_but_found
 from agents.rules.embedding_status import may_be_untold
 from agents.rules.partitioning import partition_of
-from agents.word_port import WordIndex
 from schemas.events import Forgotten, Remembered
 from schemas.failures import Unavailable
-from schemas.memories import Memory, Place
 from streams.flow.awaiting import all_of
 from streams.flow.steps import event_out
 from streams.flow.surroundings import Surroundings
@@ -36,32 +33,14 @@ YIELD_EVERY = 200
 log = structlog.get_logger()
 
 
-class AllMemories(Protocol):
-    """The records that are here."""
-
-    def all(self) -> Iterator[Memory]:
-        """Every record of the partitions that are here."""
-        ...
-
-    def gone(self) -> Iterator[tuple[str, Place]]:
-        """The ids of those that are no more, and where their vectors were."""
-        ...
-
-
 class Arrival:
     """Makes a worker ready for the partitions that it has got."""
 
-    def __init__(
-        self,
-        memories: AllMemories,
-        committed: Committed,
-        changes_end: ChangesEnd,
-        around: Surroundings,
-    ) -> None:
-        self._changes_end = changes_end
-        self._memories = memories
-        self._words: WordIndex = around.words
+    def __init__(self, committed: Committed, changes_end: ChangesEnd, around: Surroundings) -> None:
         self._committed = committed
+        self._changes_end = changes_end
+        self._memories = around.memories
+        self._words = around.words
         self._around = around
 
     async def prepare(self, partitions: Collection[int]) -> None:
@@ -85,14 +64,14 @@ class Arrival:
     async def _clear(self, partition: int) -> None:
         """Tell of what was removed and is still in the words, and take it out."""
         is_behind = False
-        for number, event in enumerate(removed_but_found(self._around.memories, self._words, partition)):
+        for number, event in enumerate(removed_but_found(self._memories, self._words, partition)):
             if event is not None:
                 is_behind = True
                 await (await self._tell(event, partition))
                 self._words.remove(partition, event.memory_id)
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
-        beside = put_right_beside(self._around.memories, self._words, partition) if is_behind else ()
+        beside = put_right_beside(self._memories, self._words, partition) if is_behind else ()
         for number, _ in enumerate(beside):
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
@@ -138,7 +117,7 @@ class Arrival:
         for number, (memory_id, place) in enumerate(self._memories.gone() if partitions else ()):
             event = Forgotten(memory_id=memory_id, places=(place,))
             for partition in partitions:
-                if self._around.memories.is_removed(partition, memory_id):
+                if self._memories.is_removed(partition, memory_id):
                     told += [await self._tell(event, partition)]
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)

@@ -13,7 +13,7 @@ from typing import TypeVar
 import structlog
 
 from agents.mode_spaces import ModeSpaces
-from agents.ports import Embedders, Memories, VectorIndex
+from agents.ports import Embedders, VectorIndex
 from agents.rules.embedding_status import is_waiting
 from schemas.events import Embedded
 from schemas.failures import ModelMissing, Unavailable
@@ -47,7 +47,6 @@ class Reembedding:
 
     def __init__(
         self,
-        memories: Memories,
         index: VectorIndex,
         spaces: ModeSpaces,
         embedders: Embedders,
@@ -55,7 +54,7 @@ class Reembedding:
         around: Surroundings,
     ) -> None:
         """Take the parts; `waiting` counts events before the indexer."""
-        self._memories = memories
+        self._memories = around.memories
         self._words = around.words
         self._index = index
         self._spaces = spaces

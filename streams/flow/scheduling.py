@@ -5,16 +5,13 @@ It writes nothing but triggers, as anybody may: which run was the last is read f
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator
 from datetime import timedelta
-from typing import Protocol
 
 import structlog
 from pydantic_core import to_json
 
 from agents.rules.partitioning import partition_of
 from agents.rules.scheduling import Standing, is_due
-from schemas.memories import Memory
 from schemas.records import Outgoing
 from streams.flow.surroundings import Surroundings
 
@@ -33,19 +30,10 @@ LOOK_EVERY_S = 0.5
 """Between two looks whether a run is over."""
 
 
-class AllMemories(Protocol):
-    """The records that are here."""
-
-    def all(self) -> Iterator[Memory]:
-        """Every record of the partitions that are here."""
-        ...
-
-
 class Scheduling:
     """Triggers the consolidation of every scope that is due."""
 
-    def __init__(self, memories: AllMemories, every: timedelta, around: Surroundings) -> None:
-        self._memories = memories
+    def __init__(self, every: timedelta, around: Surroundings) -> None:
         self._every = every
         self._around = around
 
@@ -70,7 +58,7 @@ class Scheduling:
 
     async def _standing(self) -> list[Standing]:
         scopes: defaultdict[tuple[tuple[str, str], ...], Standing] = defaultdict(Standing)
-        for number, memory in enumerate(self._memories.all()):
+        for number, memory in enumerate(self._around.memories.all()):
             if memory.origin == "said" and memory.superseded_by is None:
                 scopes[tuple(sorted(memory.scope.items()))].add(memory)
             if number % YIELD_EVERY == 0:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import uuid4
@@ -15,6 +15,7 @@ from agents.intention_port import StoredIntentions
 from agents.ports import Clock, Memories, Modes
 from agents.word_port import WordIndex
 from schemas.changes import Issued
+from schemas.memories import Memory, Place
 from schemas.scopes import Scope
 from streams.flow.job_log import JobLog
 from streams.flow.progress import Progress
@@ -33,7 +34,15 @@ class Awaited(Protocol):
 
 
 class KeptMemories(Memories, Awaited, Protocol):
-    """Records whose writes can be awaited."""
+    """The records of the partitions that are here, with writes that can be awaited."""
+
+    def all(self) -> Iterator[Memory]:
+        """Every record."""
+        ...
+
+    def gone(self) -> Iterator[tuple[str, Place]]:
+        """The ids of those that are no more, and where their vectors were."""
+        ...
 
 
 class KeptModes(Modes, Awaited, Protocol):

@@ -116,7 +116,7 @@ class InMemoryMap:
         words = SqliteWords(self.directory / "words")
         app = kafka_app(self.settings, "in-memory")
         agents, around = self.wired(words)
-        await Arrival(self.memories, self.topics.committed, self._changes_end, around).prepare(range(self.partitions))
+        await Arrival(self.topics.committed, self._changes_end, around).prepare(range(self.partitions))
         asking, reembedding = self._beside(agents, around)
         beside = Beside(asking.ask, partial(_changed, reembedding))
         self.embedders.on_loaded = lambda _: reembedding.look(range(self.partitions))
@@ -185,7 +185,7 @@ class InMemoryMap:
         told = replace(around, publisher=publisher)
         asking = AskingModel(agents.understand, self.language, lambda: here, told, at_once=4, backlog_per_second=1000)
         spaces = ModeSpaces(self.modes, self.embedders)
-        return asking, Reembedding(self.memories, self.index, spaces, self.embedders, lambda: 0, around)
+        return asking, Reembedding(self.index, spaces, self.embedders, lambda: 0, around)
 
     async def publish(self, topic: str, message: Json | bytes, **how: Any) -> Record:
         """Write a record as a producer does: keyed by its user, unless `how` says another key or partition."""

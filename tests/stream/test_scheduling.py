@@ -29,7 +29,7 @@ async def said(the_map: InMemoryMap, count: int, user: str = "u1") -> None:
 async def looked(the_map: InMemoryMap) -> int:
     """How many triggers there are after a look at what is due."""
     _, around = the_map.wired(SqliteWords(the_map.directory / "unused"))
-    await Scheduling(the_map.memories, HOUR, around).look()
+    await Scheduling(HOUR, around).look()
     await the_map.topics.settled()
     return len(the_map.topics.records(the_map.names.consolidate))
 
@@ -59,6 +59,6 @@ async def test_a_scope_is_not_consolidated_more_often_than_is_set(the_map: InMem
 async def test_it_looks_again_and_again(the_map: InMemoryMap) -> None:
     await said(the_map, 4)
     _, around = the_map.wired(SqliteWords(the_map.directory / "unused"))
-    running = asyncio.create_task(Scheduling(the_map.memories, timedelta(seconds=0.01), around).run())
+    running = asyncio.create_task(Scheduling(timedelta(seconds=0.01), around).run())
     await the_map.topics.until(lambda: bool(the_map.topics.records(the_map.names.consolidate)))
     running.cancel()

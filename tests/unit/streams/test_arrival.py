@@ -25,7 +25,7 @@ class Home(OneWorker):
         self.committed: dict[tuple[str, int], int] = {}
         self.changes = 0
         self.unknown = False
-        self.arrival = Arrival(self.memories, self._committed, self._changes_end, self.around)
+        self.arrival = Arrival(self._committed, self._changes_end, self.around)
 
     async def _committed(self) -> Mapping[tuple[str, int], int]:
         return self.committed

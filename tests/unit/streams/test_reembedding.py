@@ -21,9 +21,7 @@ class Home(OneWorker):
         super().__init__(directory)
         self.waiting = 0
         self.declare("code", "tiny32")
-        self.reembedding = Reembedding(
-            self.memories, self.index, self.spaces, self.embedders, lambda: self.waiting, self.around
-        )
+        self.reembedding = Reembedding(self.index, self.spaces, self.embedders, lambda: self.waiting, self.around)
 
     async def asks(self) -> list[str]:
         """The texts whose vectors are asked for, and nothing else is said."""
@@ -225,7 +223,7 @@ async def test_a_partition_that_leaves_while_it_is_gone_through_ends_nothing(tmp
     words = Leaving(tmp_path / "leaving")
     words.open(HERE)
     around = replace(home.around, words=words)
-    again = Reembedding(home.memories, home.index, home.spaces, home.embedders, lambda: 0, around)
+    again = Reembedding(home.index, home.spaces, home.embedders, lambda: 0, around)
     running = asyncio.create_task(again.run())
     again.look({HERE})
     for _ in range(20):
