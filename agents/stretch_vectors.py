@@ -11,6 +11,7 @@ import numpy as np
 from agents.mode_spaces import ModeSpaces
 from agents.ports import VectorIndex
 from agents.rules.mode_choices import Stretch
+from agents.rules.unit_rows import of_length_one
 from schemas.failures import ModelMissing
 from schemas.memories import Memory, Place
 from schemas.modes import Mode, VectorSpace, collection_name
@@ -83,7 +84,4 @@ def _rows(vectors: Iterable[Sequence[Vector]]) -> Matrix:
     means = [np.mean(each, axis=0) for each in vectors]
     if not means:
         return np.zeros((0, 1), np.float32)
-    matrix = np.array(means, np.float32)
-    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    unit: Matrix = (matrix / np.where(lengths > 0, lengths, 1)).astype(np.float32)
-    return unit
+    return of_length_one(np.array(means, np.float32))

@@ -18,6 +18,7 @@ from typing import Self
 
 import numpy as np
 
+from agents.rules.unit_rows import of_length_one
 from schemas.categories import Taxonomy
 from schemas.memories import Assigned
 from schemas.understanding import FoundCategory
@@ -58,7 +59,7 @@ class Background:
     @classmethod
     def of(cls, rows: Matrix) -> Self:
         """The background by its vectors."""
-        unit = _unit(rows)
+        unit = of_length_one(rows)
         cosines = (unit @ unit.T)[~np.eye(len(unit), dtype=np.bool_)]
         if not len(cosines):
             return cls(unit, 0.0, 1.0)
@@ -82,8 +83,8 @@ def fitting(vectors: Matrix, categories: Mapping[str, Matrix], background: Backg
     names = sorted(categories)
     if not names or not len(vectors):
         return [()] * len(vectors)
-    unit = _unit(vectors)
-    near = np.stack([(unit @ _unit(categories[name]).T).max(axis=1) for name in names], axis=1)
+    unit = of_length_one(vectors)
+    near = np.stack([(unit @ of_length_one(categories[name]).T).max(axis=1) for name in names], axis=1)
     sure = _confidences(near, unit @ background.rows.T, background)
     return [_chosen(names, row) for row in sure]
 
@@ -134,8 +135,3 @@ def _chosen(names: Sequence[str], sure: Vector) -> tuple[Assigned, ...]:
     return tuple(
         Assigned(name=names[place], confidence=float(rounded[place])) for place in best if rounded[place] >= SURE_ENOUGH
     )
-
-
-def _unit(rows: Matrix) -> Matrix:
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.where(lengths == 0, 1, lengths), np.float32)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from agents.rules.unit_rows import of_length_one
 from schemas.categories import Category
 from schemas.vectors import Matrix
 
@@ -38,8 +39,8 @@ def anchors_of(vectors: Matrix, most: int = MOST_ANCHORS) -> list[int]:
     """Which rows stand for all, the most typical first. `vectors` has shape (members, dim); equal ones: the first."""
     if not len(vectors):
         return []
-    unit = _unit(vectors)
-    nearness = unit @ _unit(unit.mean(axis=0, keepdims=True))[0]
+    unit = of_length_one(vectors)
+    nearness = unit @ of_length_one(unit.mean(axis=0, keepdims=True))[0]
     chosen: list[int] = []
     likeness = np.zeros(len(unit))
     for _ in range(min(most, len(unit))):
@@ -65,8 +66,3 @@ def summary_of(texts: Iterable[str]) -> str | None:
         elif text and not lines:
             return text[: LONGEST_SUMMARY - 1].rstrip() + "…"
     return "\n".join(lines) or None
-
-
-def _unit(rows: Matrix) -> Matrix:
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.where(lengths == 0, 1, lengths), np.float32)

@@ -16,6 +16,7 @@ import numpy as np
 
 from agents.rules.cells import Places, cells
 from agents.rules.neighbours import MOST_NEIGHBOURS, Pairs, Tightness, neighbours, usual_cosine, weights_of
+from agents.rules.unit_rows import of_length_one
 from schemas.vectors import Matrix
 
 __all__ = ["LEAST", "MOST", "TIGHT", "Enough", "Tightness", "clusters", "never", "usual_cosine"]
@@ -56,7 +57,7 @@ def clusters(
 
     Once it is `enough`, which is asked for each cell, what was found so far is given.
     """
-    unit = _of_length_one(vectors)
+    unit = of_length_one(vectors)
     left, found, passes = np.arange(len(unit)), [], 0
     while len(left) >= least and (passes < PASSES or len(left) <= FEW):
         passes += 1
@@ -111,9 +112,3 @@ def _by_most_neighbours(pairs: Pairs, size: int, least: int) -> list[Places]:
         for member in members.tolist():
             np.subtract.at(counts, pairs.other[starts[member] : starts[member + 1]], 1)
     return found
-
-
-def _of_length_one(vectors: Matrix) -> Matrix:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: Matrix = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
-    return unit
