@@ -25,8 +25,8 @@ from streams.adapters.embedding.token_grid import from_grid, to_grid
 from streams.adapters.vectors.edge_index import EdgeIndex
 from streams.adapters.words.sqlite_words import SqliteWords
 from streams.kafka_app import kafka_app
+from streams.memory_table import MemoryTable
 from streams.settings import Settings
-from streams.tables import MemoryTable
 
 BATCH = 1024
 """Memories written at once."""

@@ -44,6 +44,8 @@ from streams.intention_table import IntentionTable, scope_key
 from streams.json_table import JsonTable
 from streams.kafka_app import kafka_app, kafka_channels
 from streams.kept_scope import keep_fields
+from streams.memory_table import MemoryTable
+from streams.mode_table import ModeTable
 from streams.parts import (
     INTERACTION_MODEL,
     SystemClock,
@@ -55,7 +57,6 @@ from streams.parts import (
 )
 from streams.prompt_worker import PromptWorker
 from streams.settings import Settings
-from streams.tables import MemoryTable, ModeTable
 from streams.topics import CHANGELOG, configuration, group_id, named
 from streams.topology import Beside, connect, end_process, readings
 from streams.watching.liveness import Liveness

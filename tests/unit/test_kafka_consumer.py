@@ -14,8 +14,8 @@ from faust.types import TP
 
 from streams.adapters.kafka.consumer import PatientConsumer
 from streams.kafka_app import kafka_app
+from streams.memory_table import MemoryTable
 from streams.settings import Settings
-from streams.tables import MemoryTable
 
 TURNS = TP("memory.turns", 0)
 OTHER = TP("memory.turns", 1)

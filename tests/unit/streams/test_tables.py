@@ -8,8 +8,10 @@ import pytest
 
 from schemas.memories import Place
 from schemas.modes import Declared, Mode
-from streams import tables
-from streams.tables import AwaitedTable, MemoryTable, ModeTable
+from streams import mode_table, tables
+from streams.memory_table import MemoryTable
+from streams.mode_table import ModeTable
+from streams.tables import AwaitedTable
 from tests.made_memories import made
 
 
@@ -127,7 +129,7 @@ def test_what_is_declared_is_read_back_and_a_user_without_declarations_has_gener
 def test_equal_declarations_are_parsed_once_and_those_kept_are_bounded(
     monkeypatch: pytest.MonkeyPatch, app: faust.App
 ) -> None:
-    monkeypatch.setattr(tables, "PARSED_MODES", 2)
+    monkeypatch.setattr(mode_table, "PARSED_MODES", 2)
     table = ModeTable(app)
     kept_in(table.table, monkeypatch)
     for number in range(5):

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from streams.kafka_app import kafka_app
+from streams.memory_table import MemoryTable
 from streams.settings import Settings
-from streams.tables import MemoryTable
 from streams.topics import CHANGELOG, MAX_INPUT_BYTES, configuration, group_id, named
 
 OURS = ["changes", "remembered", "understood", "embedded", "learned", "consolidated"]
