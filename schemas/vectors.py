@@ -62,6 +62,14 @@ class Where:
     since_ms: int | None = None
     until_ms: int | None = None
 
+    def admits(self, mode: str, type_: str, scope: Mapping[str, str]) -> bool:
+        """Whether a memory with these may be seen, if its boundary and time are right."""
+        return (
+            (self.modes is None or mode in self.modes)
+            and (self.types is None or type_ in self.types)
+            and all(values is None or scope.get(name) in values for name, values in self.scope.items())
+        )
+
 
 class Scored(NamedTuple):
     """A memory and its cosine with the query, in -1..1."""

@@ -22,12 +22,7 @@ class Kind(NamedTuple):
 
     def admitted(self, where: Where) -> bool:
         """Whether scope, mode and type are those that a read asks for."""
-        scope = dict(self.scope)
-        return (
-            (where.modes is None or self.mode in where.modes)
-            and (where.types is None or self.type in where.types)
-            and all(values is None or scope.get(name) in values for name, values in where.scope.items())
-        )
+        return where.admits(self.mode, self.type, dict(self.scope))
 
 
 @dataclass(frozen=True, slots=True)

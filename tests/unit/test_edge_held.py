@@ -14,10 +14,11 @@ from schemas.modes import VectorSpace
 from schemas.vectors import Matrix, Point, Scored, Where
 from streams.adapters.embedding.token_grid import from_grid, to_grid
 from streams.adapters.vectors.boundary_reading import PAGE
-from streams.adapters.vectors.edge_boundary import BoundaryVectors, Kind, Row
+from streams.adapters.vectors.edge_boundary import BoundaryVectors
 from streams.adapters.vectors.edge_held import HeldBoundaries
 from streams.adapters.vectors.edge_index import EdgeIndex
 from streams.adapters.vectors.edge_packing import Unpacked, packed, unpacked
+from streams.adapters.vectors.edge_rows import Kind, Row
 from streams.adapters.vectors.edge_shard import CollectionShard
 from tests.vector_indexes import memory, point, space_of
 

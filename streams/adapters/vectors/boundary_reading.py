@@ -7,9 +7,10 @@ not packed (of an earlier form, or lost) is read from the engine, which takes a 
 import asyncio
 from collections.abc import Sequence
 
-from streams.adapters.vectors.edge_boundary import BoundaryVectors, Row
+from streams.adapters.vectors.edge_boundary import BoundaryVectors
 from streams.adapters.vectors.edge_packing import packed, unpacked
 from streams.adapters.vectors.edge_requests import Start, ids_of, points_of
+from streams.adapters.vectors.edge_rows import Row
 from streams.adapters.vectors.edge_shard import CollectionShard, translated
 from streams.adapters.vectors.vector_contract import FETCHED
 from streams.batching import batches

@@ -5,17 +5,18 @@ question alone, to the last digit, wherever its row stands and whatever else is 
 late interaction is counted in integers that 32-bit floats hold exactly, in any order of summation.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import repeat
-from typing import NamedTuple, Self, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from schemas.modes import Fingerprint
-from schemas.vectors import Matrix, Point, Scored, Vector, Where
-from streams.adapters.vectors.edge_packing import GRID, Grid, Unpacked, unit
+from schemas.vectors import Matrix, Scored, Vector, Where
+from streams.adapters.vectors.edge_packing import GRID, Grid, unit
+from streams.adapters.vectors.edge_rows import Kind, Row
 
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -38,7 +39,6 @@ FEW_ROWS = 64
 WORN = 64
 """Rows that may be dead before as many dead as live ones are too many."""
 
-
 NO_ROW = -1
 """In place of the row of a memory that is not held."""
 
@@ -46,42 +46,6 @@ _Number = TypeVar("_Number", bound=np.generic)
 
 _SCORED: Callable[[tuple[str, float]], Scored] = partial(tuple.__new__, Scored)
 """`Scored` of a pair, in a quarter of the time: a question gets a thousand."""
-
-
-class Kind(NamedTuple):
-    """What filters ask of a point beside its time."""
-
-    mode: str
-    type: str
-    scope: tuple[tuple[str, str], ...]
-
-    @classmethod
-    def of(cls, mode: str, type_: str, scope: Mapping[str, str]) -> Self:
-        """The kind of points with such a payload."""
-        return cls(mode, type_, tuple(sorted(scope.items())))
-
-    def admitted(self, where: Where) -> bool:
-        """Whether a read may see such points."""
-        scope = dict(self.scope)
-        return (
-            (where.modes is None or self.mode in where.modes)
-            and (where.types is None or self.type in where.types)
-            and all(words is None or scope.get(name) in words for name, words in where.scope.items())
-        )
-
-
-class Row(NamedTuple):
-    """A point as it is held."""
-
-    memory_id: str
-    kind: Kind
-    occurred_ms: int
-    vectors: Unpacked
-
-    @classmethod
-    def of(cls, point: Point, vectors: Unpacked) -> Self:
-        """A point with its vectors, unpacked."""
-        return cls(point.memory_id, Kind.of(point.mode, point.type, point.scope), point.occurred_ms, vectors)
 
 
 class BoundaryVectors:

@@ -9,8 +9,9 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable
 
 from schemas.vectors import Point
-from streams.adapters.vectors.edge_boundary import BoundaryVectors, Row
+from streams.adapters.vectors.edge_boundary import BoundaryVectors
 from streams.adapters.vectors.edge_packing import Unpacked
+from streams.adapters.vectors.edge_rows import Row
 
 MOST_BYTES = 256 * 2**20
 """What is held in all: 70,000 short memories."""

@@ -1,6 +1,6 @@
 """A collection's packed vectors on disk, those of a boundary side by side.
 
-The engine gives out payloads and vectors point by point, from all over its files: 200 take 20 ms here the first time.
+The engine gives out payloads and vectors point by point, from all over its files: 200 take 20 ms the first time.
 From this store they are one range of keys, and take half a millisecond. In go points with their bytes; out come rows of
 one boundary. Derived: the engine says which points there are, and what is missing here is read from there.
 """
@@ -25,8 +25,8 @@ from rocksdict import (
 
 from schemas.modes import Fingerprint
 from schemas.vectors import Point
-from streams.adapters.vectors.edge_boundary import Kind, Row
 from streams.adapters.vectors.edge_packing import unpacked
+from streams.adapters.vectors.edge_rows import Kind, Row
 
 MEBIBYTE = 2**20
 
