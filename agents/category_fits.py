@@ -17,6 +17,7 @@ from agents.rules.categorizing import fitting, reassigned
 from schemas.categories import Taxonomy
 from schemas.failures import ModelMissing, Rejected
 from schemas.memories import Assigned, Memory
+from schemas.scopes import boundary_of
 from schemas.vectors import Matrix, Vector
 
 AT_ONCE = 256
@@ -60,7 +61,7 @@ class CategoryFits:
         Items without a vector yet are looked at when they get it.
         """
         found: dict[str, tuple[Assigned, ...]] = {}
-        under = self._members.names(partition, scope, sorted(self._categories.get(partition, scope).categories))
+        under = self._members.by_item(partition, scope, sorted(self._categories.get(partition, scope).categories))
         for mode, ids in self._members.items_by_mode(partition, scope).items():
             for start in range(0, len(ids), AT_ONCE):
                 fits = await self._fits_of(mode, ids[start : start + AT_ONCE], partition, scope)
@@ -89,7 +90,7 @@ class CategoryFits:
         self, mode: str, ids: Sequence[str], partition: int, scope: Mapping[str, str]
     ) -> dict[str, tuple[Assigned, ...]]:
         """What these items of a mode fit, as far as they have a vector in its space."""
-        boundary = self._members.boundary(scope)
+        boundary = boundary_of(scope)
         try:
             embedder, space = self._spaces.opened(self._spaces.mode(partition, boundary, mode, scope))
             vectors = await self._index.vectors(space, ids)

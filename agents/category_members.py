@@ -12,14 +12,11 @@ import numpy as np
 
 from agents.rules.columns import Mask
 from agents.rules.roster import Roster
-from agents.rules.traits import Kind
+from agents.rules.traits import SAID, Kind
 from agents.word_port import WordIndex
 from schemas.memories import shelves
 from schemas.scopes import boundary_of
 from schemas.vectors import Where
-
-SAID = "episodic"
-"""The type of turns; on their shelf what has another type was distilled from them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +27,7 @@ class _Shelf:
     roster: Roster
     items: Mask
 
-    def newest_first(self, mask: Mask) -> list[tuple[int, str]]:
+    def dated(self, mask: Mask) -> list[tuple[int, str]]:
         """When each of these was said, and its id."""
         numbers = np.flatnonzero(mask & self.items).tolist()
         return [(int(self.roster.columns.occurred_ms[number]), self.roster.id_of[number]) for number in numbers]
@@ -42,19 +39,15 @@ class CategoryMembers:
     def __init__(self, words: WordIndex) -> None:
         self._words = words
 
-    def boundary(self, scope: Mapping[str, str]) -> str:
-        """The boundary of a scope."""
-        return boundary_of(scope)
-
     def of(self, partition: int, scope: Mapping[str, str], names: Sequence[str]) -> dict[str, list[str]]:
         """By category the ids of its members in a scope, the newest first."""
         found: dict[str, list[tuple[int, str]]] = {name: [] for name in names}
         for shelf in self._shelves(partition, scope):
             for name, mask in zip(names, self._under(partition, shelf, names), strict=True):
-                found[name] += shelf.newest_first(mask)
+                found[name] += shelf.dated(mask)
         return {name: [memory_id for _, memory_id in sorted(some, reverse=True)] for name, some in found.items()}
 
-    def names(self, partition: int, scope: Mapping[str, str], names: Sequence[str]) -> dict[str, set[str]]:
+    def by_item(self, partition: int, scope: Mapping[str, str], names: Sequence[str]) -> dict[str, set[str]]:
         """By id of an item of a scope which of these categories it is under; none for one that is under none."""
         found: defaultdict[str, set[str]] = defaultdict(set)
         for name, members in self.of(partition, scope, names).items():
@@ -87,7 +80,7 @@ class CategoryMembers:
         return [dict(scope) for scope in dict.fromkeys(kinds)]
 
     def _shelves(self, partition: int, scope: Mapping[str, str]) -> Iterator[_Shelf]:
-        where = Where(boundary=self.boundary(scope), scope={field: (value,) for field, value in scope.items()})
+        where = Where(boundary=boundary_of(scope), scope={field: (value,) for field, value in scope.items()})
         for name in shelves(where.boundary):
             roster = self._words.roster(partition, name)
             items = roster.of_kind(_is_distilled).astype(np.bool_) if name == where.boundary else roster.columns.live

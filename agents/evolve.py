@@ -5,14 +5,15 @@ nothing itself.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from agents.ports import Memories
 from agents.rules.decaying import faded
 from agents.rules.evolving import Line, duplicates, line_of
-from agents.rules.forgetting import SAID
 from agents.rules.superseding import are_alike
+from agents.rules.traits import SAID, Kind
 from agents.run import Run
 from agents.word_port import WordIndex
 from schemas.consolidation import Evolved
@@ -31,12 +32,7 @@ class Evolve:
         found: list[str] = []
         for shelf in shelves(run.trigger.scope.boundary):
             roster = self._words.roster(run.partition, shelf)
-            turns = shelf == run.trigger.scope.boundary
-            there = roster.of_kind(
-                lambda kind, turns=turns: (  # type: ignore[misc]
-                    dict(kind.scope) == run.scope and kind.mode == mode and not (turns and kind.type == SAID)
-                )
-            ).astype(np.bool_)
+            there = roster.of_kind(partial(_is_item, run=run, mode=mode, shelf=shelf)).astype(np.bool_)
             standing = roster.columns.live & there & ~roster.columns.superseded
             found += [roster.id_of[number] for number in np.flatnonzero(standing).tolist()]
         return found
@@ -68,6 +64,12 @@ class Evolve:
     def item(self, run: Run, memory_id: str) -> Memory | None:
         """An item as it is."""
         return self._memories.get(run.partition, memory_id)
+
+
+def _is_item(kind: Kind, *, run: Run, mode: str, shelf: str) -> bool:
+    """Whether it is of the run's scope and this mode, and no turn."""
+    is_turn = shelf == run.trigger.scope.boundary and kind.type == SAID
+    return dict(kind.scope) == run.scope and kind.mode == mode and not is_turn
 
 
 def _fading(item: Memory, run: Run) -> Evolved | None:

@@ -14,7 +14,7 @@ from schemas.memories import EmbeddingStatus, shelves
 from schemas.modes import Mode
 from schemas.moments import iso
 
-Standing = Callable[[], Mapping[str, Any]]
+Statement = Callable[[], Mapping[str, Any]]
 """What a part of the deployment says of itself."""
 
 COUNTED: tuple[EmbeddingStatus, ...] = ("pending", "ready", "stale", "failed")
@@ -33,8 +33,8 @@ class Health:
         spaces: ModeSpaces,
         index: VectorIndex,
         jobs: Jobs,
-        deployment: Standing,
-        usage: Standing,
+        deployment: Statement,
+        usage: Statement,
     ) -> None:
         """Take the ports; `deployment` has lag and models of this worker, `usage` what was asked of it."""
         self._words = words

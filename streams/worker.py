@@ -132,7 +132,7 @@ class Parts(Service):
 
     def wire(self) -> None:
         """Connect the agents to their topics, and the recovery of the tables to the arrival of partitions."""
-        agents = agents_of(self.settings, self.models, self.index, self.around, self._standing)
+        agents = agents_of(self.settings, self.models, self.index, self.around, self._deployment)
         spaces = ModeSpaces(self.modes, self.embedders)
         self.reembedding = Reembedding(self.index, spaces, self.embedders, self._before_indexer, self.around)
         self.asking = AskingModel(
@@ -213,7 +213,8 @@ class Parts(Service):
     def _before_indexer(self) -> int:
         return self.standing.lag().get(self.topics.remembered, 0)
 
-    def _standing(self) -> dict[str, Any]:
+    def _deployment(self) -> dict[str, Any]:
+        """What `health` says of the deployment, by this worker."""
         language = dict(self.language.standing())
         return {**self.standing(), "language_model": language or "none", "embedders": self.embedders.standing()}
 

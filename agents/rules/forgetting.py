@@ -15,9 +15,6 @@ from schemas.changes import Change
 from schemas.memories import Memory
 from schemas.scopes import PROJECT
 
-SAID = "episodic"
-"""The type of what somebody said; memories of all other types were derived from that."""
-
 
 def everything(roster: Roster) -> list[str]:
     """All memories of the boundary."""

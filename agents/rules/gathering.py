@@ -14,11 +14,11 @@ import numpy as np
 
 from agents.rules.clustering import Enough, clusters, never
 from agents.rules.distilling import Source
-from agents.rules.forgetting import SAID
 from agents.rules.identity import text_hash
 from agents.rules.marks import Mark
 from agents.rules.neighbours import topic_of
 from agents.rules.roster import Roster
+from agents.rules.traits import SAID
 from agents.rules.words import terms
 from schemas.memories import Memory
 from schemas.vectors import Matrix

@@ -12,24 +12,24 @@ FEWEST = 3
 
 
 @dataclass(slots=True)
-class Standing:
+class ScopeTurns:
     """The turns of one scope that stand for themselves: how many, and the offset of the newest."""
 
     scope: Mapping[str, str] = field(default_factory=dict)
     boundary: str = ""
-    turns: int = 0
+    count: int = 0
     newest: int = -1
 
     def add(self, memory: Memory) -> None:
         """Count a turn of the scope."""
         self.scope, self.boundary = memory.scope, memory.boundary
-        self.turns += 1
+        self.count += 1
         self.newest = max(self.newest, memory.source)
 
 
-def is_due(standing: Standing, runs: Runs, now: datetime, every: timedelta) -> bool:
+def is_due(turns: ScopeTurns, runs: Runs, now: datetime, every: timedelta) -> bool:
     """Whether something was said since the last run, and that was long enough ago."""
-    if standing.turns < FEWEST:
+    if turns.count < FEWEST:
         return False
     last = runs.runs[-1] if runs.runs else None
-    return last is None or (standing.newest >= last.until and now - last.at >= every)
+    return last is None or (turns.newest >= last.until and now - last.at >= every)

@@ -11,6 +11,9 @@ from schemas.vectors import Where
 ScopeItems = tuple[tuple[str, str], ...]
 """A scope as pairs in the order of the names, so that it can be a key."""
 
+SAID = "episodic"
+"""The type of turns; on their shelf what has another type was distilled from them."""
+
 
 class Kind(NamedTuple):
     """What a read can ask for, and how fast it fades."""

@@ -11,7 +11,7 @@ import structlog
 from pydantic_core import to_json
 
 from agents.rules.partitioning import partition_of
-from agents.rules.scheduling import Standing, is_due
+from agents.rules.scheduling import ScopeTurns, is_due
 from schemas.records import Outgoing
 from streams.flow.surroundings import Surroundings
 
@@ -49,15 +49,15 @@ class Scheduling:
 
     async def look(self) -> None:
         """Trigger what is due, each when the one before is over."""
-        for standing in await self._standing():
-            partition = partition_of(standing.boundary.encode(), self._around.partitions)
-            runs = self._around.consolidations.get(partition, standing.scope)
-            if is_due(standing, runs, self._around.clock.now(), self._every):
-                await self._trigger(standing)
-                await self._until_over(partition, standing)
+        for turns in await self._by_scope():
+            partition = partition_of(turns.boundary.encode(), self._around.partitions)
+            runs = self._around.consolidations.get(partition, turns.scope)
+            if is_due(turns, runs, self._around.clock.now(), self._every):
+                await self._trigger(turns)
+                await self._until_over(partition, turns)
 
-    async def _standing(self) -> list[Standing]:
-        scopes: defaultdict[tuple[tuple[str, str], ...], Standing] = defaultdict(Standing)
+    async def _by_scope(self) -> list[ScopeTurns]:
+        scopes: defaultdict[tuple[tuple[str, str], ...], ScopeTurns] = defaultdict(ScopeTurns)
         for number, memory in enumerate(self._around.memories.all()):
             if memory.origin == "said" and memory.superseded_by is None:
                 scopes[tuple(sorted(memory.scope.items()))].add(memory)
@@ -65,18 +65,18 @@ class Scheduling:
                 await asyncio.sleep(0)
         return list(scopes.values())
 
-    async def _trigger(self, standing: Standing) -> None:
-        value = to_json({"schema": "consolidate.v1", "scope": dict(standing.scope), "mode": None})
-        out = Outgoing(self._around.topics.consolidate, standing.boundary.encode(), value)
+    async def _trigger(self, turns: ScopeTurns) -> None:
+        value = to_json({"schema": "consolidate.v1", "scope": dict(turns.scope), "mode": None})
+        out = Outgoing(self._around.topics.consolidate, turns.boundary.encode(), value)
         await (await self._around.publisher.send(out))
 
-    async def _until_over(self, partition: int, standing: Standing) -> None:
+    async def _until_over(self, partition: int, turns: ScopeTurns) -> None:
         loop = asyncio.get_running_loop()
         wait_until = loop.time() + LONGEST_RUN_S
-        while loop.time() < wait_until and not self._is_over(partition, standing):  # noqa: ASYNC110 - no event tells
+        while loop.time() < wait_until and not self._is_over(partition, turns):  # noqa: ASYNC110 - no event tells
             await asyncio.sleep(LOOK_EVERY_S)
 
-    def _is_over(self, partition: int, standing: Standing) -> bool:
-        runs = self._around.consolidations.get(partition, standing.scope).runs
-        begun = bool(runs) and runs[-1].until > standing.newest
-        return begun and not self._around.jobs.under_way(standing.boundary)
+    def _is_over(self, partition: int, turns: ScopeTurns) -> bool:
+        runs = self._around.consolidations.get(partition, turns.scope).runs
+        begun = bool(runs) and runs[-1].until > turns.newest
+        return begun and not self._around.jobs.under_way(turns.boundary)
