@@ -36,9 +36,10 @@ class Contradict:
         self, before: Memory | None, after: Memory | None, partition: int
     ) -> tuple[Mapping[str, Claim], list[Memory]]:
         old, new = claims_of(before), claims_of(after)
-        if not old and not new:
+        item = after or before
+        if item is None or not (old or new):
             return {}, []
-        one = (after or before or _nobody()).memory_id
+        one = item.memory_id
         known = {key: self._claims.get(partition, key) for key in {**old, **new}}
         now = {key: without(claim, one, new.get(key)) for key, claim in known.items()}
         others = dict.fromkeys(other for claims in (known, now) for key in claims for other in beside(claims[key], one))
@@ -61,7 +62,3 @@ class Contradict:
     def _standing(self, item: Memory, now: Mapping[str, Claim], partition: int) -> Memory:
         claims = {key: now[key] if key in now else self._claims.get(partition, key) for key in claims_of(item)}
         return standing(item, successor(item, claims))
-
-
-def _nobody() -> Memory:
-    raise AssertionError("an item was or is")

@@ -104,19 +104,25 @@ class KeepItems:
         others = self._contradict.gone(item, partition)
         for mark in sorted(marks):
             self._memories.forget(partition, mark)
-        for turn in self._turns_of(item, partition):
+        for turn in self.turns_of(item, partition):
             left = tuple(one for one in turn.items if one != item.memory_id)
             self._write(partition, turn.model_copy(update={"items": left}))
         place = item.embedding.place
         self._words.remove(partition, item.memory_id)
         self._memories.forget(partition, item.memory_id, place)
-        turns = [self.learned(turn, partition) for turn in self._turns_of(item, partition)]
+        turns = [self.learned(turn, partition) for turn in self.turns_of(item, partition)]
         return [gone(item), *over, *turns, *self._told(others, partition)]
 
     def items_of(self, turn: Memory, partition: int) -> list[Memory]:
         """The items that a turn names and that are there."""
         known = [self._memories.get(partition, one) for one in turn.items]
         return [item for item in known if item is not None]
+
+    def turns_of(self, item: Memory, partition: int) -> list[Memory]:
+        """The turns that an item rests on and that are there."""
+        ids = dict.fromkeys(one.memory_id for one in (item.item.supports if item.item else ()))
+        known = [self._memories.get(partition, one) for one in ids]
+        return [turn for turn in known if turn is not None]
 
     def learned(self, turn: Memory, partition: int) -> Learned:
         """All that rests on a turn as it is now."""
@@ -172,11 +178,11 @@ class KeepItems:
         if left != over.item.supports:
             events += self._left_with(over, left, partition)
             still = {one.memory_id for one in left}
-            for turn in self._turns_of(over, partition):
+            for turn in self.turns_of(over, partition):
                 if turn.memory_id not in still:
                     named = tuple(one for one in turn.items if one != over.memory_id)
                     self._write(partition, turn.model_copy(update={"items": named}))
-            events += [self.learned(turn, partition) for turn in self._turns_of(over, partition)]
+            events += [self.learned(turn, partition) for turn in self.turns_of(over, partition)]
         return events
 
     def _left_with(self, item: Memory, supports: Sequence[Support], partition: int) -> list[Event]:
@@ -208,11 +214,6 @@ class KeepItems:
         last = supports[-1].memory_id
         lead = turn if turn.memory_id == last else self._memories.get(partition, last)
         return made_item(memory_id, supports, lead or before or turn, before)
-
-    def _turns_of(self, item: Memory, partition: int) -> list[Memory]:
-        ids = dict.fromkeys(one.memory_id for one in (item.item.supports if item.item else ()))
-        known = [self._memories.get(partition, one) for one in ids]
-        return [turn for turn in known if turn is not None]
 
     def _told(self, items: Sequence[Memory], partition: int) -> list[Event]:
         """What is said of the turns that these items rest on last: one of them is replaced now, or stands again."""

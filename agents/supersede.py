@@ -73,28 +73,24 @@ class Supersede:
         last = self._memories.get(partition, supports[-1].memory_id)
         made = made_item(older.memory_id, supports, last or older, older)
         written, events = self._items.put(made, older, partition)
-        for turn in self._turns_of(item, partition):
+        for turn in self._items.turns_of(item, partition):
             if written.memory_id not in turn.items:
                 self._write(partition, turn.model_copy(update={"items": (*turn.items, written.memory_id)}))
         hidden = item.model_copy(update={"superseded_by": written.memory_id, "superseded_in": event.run})
         # Not written alone: what it claimed is claimed by the older one now.
         events += self._items.put(hidden, item, partition)[1]
-        return [*events, *(self._items.learned(turn, partition) for turn in self._turns_of(item, partition))]
+        return [*events, *(self._items.learned(turn, partition) for turn in self._items.turns_of(item, partition))]
 
     def _merged_before(self, item: Memory, event: Evolved, partition: int) -> list[Event]:
         """What this very event has merged, once more: a worker may have been killed before the words were safe."""
         older = self._memories.get(partition, event.into) if event.into == item.superseded_by and event.into else None
         if older is None or item.superseded_in != event.run:
             return []
-        turns = self._turns_of(item, partition)
+        turns = self._items.turns_of(item, partition)
         for memory in (*turns, older, item):
             self._write(partition, memory)
         waiting = [Remembered(memory=memory) for memory in (older, item) if is_on_its_way(memory)]
         return [*waiting, *(self._items.learned(turn, partition) for turn in turns)]
-
-    def _turns_of(self, item: Memory, partition: int) -> list[Memory]:
-        ids = dict.fromkeys(one.memory_id for one in (item.item.supports if item.item else ()))
-        return [turn for one in ids if (turn := self._memories.get(partition, one)) is not None]
 
     def released(self, turn: Memory | None, partition: int) -> list[Event]:
         """Take back what stands for a turn that is about to say something else, or to be somewhere else.

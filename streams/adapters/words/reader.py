@@ -104,10 +104,12 @@ class WordsReader:
         counted: defaultdict[str, Counter[EmbeddingStatus]] = defaultdict(Counter)
         with translated():
             key = self._keys.boundary(boundary)
+            if key is None:
+                return {}
             rows = self._execute(
                 "SELECT value, status, count(*) FROM memories JOIN traits ON traits.id = memories.trait"
                 " WHERE row >= ? AND row < ? GROUP BY trait, status",
-                ((key or 0) << NUMBER_BITS, ((key or -1) + 1) << NUMBER_BITS),
+                (key << NUMBER_BITS, (key + 1) << NUMBER_BITS),
             )
             for value, status, number in rows:
                 counted[Trait.loads(value).kind.mode][status] += number

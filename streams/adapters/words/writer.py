@@ -80,6 +80,7 @@ class WordsWriter:
             trait = Trait.of(memory)
             known = _known(memory, row, self._join(boundary, trait, old), spelled)
             statuses = (memory.embedding.status, memory.reading.status == "pending")
+            # In the order of the columns: a roster's row from id to space, the statuses, how its words are spelled.
             self._execute(_WRITE_MEMORY, (row, *known[1:9], *statuses, *spelled[1:]))
             self._rosters.written(boundary, known, trait)
 
