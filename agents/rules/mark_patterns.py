@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Form(NamedTuple):
-    """A pattern, the mark that it means, and the words of which one has to be there. Without `opens`: anywhere."""
+    """A mark, the words of which a sentence must have one, and the pattern that it must have then."""
 
     mark: str
     triggers: frozenset[str]
@@ -25,25 +25,21 @@ _FEW = r"(?:[^,:?! ]+ ){0,6}"
 
 _DO = (
     r"(?:use|touch|change|delete|remove|drop|commit|push|force-push|deploy|merge|modify|edit|overwrite|rename|add|"
-    r"install|"
-    r"call|email|send|share|store|log|tell|mention|show|include|suggest|write|run|ask|check|test|validate|sanitize|"
-    r"sanitise|escape|encrypt|hash|keep|put|back|book|buy|order|serve|give|feed|cook|print|publish|post|"
+    r"install|call|email|send|share|store|log|tell|mention|show|include|suggest|write|run|ask|check|test|validate|"
+    r"sanitize|sanitise|escape|encrypt|hash|keep|put|back|book|buy|order|serve|give|feed|cook|print|publish|post|"
     r"expose|hardcode|hard-code|trust|skip|disable|restart|connect|open|round|wear|lock|turn)"
 )
 """What somebody may be told to do, always or never."""
 
 _EPISTEMIC = (
-    r"(?:have (?!(?:a|an|the|at|no|all|two|three|four|our|its|their|exactly|to) )|say |admit |confess |know |"
-    r"think |feel |seem |look |"
-    r"sound |mean |hate |love |miss |try |see |come |visit |read |watch |meet |hear |taste |wonder |remember |"
-    r"laugh |cry |grumble |complain |"
+    r"(?:have (?!(?:a|an|the|at|no|all|two|three|four|our|its|their|exactly|to) )|"
+    r"say |admit |confess |know |think |feel |seem |look |sound |mean |hate |love |miss |try |see |come |visit |read |"
+    r"watch |meet |hear |taste |wonder |remember |laugh |cry |grumble |complain |"
     r"be (?:so |very |really |a |an |the |quite |such |getting |feeling |kidding |joking |something |some |about |"
-    r"like |"
-    r"in |at |on |out |nice|furious|angry|pleased|glad|worried|nervous|starving|hungry|freezing|gorgeous|lonely|"
+    r"like |in |at |on |out |nice|furious|angry|pleased|glad|worried|nervous|starving|hungry|freezing|gorgeous|lonely|"
     r"hard|tired|tough|great|lovely|fun|awesome|amazing|exhaust|excit|proud|happy|sad|mad|rough|strange|weird|"
     r"wonderful|awful|terrible|thrilled|relieved|delicious|beautiful|difficult|frustrat|true|right|wrong|one |why |"
-    r"what |"
-    r"how |because |him |her |them |me |it |mine |yours ))"
+    r"what |how |because |him |her |them |me |it |mine |yours ))"
 )
 """After `must`, what guesses or invites and obliges nobody."""
 
@@ -57,20 +53,19 @@ _NEVER = (
 
 _HARM = (
     r"(?:validat|sanit|escap|inject|xss|csrf|password|passwort|passphrase|credential|secret|token|api key|apikey|"
-    r"api-key|"
-    r"private key|encrypt|verschlussel|plaintext|plain text|plain-text|klartext|pii|personal data|personenbezogen|gdpr|"
-    r"dsgvo|rgpd|hipaa|production (?:data|database|db|server)|prod (?:data|database|db)|backup|drop table|secur|unsafe|"
-    r"safety|sicherheit|seguridad|securit|allerg|peanut|penicillin|epipen|anaphyla|medic|insulin|overdose|dosage|"
-    r"poison|toxic|bleach|seizure|pacemaker|emergency|suicid|self-harm|electric shock|live wire|gas valve|flammab|"
-    r"seat belt|harness|contrasena|mot de passe|chiffr|cifrad|user input|untrusted|authenticat|authoriz|authoris)"
+    r"api-key|private key|encrypt|verschlussel|plaintext|plain text|plain-text|klartext|pii|personal data|"
+    r"personenbezogen|gdpr|dsgvo|rgpd|hipaa|production (?:data|database|db|server)|prod (?:data|database|db)|backup|"
+    r"drop table|secur|unsafe|safety|sicherheit|seguridad|securit|allerg|peanut|penicillin|epipen|anaphyla|medic|"
+    r"insulin|overdose|dosage|poison|toxic|bleach|seizure|pacemaker|emergency|suicid|self-harm|electric shock|"
+    r"live wire|gas valve|flammab|seat belt|harness|contrasena|mot de passe|chiffr|cifrad|user input|untrusted|"
+    r"authenticat|authoriz|authoris)"
 )
 """What a breach may do harm to: security, personal data, health."""
 
 _DATE_OR_NUMBER = (
     r"(?:the |on |at |in |den |am |el |le |a ){0,2}(?:\d|monday|tuesday|wednesday|thursday|friday|saturday|sunday|"
-    r"january|february|"
-    r"march|april|may |june|july|august|september|october|november|december|montag|dienstag|mittwoch|donnerstag|"
-    r"freitag)"
+    r"january|february|march|april|may |june|july|august|september|october|november|december|montag|dienstag|mittwoch|"
+    r"donnerstag|freitag)"
 )
 
 _NOT_DENIED = r"(?!(?:not|no|never|nicht|keine|pas|aucune|ninguna) )\w+"
@@ -251,10 +246,7 @@ FORMS: tuple[Form, ...] = (
     ),
     _form(
         "ERROR",
-        (
-            "work works working start starts load loads open boot funktioniert startet funciona arranca marche fon"
-            "ctionne"
-        ),
+        "work works working start starts load loads open boot funktioniert startet funciona arranca marche fonctionne",
         (
             r" (?:doesn't|does not|don't|isn't|is not|aren't|won't|will not|stopped|not) (?:\w+ )?(?:work|working|"
             r"start|starting|load|loading|boot|booting|compile|respond)(?: anymore| any more| again| at all)? |"
@@ -276,10 +268,8 @@ FORMS: tuple[Form, ...] = (
 NOT_NOW = re.compile(
     r" (?:if|unless|whenever|would|might|could|should|may|wenn|falls|in case|"
     r"(?:no|without|zero|0) (?:more |such |any )?(?:errors?|exceptions?|failures?|crashes|problems?|fehler)|"
-    r"handle|handles|handling|"
-    r"error (?:handling|message|messages|rate|budget|code|codes|bars?)|errors? (?:are|is) (?:logged|handled)|"
-    r"yesterday's|used to|"
-    r"must|don't|never) "
+    r"handle|handles|handling|error (?:handling|message|messages|rate|budget|code|codes|bars?)|"
+    r"errors? (?:are|is) (?:logged|handled)|yesterday's|used to|must|don't|never) "
 )
 """What makes an error no report of one: supposed, denied, or somebody's task."""
 
