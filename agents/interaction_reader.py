@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from agents.ports import Embedder
-from agents.rules.drift import drifted, erring
+from agents.rules.drift import WINDOW, drifted, erring
 from agents.rules.interaction_classifier import InteractionClassifier
 from agents.rules.interaction_judging import leading, settled
 from agents.rules.projection import embedding_text
@@ -18,9 +18,6 @@ from agents.rules.smoothing import TURNS, smoothed
 from schemas.assemble import AssembleRequest
 from schemas.interaction import Interaction, InteractionMode
 from schemas.memories import Memory
-
-WINDOW = 500
-"""Classifications that are compared with as many before them (DESIGN §6)."""
 
 
 class InteractionReader:

@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Pooling = Literal["mean", "cls"]
+"""How a model's token states become one vector: their mean, or the state of the first token."""
 
 
 class EmbedderDescription(BaseModel):

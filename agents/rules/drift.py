@@ -10,7 +10,7 @@ from math import log
 from schemas.interaction import INTERACTION_MODES, InteractionMode
 
 WINDOW = 500
-"""Classifications on each side that are compared; fewer always look like drift."""
+"""Classifications that are compared with as many before them; fewer always look like drift."""
 
 MOST_DIVERGENCE = 0.1
 """Kullback-Leibler divergence, in nats, above which the mix of modes has drifted (seed 002)."""

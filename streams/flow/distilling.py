@@ -15,7 +15,7 @@ from schemas.vectors import Matrix
 from streams.batching import batches
 from streams.flow import run_under_way
 from streams.flow.patience import until_available
-from streams.flow.run_under_way import OUT_OF_TIME, UnderWay
+from streams.flow.run_under_way import OUT_OF_TIME, SHOWN, UnderWay
 
 PAGE = 200
 """Turns that are read, and vectors that are fetched, in one go: some 20 ms."""
@@ -25,9 +25,6 @@ CLUSTERS_AT_ONCE = 10
 
 LONGEST_WAIT_S = 10.0
 """How long turns are waited for whose vector is on its way: what was said just now takes part."""
-
-SHOWN = 160
-"""Characters of a text in a difference."""
 
 
 class Distilling:

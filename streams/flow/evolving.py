@@ -15,16 +15,13 @@ from schemas.memories import Assigned
 from streams.batching import batches
 from streams.flow.awaiting import all_of
 from streams.flow.patience import until_available
-from streams.flow.run_under_way import UnderWay
+from streams.flow.run_under_way import SHOWN, UnderWay
 
 PAGE = 200
 """Items that are read in one go, and told of before the run looks what became of them."""
 
 LONGEST_WAIT_S = 10.0
 """How long what becomes of items is waited for: somebody else may have written them meanwhile."""
-
-SHOWN = 160
-"""Characters of a text in a difference."""
 
 
 class Evolving:

@@ -19,6 +19,9 @@ OUT_OF_TIME = "the time of one run is over; the next one goes on"
 PLANNING = 0.5
 """Of the time that is left, what may be taken to look for clusters: the other half is to write what was found."""
 
+SHOWN = 160
+"""Characters of a text in a difference."""
+
 LOOK_EVERY_S = 0.05
 """Between two looks at what became of something."""
 

@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
 
+from schemas.embedders import Pooling
 from streams.adapters.embedding.learned_arrays import LearnedArrays, read_learned
-
-Pooling = Literal["mean", "cls"]
 
 
 @dataclass(frozen=True, slots=True)

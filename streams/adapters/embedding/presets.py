@@ -5,7 +5,7 @@ Guaranteed: dimension, pooling, prefixes, limit of tokens and file are those tha
 
 from dataclasses import dataclass
 
-from streams.adapters.embedding.local_model import Pooling
+from schemas.embedders import Pooling
 
 BGE_QUERY = "Represent this sentence for searching relevant passages: "
 """What bge's authors put before questions: https://huggingface.co/BAAI/bge-base-en-v1.5. Passages have no prefix."""

@@ -7,8 +7,9 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from agents.interaction_reader import WINDOW, InteractionReader
+from agents.interaction_reader import InteractionReader
 from agents.ports import Embedder
+from agents.rules.drift import WINDOW
 from schemas.assemble import AssembleRequest
 from schemas.failures import ModelMissing, Unavailable
 from schemas.interaction import Interaction, InteractionMode
