@@ -1,6 +1,7 @@
-"""The only doors to the outside. Adapters and fakes implement these and pass the same contract tests.
+"""The doors to the outside that most agents need; the others are in the modules `*_port`.
 
-A port raises `Unavailable` when the same call may succeed later; any other exception is a defect.
+Adapters and fakes implement them and pass the same contract tests. A port raises `Unavailable` when the same call may
+succeed later; any other exception is a defect.
 """
 
 from collections.abc import Mapping, Sequence

@@ -56,4 +56,4 @@ class Unbounded:
 
 
 UNBOUNDED = Unbounded()
-"""Holds nothing."""
+"""The one that there is."""

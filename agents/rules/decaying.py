@@ -23,7 +23,7 @@ def succession(times: int) -> float:
 
 
 def faded(memory: Memory, at: datetime) -> float | None:
-    """The stability of an item at a time; None where it is what it says, or does not fade."""
+    """The stability of an item at a time; None where that is what its record says, or where it does not fade."""
     item = memory.item
     if item is None:
         return None

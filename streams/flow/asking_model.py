@@ -2,7 +2,7 @@
 
 What is to be asked stands on the records as `pending`, so nothing is lost with this process. Calls are concurrent up
 to a bound; while the model is away one call at a time finds out when it is back, and nothing waits. Answers leave as
-`understood.v1`; who is asked twice is answered twice, and the second answer changes nothing.
+`understood.v1`. A memory that is asked about twice is answered twice, and the second answer changes nothing.
 """
 
 import asyncio
@@ -144,7 +144,7 @@ class AskingModel:
             self._answered.popitem(last=False)
 
     def _is_asked(self, due: Due) -> bool:
-        """Whether a call is under way, or what stands was answered already and only its record does not say so yet."""
+        """Whether nothing is to be asked: it is gone, a call is under way, or its record lacks the answer as yet."""
         memory = self._memory(*due)
         return due in self._under_way or memory is None or (due, memory.latest) in self._answered
 

@@ -47,7 +47,7 @@ class Steps:
         try:
             return next(self._steps, None)
         except Unavailable:
-            # What has raised is at its end; begun anew it skips what is done.
+            # A generator that has raised gives nothing more. A new one skips what is done.
             self._steps = self._remember.changed(self._change, self._partition)
             raise
 

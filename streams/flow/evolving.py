@@ -21,7 +21,7 @@ PAGE = 200
 """Items that are read in one go, and told of before the run looks what became of them."""
 
 LONGEST_WAIT_S = 10.0
-"""How long what becomes of items is waited for: somebody else may have written them meanwhile."""
+"""How long it waits until items are as they were told to be: one that somebody else wrote meanwhile may never be."""
 
 
 class Evolving:

@@ -1,7 +1,7 @@
 """Faust events that nobody but us acknowledges.
 
-Faust acknowledges an event when the loop moves on, when the agent raises, and when it skips one of before a
-rebalance: each loses what was not finished. Here `ack` does nothing; `settle` acknowledges.
+Faust acknowledges an event when the loop moves on, when the agent raises, and when it skips one that was read before a
+rebalance. Each time what was not finished would be lost. Here `ack` does nothing; `settle` acknowledges.
 """
 
 from collections.abc import Iterable

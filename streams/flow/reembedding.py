@@ -30,7 +30,7 @@ log = structlog.get_logger()
 Result = TypeVar("Result")
 
 UNREADY: tuple[EmbeddingStatus, ...] = ("pending", "stale", "failed")
-"""Of memories that may have a vector, which does not count."""
+"""Statuses beside which the index may still have a vector, of another text or space: it is not counted."""
 
 PAGE = 200
 """Memories between two pauses for the event loop, and the most that are told at once."""

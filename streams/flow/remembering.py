@@ -27,7 +27,7 @@ STORAGE_S = 30.0
 """How long our own disk is waited for. A full one may get room; what stays broken needs a new start of the process."""
 
 FORGOTTEN = Warned("forgotten", "this turn was forgotten and stays so; nothing was stored")
-
+"""What the answer to a turn says that was forgotten before and comes again."""
 
 Told = Embedded | Understood | Distilled | Evolved | Consolidated
 """What the keeper is told by others. The last of a consolidation only sums up what it did."""
@@ -39,6 +39,7 @@ KINDS: Mapping[str, type[Told]] = {
     "evolved.v1": Evolved,
     "consolidated.v1": Consolidated,
 }
+"""By the name of its schema what a record is."""
 
 
 class Applied(Requested):

@@ -1,4 +1,4 @@
-"""Whether this worker makes progress: a process can look healthy and have stopped for good (research: Faust).
+"""Whether this worker makes progress: a Faust app can look healthy and have stopped for good.
 
 It is alive while records are settled, while there is none to settle, while it waits for something unavailable, and
 while it recovers or has no partitions, for a while: a client that was parked by an error looks like a spare worker,
