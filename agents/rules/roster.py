@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from agents.rules.columns import NOBODY, Columns, Floats, Mask, Numbers
+from agents.rules.columns import NOBODY, Columns, Floats, Mask
 from agents.rules.languages import ENGLISH_PLACE, LANGUAGES, UNKNOWN
 from agents.rules.marks import Mark
 from agents.rules.traits import Kind, ScopeItems, Trait
@@ -164,11 +164,6 @@ class Roster:
         order = np.lexsort((self.columns.source[turns], self.columns.occurred_ms[turns]))
         newest = turns[order[max(0, len(order) - most) :]]
         return [self.id_of[number] for number in newest.tolist()]
-
-    def beside(self) -> tuple[Numbers, Numbers]:
-        """For each memory the number of the turn before it, and of the one after it, in its conversation."""
-        order = self.order()
-        return order.before, order.after
 
     def order(self) -> TurnOrder:
         """Who stands beside whom in every conversation, and where in it."""

@@ -11,13 +11,13 @@ import pytest_asyncio
 from agents.ports import Embedder
 from schemas.failures import Unavailable
 from schemas.vectors import Encoded, Matrix
-from streams.adapters.embedding.fastembed_embedder import FastembedEmbedder
 from streams.adapters.embedding.local_model import LocalModel
 from streams.adapters.embedding.presets import GENERAL_PRESET
 from streams.adapters.embedding.process_embedder import ProcessEmbedder
 from streams.adapters.embedding.token_grid import STEPS
 from tests.exported_models import exported_minilm
 from tests.fake_embedder import FakeEmbedder
+from tests.in_process_embedder import InProcessEmbedder
 from tests.tiny_models import write_tiny_model
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -73,8 +73,8 @@ def minilm_int8(temporary: pytest.TempPathFactory) -> Callable[[str, str], Closa
     )
 
 
-def load(local: LocalModel) -> FastembedEmbedder:
-    return FastembedEmbedder.load(local, threads_at_once=2)
+def load(local: LocalModel) -> InProcessEmbedder:
+    return InProcessEmbedder.load(local, threads_at_once=2)
 
 
 def in_a_process(temporary: pytest.TempPathFactory) -> Callable[[str, str], Closable]:

@@ -136,7 +136,7 @@ def test_columns_follow_many_writes_as_if_read_anew(tmp_path: Path) -> None:
 
 def _described(words: WordIndex) -> dict[str, tuple[object, ...]]:
     roster = words.roster(0, "ana")
-    before, after = roster.beside()
+    order = roster.order()
     speakers = {place: name for name, place in roster.speakers.items()}
     return {
         memory_id: (
@@ -144,9 +144,9 @@ def _described(words: WordIndex) -> dict[str, tuple[object, ...]]:
             int(roster.columns.lengths[number]),
             int(roster.columns.languages[number]),
             int(roster.columns.marks[number]),
-            int(roster.order().positions[number]),
-            roster.id_of.get(int(before[number])),
-            roster.id_of.get(int(after[number])),
+            int(order.positions[number]),
+            roster.id_of.get(int(order.before[number])),
+            roster.id_of.get(int(order.after[number])),
         )
         for memory_id, number in roster.number_of.items()
     }

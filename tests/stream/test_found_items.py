@@ -13,7 +13,6 @@ Json = dict[str, Any]
 LEDGER = "We decided to use PostgreSQL for the ledger."
 DENSE = f"{LEDGER} The API must answer within 200 ms. To deploy, run make release."
 GOAL = "My goal is to ship the beta in June."
-CHATTER = ("Dinner was lentil soup.", "The tram was late again.", "We ship pallets by rail.")
 ITEMS = ["semantic", "procedural", "state_object"]
 
 

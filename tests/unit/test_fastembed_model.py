@@ -1,7 +1,6 @@
 """How a model's folder and its settings decide what comes out."""
 
 import hashlib
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 from fastembed import TextEmbedding
 from onnx import TensorProto, helper
 
-from streams.adapters.embedding.fastembed_embedder import FastembedEmbedder
 from streams.adapters.embedding.fastembed_model import FastembedModel
 from streams.adapters.embedding.local_model import LocalModel
 from streams.adapters.embedding.presets import GENERAL_PRESET
@@ -146,19 +144,6 @@ def write_pooled_model(file: Path) -> None:
     tokens_axis = helper.make_tensor("tokens_axis", TensorProto.INT64, [1], [1])
     graph = helper.make_graph(nodes, "pooled", [ids, mask], [vector], [tokens_axis])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), file)
-
-
-async def test_close_ends_all_threads(tiny: LocalModel) -> None:
-    embedder = FastembedEmbedder.load(replace(tiny, name="closing"), threads_at_once=3)
-    await embedder.passage("the red house")
-    await embedder.query("house")
-    assert own_threads("closing")
-    await embedder.close()
-    assert not own_threads("closing")
-
-
-def own_threads(name: str) -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith(name)]
 
 
 def test_tiny_models_are_the_same_bytes_for_the_same_arguments(tmp_path: Path) -> None:

@@ -80,26 +80,26 @@ def test_turns_stand_beside_those_of_their_conversation_in_order_of_time_then_ar
         made("before second", 4, occurred_at=same_time, source=8),
         made("distilled", 2, type="semantic"),
     )
-    before, after = roster.beside()
-    assert before[:7].tolist() == [4, NOBODY, NOBODY, NOBODY, 5, 1, NOBODY]
-    assert after[:7].tolist() == [NOBODY, 5, NOBODY, NOBODY, 0, 4, NOBODY]
+    order = roster.order()
+    assert order.before[:7].tolist() == [4, NOBODY, NOBODY, NOBODY, 5, 1, NOBODY]
+    assert order.after[:7].tolist() == [NOBODY, 5, NOBODY, NOBODY, 0, 4, NOBODY]
 
 
 def test_a_superseded_turn_stands_beside_nobody() -> None:
-    before, _ = roster_of(made("a", 0), made("b", 1, superseded_by="x"), made("c", 2)).beside()
-    assert before[2] == 0
+    roster = roster_of(made("a", 0), made("b", 1, superseded_by="x"), made("c", 2))
+    assert roster.order().before[2] == 0
 
 
 def test_what_is_written_later_is_seen_and_replaces() -> None:
     roster = roster_of(made("a", 0))
-    roster.beside()
+    roster.order()
     rows, traits = rows_of(made("a", 0), made("b", 1))
     roster.write([rows[1]], {})
     roster.write([rows[0]._replace(superseded=True)], traits)
     assert seen(roster, ANYTHING) == [1]
     assert roster.documents == 2
     roster.write([rows[0]], {})
-    assert roster.beside()[1][0] == 1
+    assert roster.order().after[0] == 1
 
 
 def test_speakers_and_vector_spaces() -> None:
@@ -188,4 +188,4 @@ def test_a_turn_at_the_end_of_its_conversation_does_not_make_the_order_be_found_
 def test_an_empty_roster_sees_nothing() -> None:
     assert not roster_of().admitted(ANYTHING).any()
     assert not roster_of().embedded("s1").any()
-    assert len(roster_of().beside()[0]) == 0
+    assert len(roster_of().order().before) == 0

@@ -1,11 +1,10 @@
-"""The embedder port over a model in this process.
+"""The embedder port over a model in this process: what a worker has in a process of its own, quicker to load.
 
 Enters: texts, one by one, from the event loop. Leaves: their vectors. Guaranteed: the loop is never blocked; as many
 passages run at once as there are threads, and a question runs beside them, never behind those that wait.
 """
 
 import asyncio
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Self
 
@@ -15,7 +14,7 @@ from streams.adapters.embedding.fastembed_model import FastembedModel
 from streams.adapters.embedding.local_model import LocalModel
 
 
-class FastembedEmbedder:
+class InProcessEmbedder:
     """Implements `agents.ports.Embedder`.
 
     A run that fails is not `Unavailable`: the model is in this process, and the same text would fail again.
@@ -29,12 +28,9 @@ class FastembedEmbedder:
         self._queries = ThreadPoolExecutor(1, thread_name_prefix=f"{name}-query")
 
     @classmethod
-    def load(cls, local: LocalModel, threads_at_once: int = 0) -> Self:
-        """Load the model, blocking; 0 threads stands for as many as this process may use cores.
-
-        Raises OSError for a missing file, ValueError for a model of another dimension or without a usable tokenizer.
-        """
-        return cls(FastembedModel.load(local), threads_at_once or len(os.sched_getaffinity(0)))
+    def load(cls, local: LocalModel, threads_at_once: int) -> Self:
+        """Load the model, blocking."""
+        return cls(FastembedModel.load(local), threads_at_once)
 
     @property
     def fingerprint(self) -> Fingerprint:
