@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from schemas.aims import IntentionUpdate
 from schemas.interaction import Interaction
 from schemas.modes import Decay, ModeSource
+from schemas.moments import milliseconds_of
 
 MemoryType = Literal["episodic", "semantic", "procedural", "document", "state_object", "working"]
 EmbeddingStatus = Literal["not_applicable", "pending", "ready", "stale", "failed"]
@@ -235,7 +236,7 @@ class Memory(BaseModel):
     @property
     def occurred_ms(self) -> int:
         """When it was said, in milliseconds since the epoch."""
-        return round(self.occurred_at.timestamp() * 1000)
+        return milliseconds_of(self.occurred_at)
 
 
 def item_shelf(boundary: str) -> str:

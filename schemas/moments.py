@@ -33,6 +33,15 @@ def moment_of(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(min(max(milliseconds / 1000, earliest), latest), UTC)
 
 
+LAST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999, since the epoch."""
+
+
+def milliseconds_of(moment: datetime) -> int:
+    """The nearest millisecond since the epoch, the last of the calendar at most: what follows it has no date."""
+    return min(round(moment.timestamp() * 1000), LAST_MS)
+
+
 def iso(moment: datetime) -> str:
     """A moment as it is written on the wire, in UTC."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from agents.rules.fusion import Method
 from schemas.memories import Evidence, Memory, MemoryType
-from schemas.moments import iso
+from schemas.moments import iso, milliseconds_of
 from schemas.retrieval import Hit, RetrieveRequest, Scores
 from schemas.vectors import Where
 
@@ -77,4 +77,4 @@ def elsewhere(counts: Mapping[str, int]) -> list[Caution]:
 
 
 def _milliseconds(moment: datetime | None) -> int | None:
-    return None if moment is None else round(moment.timestamp() * 1000)
+    return None if moment is None else milliseconds_of(moment)

@@ -1,12 +1,13 @@
 """A question in, the memories that answer it out."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from schemas.failures import Rejected
 from schemas.memories import Embedding, Evidence, Memory, Place
+from schemas.moments import EARLIEST, LATEST
 from streams.adapters.words.sqlite_words import SqliteWords
 from tests.made_memories import START, made
 from tests.retrieval_library import Library
@@ -50,6 +51,15 @@ async def test_scores_fall_and_stay_within_bounds(library: Library) -> None:
     scores = [hit.score for hit in (await library.ask("violin lesson on Thursday"))[0].hits]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
+
+
+@pytest.mark.parametrize("moment", [EARLIEST, LATEST])
+async def test_a_memory_at_an_end_of_the_calendar_is_found_and_so_are_those_beside_it(
+    library: Library, moment: datetime
+) -> None:
+    await library.remember(*facts(), made("The violin is immortal.", 9, occurred_at=moment))
+    assert "The violin is immortal." in await library.texts("is the violin immortal?", since=moment)
+    assert FACTS[1] in await library.texts("what was the violin teacher called in May?")
 
 
 async def test_scores_are_explained_on_demand_only(library: Library) -> None:
