@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.language_port import LanguageModel
-from agents.rules.distilling import LONGEST_TEXT, extracted_text, is_grounded, told
+from agents.rules.distilled_text import LONGEST_TEXT, extracted_text, is_grounded, told
 from agents.rules.gathering import Gathered
 from agents.rules.prompting import CHARACTERS_A_TOKEN, Template, clipped, filled_prompt
 from schemas.failures import Unavailable

@@ -18,7 +18,8 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from agents.rules.distilling import Source, distilled_memory, extracted_text
+from agents.rules.distilled_text import extracted_text
+from agents.rules.distilling import Source, distilled_memory
 from agents.rules.gathering import gathered
 from agents.rules.words import terms
 from bench.texts import short_turns

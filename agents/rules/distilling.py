@@ -1,46 +1,19 @@
-"""A cluster of turns as one memory: its text where no language model writes it, and its record. Pure.
+"""A cluster of turns as one memory: what distilling needs of a turn, and the record of what stands for them. Pure.
 
-Enters: the turns of a cluster, the medoid first. Leaves: a text of bounded length, and a memory whose evidence is every
-one of them. The same turns always give the same text and id.
-
-The text is the medoid, then the sentences of others that add most: greedy maximal coverage of telling stems within a
-budget, the gain divided by the length (Lin and Bilmes, "A Class of Submodular Functions for Document Summarization",
-2011). A sentence that was said on another day than the medoid has its date.
+Enters: the turns of a cluster, and a text that says what they say. Leaves: a memory whose evidence is every one of
+them. The same turns always give the same id.
 """
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from agents.rules.decaying import aged, succession
 from agents.rules.entities import entities
 from agents.rules.identity import distilled_id, text_hash
-from agents.rules.neighbours import topic_of
 from agents.rules.projection import embedding_text
-from agents.rules.sentences import parts
 from schemas.memories import Evidence, Item, Memory, Reading, TextVersion
 from schemas.modes import Decay, ModeSource
-from schemas.moments import iso
-
-LONGEST_TEXT = 900
-"""Characters of what is distilled: some 200 tokens, all of which every embedder reads."""
-
-LONGEST_SAID = 600
-"""Characters of the medoid that are taken: what is longer is no short turn that was said again and again."""
-
-FEWEST_NEW = 2
-"""Telling stems that a sentence must add: one alone is a number or a synonym."""
-
-MOST_ADDED = 6
-"""Sentences of other turns at most."""
-
-
-GROUNDED = 0.5
-"""Of a model's telling words those that were said: a text about the same shares most, one of its own invention few."""
-
-USER = "user"
-"""Whose memories these are: said without a name, a text is his."""
 
 
 class Source(NamedTuple):
@@ -76,17 +49,6 @@ def source_of(memory: Memory) -> Source:
         importance=memory.importance,
         is_superseded=memory.superseded_by is not None,
     )
-
-
-def extracted_text(sources: Sequence[Source]) -> str:
-    """What the turns say in their own words; `sources` come medoid first."""
-    medoid = sources[0]
-    lines = [_shortened(medoid.text, LONGEST_SAID)]
-    for source, sentence in _added(sources, LONGEST_TEXT - len(lines[0])):
-        is_of_another_day = source.occurred_at.date() != medoid.occurred_at.date()
-        lines.append(f"{source.occurred_at.date()}: {sentence}" if is_of_another_day else sentence)
-    who = "" if medoid.voice == USER else f"{medoid.voice}: "
-    return f"{who}{' '.join(lines)} ({_how_often(sources)})"
 
 
 def distilled_memory(
@@ -136,44 +98,5 @@ def distilled_memory(
     return aged(memory.model_copy(update={"content_hash": text_hash([embedding_text(memory)])}), at)
 
 
-def _added(sources: Sequence[Source], room: int) -> Iterator[tuple[Source, str]]:
-    """The sentences of others that add most, with their turns, while there is room for them."""
-    covered = set(topic_of(sources[0].text[:LONGEST_SAID]))
-    waiting = [(source, part.strip(), topic_of(part)) for source in sources[1:] for part in parts(source.text)]
-    for _ in range(MOST_ADDED):
-        fitting = [one for one in waiting if len(one[2] - covered) >= FEWEST_NEW and len(one[1]) <= room]
-        if not fitting:
-            return
-        # The first of equals: `waiting` is in the order of nearness to the medoid.
-        source, sentence, stems = max(fitting, key=lambda one: len(one[2] - covered) / max(len(one[1]), 1) ** 0.5)
-        covered |= stems
-        room -= len(sentence)
-        yield source, sentence
-
-
-def _how_often(sources: Sequence[Source]) -> str:
-    """How often and when, in signs that every language reads."""
-    days = sorted({source.occurred_at.date() for source in sources})
-    when = str(days[0]) if len(days) == 1 else f"{days[0]} \u2013 {days[-1]}"
-    return f"{len(sources)}\u00d7, {when}"
-
-
 def _evidence(source: Source) -> Evidence:
     return Evidence(turn_id=source.turn_id, start=0, end=len(source.text), memory_id=source.memory_id)
-
-
-def _shortened(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most].rstrip()}\u2026"
-
-
-def told(sources: Sequence[Source], clipped: Callable[[str], str]) -> str:
-    """The turns as a model is shown them: JSON, one a line."""
-    shown = ({"who": one.voice, "when": iso(one.occurred_at), "text": clipped(one.text)} for one in sources)
-    return "[" + ",\n".join(json.dumps(one, ensure_ascii=False) for one in shown) + "]"
-
-
-def is_grounded(text: str, sources: Sequence[Source]) -> bool:
-    """Whether a model's text says something, and most of its words were said."""
-    stems = topic_of(text)
-    said = frozenset[str]().union(*(topic_of(f"{one.voice} {one.text}") for one in sources))
-    return bool(stems) and len(stems & said) >= GROUNDED * len(stems)

@@ -3,7 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
-from agents.rules.distilling import LONGEST_TEXT, Source, distilled_memory, extracted_text, is_grounded, source_of, told
+from agents.rules.distilled_text import LONGEST_TEXT, extracted_text, is_grounded, told
+from agents.rules.distilling import Source, distilled_memory, source_of
 from schemas.memories import Memory
 from tests.made_memories import START, made
 
