@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from agents.contradict import Contradict
 from agents.ports import Memories
 from agents.rules.embedding_status import is_on_its_way
-from agents.rules.extracting import Found
+from agents.rules.extract_found import Found
 from agents.rules.item_merging import (
     as_told,
     given_by,

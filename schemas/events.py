@@ -5,9 +5,10 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from schemas.aims import IntentionUpdate
 from schemas.interaction import Interaction
 from schemas.memories import Assigned, Memory, Place
-from schemas.understanding import IntentionUpdate, Understanding
+from schemas.understanding import Understanding
 
 
 class Remembered(BaseModel):

@@ -12,8 +12,6 @@ from schemas.aims import MOST, IntentionUpdate, Short
 from schemas.interaction import Confidence, InteractionMode
 from schemas.memories import ItemKind
 
-__all__ = ["MOST", "FoundCategory", "FoundItem", "IntentionUpdate", "Short", "Understanding"]
-
 
 class FoundItem(BaseModel):
     """Something worth keeping by itself; `quote` is the part of the turn that says it, word for word."""

@@ -19,8 +19,6 @@ from agents.rules.neighbours import MOST_NEIGHBOURS, Pairs, Tightness, neighbour
 from agents.rules.unit_rows import of_length_one
 from schemas.vectors import Matrix
 
-__all__ = ["LEAST", "MOST", "TIGHT", "Enough", "Tightness", "clusters", "never", "usual_cosine"]
-
 Enough = Callable[[], bool]
 """Whether to stop looking for more."""
 
@@ -50,7 +48,6 @@ def clusters(
     topics: Sequence[frozenset[str]],
     *,
     least: int = LEAST,
-    tightness: Tightness = TIGHT,
     enough: Enough = never,
 ) -> list[list[int]]:
     """Places of rows of `vectors` (rows, dim), in clusters of `least` to `MOST`; `topics` are the stems of each row.
@@ -61,7 +58,7 @@ def clusters(
     left, found, passes = np.arange(len(unit)), [], 0
     while len(left) >= least and (passes < PASSES or len(left) <= FEW):
         passes += 1
-        some = _sought(unit[left], [topics[place] for place in left.tolist()], least, tightness, enough)
+        some = _sought(unit[left], [topics[place] for place in left.tolist()], least, enough)
         if not some:
             break
         found += [left[cluster].tolist() for cluster in some]
@@ -71,15 +68,13 @@ def clusters(
     return found
 
 
-def _sought(
-    unit: Matrix, topics: Sequence[frozenset[str]], least: int, tightness: Tightness, enough: Enough
-) -> list[Places]:
+def _sought(unit: Matrix, topics: Sequence[frozenset[str]], least: int, enough: Enough) -> list[Places]:
     """One pass over all."""
-    weights, from_cosine = weights_of(topics), tightness.from_cosine(usual_cosine(unit))
+    weights, from_cosine = weights_of(topics), TIGHT.from_cosine(usual_cosine(unit))
     pairs = []
     for cell in cells(unit):
         there = [topics[place] for place in cell.tolist()]
-        found = neighbours(unit[cell], there, weights, from_cosine, tightness)
+        found = neighbours(unit[cell], there, weights, from_cosine, TIGHT)
         pairs.append(Pairs(cell[found.one], cell[found.other], found.cosine))
         if enough():
             break

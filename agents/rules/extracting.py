@@ -19,8 +19,6 @@ from agents.rules.sentences import LONGEST_READ
 from schemas.memories import Memory
 from schemas.understanding import Understanding
 
-__all__ = ["Found", "found_by_model", "found_by_rules", "found_in", "merged"]
-
 MOST_ITEMS = 8
 """Items of one text by rule: what states more is a page, and is found by its segments."""
 

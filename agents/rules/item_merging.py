@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import accumulate
 from math import prod
 
-from agents.rules.extracting import Found
+from agents.rules.extract_found import Found
 from agents.rules.identity import item_id, text_hash
 from agents.rules.projection import embedding_text
 from agents.rules.readings import text_hash_of

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.rules.average_linkage import grouped
-from agents.rules.clustering import usual_cosine
+from agents.rules.neighbours import usual_cosine
 from agents.rules.words import telling_terms
 from schemas.vectors import Matrix, Vector
 

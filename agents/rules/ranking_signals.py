@@ -13,7 +13,7 @@ from functools import lru_cache, reduce
 
 import numpy as np
 
-from agents.rules.clues import Clues
+from agents.rules.clues import Clues, Fields
 from agents.rules.columns import Floats, Numbers
 from agents.rules.conversation_signals import at, best_of_each, stepped
 from agents.rules.memory_signals import (
@@ -28,7 +28,6 @@ from agents.rules.memory_signals import (
 )
 from agents.rules.named_days import Stretch, stretches
 from agents.rules.recency import DAY_MS
-from agents.rules.weighed_fields import Fields
 
 MOST_BESIDE, MOST_AROUND = 3.0, 4.0
 """Where what a turn gets from its neighbours, and from all around it, stops to grow. A question of one or two words

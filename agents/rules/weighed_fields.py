@@ -11,8 +11,6 @@ from agents.rules.scaling import PLAIN, SCALES
 from agents.rules.turn_order import TurnOrder
 from agents.rules.word_signals import around, by_conversation
 
-__all__ = ["Fields", "fields_by_words", "fields_of", "plain"]
-
 
 def fields_by_words(columns: Columns, postings: Sequence[Postings], order: TurnOrder, documents: int) -> Fields:
     """`words`, `around` and `conversation`."""

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from agents.rules.extracting import Found, found_by_rules
+from agents.rules.extract_found import Found
+from agents.rules.extracting import found_by_rules
 from agents.rules.identity import item_id
 from schemas.memories import Memory, shelves
 from streams.adapters.words.sqlite_words import SqliteWords

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from schemas.aims import IntentionUpdate
 from schemas.events import Forgotten, Learned, Remembered
-from schemas.understanding import FoundItem, IntentionUpdate, Understanding
+from schemas.understanding import FoundItem, Understanding
 from streams.adapters.words.sqlite_words import SqliteWords
 from tests.kept_items import AWS, FLY, HERE, LOCAL, PLAIN, Keeping, known, sources
 from tests.made_memories import embedded_in

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from agents.rules.extracting import MOST_ITEMS, MOST_SEGMENTS, Found, found_by_model, found_by_rules, found_in
+from agents.rules.extract_found import Found
+from agents.rules.extracting import MOST_ITEMS, MOST_SEGMENTS, found_by_model, found_by_rules, found_in
 from schemas.memories import ItemKind, Memory, Resource
 from schemas.understanding import FoundItem, Understanding
 from tests.made_memories import made

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from agents.rules.extracting import Found
+from agents.rules.extract_found import Found
 from agents.rules.item_merging import MOST_SUPPORTS, confidence_of, made_item, rests_on_any, supported, supports_of
 from schemas.memories import Memory, Support
 from tests.made_memories import embedded_in, made
