@@ -1,6 +1,6 @@
 """Times on the wire: ISO-8601 with a zone, nothing else (CONTRACT §1)."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
@@ -33,13 +33,17 @@ def moment_of(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(min(max(milliseconds / 1000, earliest), latest), UTC)
 
 
-LAST_MS = 253_402_300_799_999
-"""The last millisecond of the year 9999, since the epoch."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
 
 
 def milliseconds_of(moment: datetime) -> int:
-    """The nearest millisecond since the epoch, the last of the calendar at most: what follows it has no date."""
-    return min(round(moment.timestamp() * 1000), LAST_MS)
+    """The whole milliseconds since the epoch.
+
+    Never rounded up: the last moment of the year 9999 has no next day, and what was said before a full second was not
+    said since then.
+    """
+    return (moment - EPOCH) // MILLISECOND
 
 
 def iso(moment: datetime) -> str:

@@ -62,6 +62,13 @@ async def test_a_memory_at_an_end_of_the_calendar_is_found_and_so_are_those_besi
     assert FACTS[1] in await library.texts("what was the violin teacher called in May?")
 
 
+async def test_what_was_said_a_moment_before_a_full_second_was_not_said_since(library: Library) -> None:
+    said = made("The violin is late.", occurred_at=START - timedelta(microseconds=1))
+    await library.remember(said)
+    assert await library.texts("violin", since=START) == []
+    assert await library.texts("violin", until=START) == [said.text]
+
+
 async def test_scores_are_explained_on_demand_only(library: Library) -> None:
     await library.remember(*facts())
     for hit in (await library.ask("violin", explain=True))[0].hits:
