@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from schemas.categories import CategoryDescription, CategoryName
 from schemas.modes import Decay
@@ -133,6 +133,17 @@ SELECTORS = (("memory_id",), ("conversation_id", "turn_id"), ("conversation_id",
 """What may be said together to say what is to be forgotten (CONTRACT §6)."""
 
 
+def _only_true(value: object) -> object:
+    """Refuse a 1: it equals true, and this is no place to guess."""
+    if value is not True and value is not None:
+        raise ValueError("only true says that all of it is meant")
+    return value
+
+
+Whole = Annotated[Literal[True], BeforeValidator(_only_true)]
+"""Says that a whole project, or all of a user's, is meant."""
+
+
 class Forget(_Arguments):
     """The arguments of `forget`: one of a memory, a turn with its conversation, a conversation, the project, the user.
 
@@ -142,8 +153,8 @@ class Forget(_Arguments):
     memory_id: Annotated[str, Field(min_length=1)] | None = None
     turn_id: Identifier | None = None
     conversation_id: Identifier | None = None
-    project: Literal[True] | None = None
-    user: Literal[True] | None = None
+    project: Whole | None = None
+    user: Whole | None = None
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Self:
