@@ -7,15 +7,9 @@ from typing import Any
 
 import pytest
 
-from streams.flow import run_under_way
 from tests.fake_language_model import ONE_PROFILE
 from tests.stream.consolidating import WATERED, consolidate, of_origin, said
 from tests.stream.in_memory_map import InMemoryMap
-
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_under_way, "LOOK_EVERY_S", 0.001)
 
 
 async def test_what_was_said_again_and_again_becomes_one_memory_and_the_second_run_creates_nothing(

@@ -16,11 +16,6 @@ from tests.stream.consolidating import consolidate, said
 from tests.stream.in_memory_map import InMemoryMap
 
 
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_under_way, "LOOK_EVERY_S", 0.001)
-
-
 async def test_what_a_run_may_take_is_bounded_and_the_next_goes_on(tmp_path: Path) -> None:
     the_map = InMemoryMap(tmp_path)
     the_map.settings = the_map.settings.model_copy(update={"consolidation_seconds": 1e-9})

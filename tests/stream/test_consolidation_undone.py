@@ -2,16 +2,8 @@
 
 import json
 
-import pytest
-
-from streams.flow import run_under_way
 from tests.stream.consolidating import WATERED, consolidate, of_origin, said
 from tests.stream.in_memory_map import InMemoryMap
-
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_under_way, "LOOK_EVERY_S", 0.001)
 
 
 async def test_forgetting_one_turn_forgets_what_was_distilled_from_it_and_serves_the_others(

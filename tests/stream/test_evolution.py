@@ -3,15 +3,9 @@
 import pytest
 
 from schemas.memories import Memory
-from streams.flow import run_under_way
 from tests.stream.in_memory_map import InMemoryMap, Json
 
 DAY_S = 86_400
-
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_under_way, "LOOK_EVERY_S", 0.001)
 
 
 async def said(the_map: InMemoryMap, *texts: str) -> None:

@@ -5,18 +5,16 @@ published once more change nothing.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from streams.adapters.words.sqlite_words import SqliteWords
-from streams.flow import run_under_way
 from streams.flow.surroundings import Surroundings
 from streams.topology import Agents
 from tests.stream.happenings import SAID, Diary, Happening
@@ -90,13 +88,6 @@ class SeenMap(InMemoryMap):
     def wired(self, words: SqliteWords) -> tuple[Agents, Surroundings]:
         self.words = words
         return super().wired(words)
-
-
-@pytest.fixture(autouse=True)
-def _hurry() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(run_under_way, "LOOK_EVERY_S", 0.001)
-        yield
 
 
 async def lived(the_map: SeenMap, happenings: Sequence[Happening]) -> tuple[Diary, list[str]]:

@@ -3,21 +3,12 @@
 import asyncio
 from datetime import timedelta
 
-import pytest
-
 from streams.adapters.words.sqlite_words import SqliteWords
-from streams.flow import run_under_way, scheduling
 from streams.flow.scheduling import Scheduling
 from tests.stream.in_memory_map import InMemoryMap
 
 HOUR = timedelta(hours=1)
 WATERED = "Watered the tomatoes in the greenhouse on day {}, they look healthy."
-
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduling, "LOOK_EVERY_S", 0.001)
-    monkeypatch.setattr(run_under_way, "LOOK_EVERY_S", 0.001)
 
 
 async def said(the_map: InMemoryMap, count: int, user: str = "u1") -> None:
