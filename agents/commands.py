@@ -29,7 +29,6 @@ class Governed:
 Run = Callable[[Command, int, int], Awaitable[Governed]]
 """Carries out a command of a partition, which stands at an offset."""
 
-
 BeforeForgetting = Callable[[Command, int, int], None]
 """Takes away what a user has set in a project, or in all of his, before the command that forgets it is answered."""
 

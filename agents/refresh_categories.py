@@ -29,7 +29,6 @@ STEP, ROLE = "categorize.summary", "consolidate"
 TOLD = 24
 """Members that a language model is told of: those that stand for all, some 1,000 tokens."""
 
-
 Written = tuple[str | None, str | None]
 """A summary, and the profile of the model that wrote it."""
 

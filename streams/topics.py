@@ -13,7 +13,6 @@ MAX_INPUT_BYTES = 8 * 1024 * 1024
 """The largest record that producers may write; our own topics take twice as much, so that whatever came in fits
 into a dead letter or an event with its headers."""
 
-
 CHANGELOG = {"cleanup.policy": "compact", "max.message.bytes": str(2 * MAX_INPUT_BYTES)}
 """Kafka's settings of a table's changelog: the newest record of each key is kept, and may be a large one."""
 

@@ -20,7 +20,6 @@ LONGEST = 500
 LEAST_WORDS, LEAST_TELLING = 3, 2
 """Words of an item, and those of them that are no stop words where it is no fact: `We decided that` says little."""
 
-
 _DASH = re.compile("\u2014|[\u2013-](?=\\s)")
 """A dash parts clauses as a comma does."""
 

@@ -33,7 +33,6 @@ SHORTEST_STEM = 2
 Counts = NDArray[np.float64]
 """Shape (2, groups): at the beginning, and anywhere; each from 0 to 1."""
 
-
 Found = tuple[str, tuple[int, ...]]
 """A phrase or a stem, and the groups that it belongs to."""
 

@@ -9,7 +9,6 @@ from schemas.records import Outgoing, Record
 MOVED_FROM = "modestream_moved_from"
 """On a moved record: `partition:offset:key` of where it was written, the key in base64 or `-` for none."""
 
-
 MOST_MOVES = 3
 """A record that was moved once is where it belongs. It is moved again where a tool copied it, headers and all, to
 another partition; one that never arrives means that workers count partitions differently."""

@@ -8,7 +8,6 @@ EMBEDDED_CONTENT = 2048
 EMBEDDED_CAPTION = 512
 """Characters of one resource's text that are embedded, so that a transcript does not crowd out the rest."""
 
-
 EMBEDDED_TEXT = 8192
 """Characters that are embedded in all: a model that reads 8,192 tokens would take gigabytes for a hundred captions."""
 

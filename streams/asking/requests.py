@@ -23,7 +23,6 @@ from streams.asking.replies import CORRELATION_ID, Awaited, Replies
 TURNS = "turns"
 """The topic, without its prefix, whose offsets `read_after` names."""
 
-
 PRINCIPAL = "principal"
 """The header that says who asks, where the service asks for that."""
 
