@@ -5,6 +5,8 @@ before it was acknowledged, asks for the very same: the turns that were said sin
 commands after it have made of what it declared: it is answered as before.
 """
 
+from functools import partial
+
 from pydantic import BaseModel
 
 from agents.govern import Govern
@@ -14,12 +16,19 @@ from schemas.commands import Command
 from schemas.records import Outgoing, Record
 from schemas.replies import Answer
 from streams.flow.awaiting import all_of
+from streams.flow.patience import until_available
 from streams.flow.requests import Asked, Handled
 from streams.flow.surroundings import Surroundings
 
-ABOUT_WHAT_WAS_SAID = frozenset({"forget", "delete_mode", "rename_mode"})
-"""Commands that are about many memories as they stand when it comes, and about none that is said later."""
+FORGETS = "forget"
+"""The command that is about what was said when it comes, and about nothing that is said later."""
 
+TAKE_BACK = frozenset({"delete_mode", "rename_mode"})
+"""Commands about all that is in a mode when they take it back. Nothing comes into it afterwards, unless it is declared
+anew, and that is none of their business."""
+
+LOG_S = 30.0
+"""How long the log of turns is waited for once a mode is taken back. Given up, the same command may be given again."""
 
 DECLARES = frozenset({"declare_mode", "set_default_mode"})
 """Commands that later ones may take back: carried out twice, they would undo these."""
@@ -40,7 +49,7 @@ class AnswerCommand:
             return Handled(None, [_passed_on(record, around.topics.changes, key, before)])
         if (told := issued.answered.get(_place(record))) is not None:
             return Handled(Answer(told))
-        turns_before = await self._turns_before(command, record.partition)
+        turns_before = await self._turns_end(record.partition) if command.command == FORGETS else None
         governed = await self._govern.command(command, record.partition, record.offset)
         safe = [*around.modes.unwritten(), *around.intentions.unwritten(), *around.categories.unwritten()]
         if governed.corrects:
@@ -54,6 +63,10 @@ class AnswerCommand:
                 await self._note(issued.having_answered(_place(record), governed.result), command, record)
                 safe = []
             return Handled(Answer(governed.result), safe=safe)
+        if command.command in TAKE_BACK:
+            # Not before: while the log is asked where it ends, turns may come into the mode.
+            end = partial(self._turns_end, record.partition)
+            turns_before = await until_available(end, "kafka", around.meters, at_most_s=LOG_S)
         change = governed.change.model_copy(update={"turns_before": turns_before})
         # Before anybody can do it: a turn that is said next must not count as before.
         await self._note(issued.having(_place(record), change), command, record)
@@ -64,10 +77,10 @@ class AnswerCommand:
         kept.put(record.partition, command.scope.boundary, issued)
         await all_of(kept.unwritten())
 
-    async def _turns_before(self, command: Command, partition: int) -> int | None:
-        """Where the turns end as the command comes, for one that is about all that was said before it."""
+    async def _turns_end(self, partition: int) -> int | None:
+        """Where the turns end that are written now. Raises Unavailable."""
         log = self._around.turns_log
-        return None if log is None or command.command not in ABOUT_WHAT_WAS_SAID else await log.end(partition)
+        return None if log is None else await log.end(partition)
 
 
 def _place(record: Record) -> str:

@@ -30,6 +30,7 @@ from streams.flow.job_log import JobLog
 from streams.flow.progress import Progress
 from streams.flow.reembedding import Reembedding
 from streams.flow.surroundings import Surroundings
+from streams.flow.turns_log import TurnsLog
 from streams.kafka_app import kafka_app
 from streams.parts import agents_of, models_of
 from streams.settings import Settings
@@ -75,6 +76,7 @@ class InMemoryMap:
     issued: FakeJsonTable[Issued] = field(default_factory=lambda: FakeJsonTable(Issued))
     meters: Meters = field(default_factory=Meters)
     jobs: JobLog = field(default_factory=lambda: JobLog(FakeJsonTable(Backfilled)))
+    turns_log: TurnsLog | None = None
     arrows: set[Arrow] = field(default_factory=set)
     defects: list[str] = field(default_factory=list)
 
@@ -164,6 +166,7 @@ class InMemoryMap:
             clock=self.clock,
             meters=self.meters,
             jobs=self.jobs,
+            turns_log=self.turns_log,
         )
         models = models_of(self.embedders, self.language)
         return agents_of(self.settings, models, self.index, around, dict), around

@@ -1,5 +1,8 @@
 """Modes over the whole map: renamed and deleted, and memories that are put into another one."""
 
+from dataclasses import dataclass, field
+from pathlib import Path
+
 import pytest
 
 from agents.rules.partitioning import partition_of
@@ -75,6 +78,47 @@ async def test_a_mode_can_be_deleted_with_its_memories_and_a_replay_does_not_bri
     await the_map.topics.settled()
     assert [memory.text for memory in the_map.memories.all()] == ["Kept."]
     assert the_map.dead_letters() == []
+
+
+@pytest.mark.parametrize(
+    "taken_back", [{"command": "delete_mode", "memories": "forget"}, {"command": "rename_mode", "new_name": "craft"}]
+)
+async def test_a_turn_that_comes_while_its_mode_is_taken_back_is_not_left_in_it(
+    tmp_path: Path, taken_back: dict[str, str]
+) -> None:
+    the_map = InMemoryMap(tmp_path)
+    the_map.turns_log = log = SlowLog(the_map)
+    async with the_map.running():
+        await declare(the_map, "code")
+        await said(the_map, "Before.", mode="code")
+        log.meanwhile.append("Meanwhile.")
+        assert (await the_map.command(name="code", **taken_back))["status"] == "ok"
+        await the_map.topics.settled()
+        assert {memory.mode for memory in the_map.memories.all()} <= {"craft"}
+
+
+@dataclass
+class SlowLog:
+    """A log of turns in a map; while it is asked where it ends, users say more in the mode `code`."""
+
+    the_map: InMemoryMap
+    meanwhile: list[str] = field(default_factory=list)
+
+    async def end(self, partition: int) -> int:
+        """Where it ended when it was asked."""
+        ended = sum(record.partition == partition for record in self.the_map.topics.records(self.the_map.names.turns))
+        while self.meanwhile:
+            text = self.meanwhile.pop()
+            await self.the_map.ask(self.the_map.names.turns, turn(text, text, mode="code"))
+        return ended
+
+    def is_here(self, partition: int) -> bool:
+        """It is."""
+        return True
+
+    async def is_given_out(self, partition: int, end: int, applied: int) -> bool:
+        """Every turn is handed over as it is written."""
+        return True
 
 
 async def test_what_was_forgotten_is_still_so_in_a_mode_of_the_same_name(the_map: InMemoryMap) -> None:
