@@ -26,6 +26,7 @@ from schemas.records import Outgoing, Record
 from schemas.replies import Answer, ReplyAddress, encode_error
 from streams.flow.awaiting import all_of, nothing
 from streams.flow.publishing import Publisher
+from streams.topics import MAX_INPUT_BYTES
 from streams.watching.metrics import Meters
 
 log = structlog.get_logger()
@@ -50,6 +51,10 @@ class Asked:
     address: ReplyAddress | None = None
     deadline_ms: int | None = None
 
+
+LARGEST_REPLY = 2 * MAX_INPUT_BYTES - 64 * 1024
+"""Bytes of a reply: what a record of the reply topics may have, with room for key and headers. A hundred turns of the
+longest content may have more."""
 
 Handle = Callable[[Any, Record, Asked], Awaitable[Handled]]
 """Handles one valid message of a channel's kinds. May raise Rejected, or Unavailable for a later try."""
@@ -148,7 +153,7 @@ class Requests:
         """What handling gave, and its answer as it is written: one that can't be is a defect of handling."""
         try:
             handled = await self.handle(message, record, asked)
-            return handled, None if handled.answer is None else handled.answer.encode()
+            return handled, None if handled.answer is None else _fitting(handled.answer.encode())
         except Rejected:
             raise
         except Unavailable as problem:
@@ -175,6 +180,14 @@ class Requests:
         headers = () if address.correlation is None else (address.correlation,)
         out = Outgoing(address.topic, original(record).key, value, headers, address.partition)
         return [await self.publisher.reply(out)]
+
+
+def _fitting(reply: bytes) -> bytes:
+    """The reply, or in place of one that Kafka would not take the error that says so: what was asked is done."""
+    if len(reply) <= LARGEST_REPLY:
+        return reply
+    message = f"the answer has {len(reply)} bytes, a record {LARGEST_REPLY} at most; ask for fewer hits or tokens"
+    return encode_error(Rejected("too_large", message))
 
 
 def _principal(record: Record) -> str | None:

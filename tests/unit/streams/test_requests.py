@@ -7,7 +7,7 @@ import pytest
 
 from schemas.failures import Rejected, Unavailable
 from schemas.replies import Answer, Warned
-from streams.flow.requests import Channel, Handled
+from streams.flow.requests import LARGEST_REPLY, Channel, Handled
 from tests.made_turns import record
 from tests.served_channel import COMMAND, COMMANDS, CONCURRENT, EVENT, REPLY, TURNS, Served
 
@@ -101,6 +101,17 @@ async def test_an_answer_that_cannot_be_written_is_an_internal_error(served: Ser
     served.result = Handled(Answer({"a": object()}), [EVENT])
     await served.take(served.valid())
     assert [error["code"] for error in served.errors] == ["internal"]
+
+
+async def test_an_answer_that_is_too_large_for_a_record_is_an_error_and_what_was_asked_is_done(served: Served) -> None:
+    for bytes_, errors in ((LARGEST_REPLY - 1000, 0), (LARGEST_REPLY, 1)):
+        served.result = Handled(Answer({"a": "a" * bytes_}), [EVENT])
+        await served.take(served.valid())
+        assert len(served.publisher.replies[-1].value or b"") <= LARGEST_REPLY
+        assert served.publisher.replies[-1].headers == (("correlation_id", b"\x00\xff"),)
+        assert served.publisher.sent.count(EVENT) == 1 + errors
+    assert [json.loads(reply.value or b"")["status"] for reply in served.publisher.replies] == ["ok", "error"]
+    assert b"too_large" in (served.publisher.replies[-1].value or b"")
 
 
 @pytest.mark.parametrize("channel", [COMMANDS, CONCURRENT])
