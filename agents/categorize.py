@@ -8,12 +8,11 @@ under other categories leaves as a `Change` and is answered when that is carried
 from collections.abc import Mapping
 from functools import partial as bound
 from itertools import islice
-from typing import Any
 
 from agents.category_fits import CategoryFits
 from agents.category_members import CategoryMembers
 from agents.category_port import Categories
-from agents.commands import Governed, Run, arguments_of
+from agents.commands import Governed, Result, Run, arguments_of
 from agents.ports import Memories
 from agents.refresh_categories import RefreshCategories
 from agents.rules.category_standing import as_it_stands
@@ -32,7 +31,6 @@ MOST_ASSIGNED = 20_000
 next consolidation."""
 
 Scope = Mapping[str, str]
-Result = dict[str, Any]
 
 
 class Categorize:
