@@ -50,7 +50,6 @@ from streams.parts import (
     INTERACTION_MODEL,
     SystemClock,
     admission,
-    agents_of,
     models_of,
     open_index,
     open_language_models,
@@ -64,6 +63,7 @@ from streams.watching.logs import configure_logs
 from streams.watching.metrics import Meters
 from streams.watching.observing import Observing
 from streams.watching.standing import Standing
+from streams.worker_agents import agents_of
 
 log = structlog.get_logger()
 

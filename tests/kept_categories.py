@@ -15,7 +15,7 @@ from schemas.events import Embedded, Remembered
 from schemas.memories import Item, Memory, Origin
 from schemas.scopes import Scope
 from streams.adapters.language.prompt_files import read_prompt
-from streams.parts import CATEGORY_PROMPT
+from streams.worker_agents import CATEGORY_PROMPT
 from tests.fake_categories import FakeCategories
 from tests.made_memories import made
 from tests.one_worker import HERE, OneWorker

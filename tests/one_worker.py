@@ -26,9 +26,10 @@ from streams.adapters.words.sqlite_words import SqliteWords
 from streams.flow.job_log import JobLog
 from streams.flow.progress import Progress
 from streams.flow.surroundings import Surroundings
-from streams.parts import INTERACTION_MODEL, UNDERSTANDING_PROMPT
+from streams.parts import INTERACTION_MODEL
 from streams.topics import named
 from streams.watching.metrics import Meters
+from streams.worker_agents import UNDERSTANDING_PROMPT
 from tests.fake_categories import FakeCategories
 from tests.fake_claims import FakeClaims
 from tests.fake_clock import FakeClock

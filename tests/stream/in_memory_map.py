@@ -32,11 +32,12 @@ from streams.flow.reembedding import Reembedding
 from streams.flow.surroundings import Surroundings
 from streams.flow.turns_log import TurnsLog
 from streams.kafka_app import kafka_app
-from streams.parts import agents_of, models_of
+from streams.parts import models_of
 from streams.settings import Settings
 from streams.topics import named
 from streams.topology import Agents, Beside, Reading, connect, readings
 from streams.watching.metrics import Meters
+from streams.worker_agents import agents_of
 from tests.fake_categories import FakeCategories
 from tests.fake_claims import FakeClaims
 from tests.fake_clock import FakeClock

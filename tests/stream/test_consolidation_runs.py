@@ -10,7 +10,7 @@ import pytest
 
 from agents.rules.gathering import gathered
 from streams.flow import distilling, run_under_way
-from streams.parts import CATEGORY_PROMPT
+from streams.worker_agents import CATEGORY_PROMPT
 from tests.fake_language_model import ONE_PROFILE
 from tests.stream.consolidating import consolidate, said
 from tests.stream.in_memory_map import InMemoryMap
