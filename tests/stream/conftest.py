@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.flow import maintaining, run_under_way, scheduling
+from streams.flow import run_under_way, scheduling
 from tests.stream.in_memory_map import InMemoryMap
 
 
@@ -18,8 +18,11 @@ async def the_map(tmp_path: Path) -> AsyncIterator[InMemoryMap]:
 
 @pytest.fixture(autouse=True)
 def _hurry() -> Iterator[None]:
-    """What looks again and again looks every millisecond. By its own patches, as Hypothesis takes no shared ones."""
+    """Consolidations look every millisecond. Jobs don't: who waits until one is under way would find it done.
+
+    By patches of its own, as Hypothesis takes no fixture that is made anew for each test.
+    """
     with pytest.MonkeyPatch.context() as patched:
-        for looking in (maintaining, run_under_way, scheduling):
+        for looking in (run_under_way, scheduling):
             patched.setattr(looking, "LOOK_EVERY_S", 0.001)
         yield

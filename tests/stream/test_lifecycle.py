@@ -8,10 +8,16 @@ import numpy as np
 import pytest
 
 from schemas.vectors import Point
+from streams.flow import maintaining
 from tests.stream.in_memory_map import InMemoryMap, Json, commanded, turn
 
 JOBS = ["backfill", "rebuild", "reconcile", "retry_failed"]
 NAMES = ("processed", "skipped", "failed", "stale_cleared")
+
+
+@pytest.fixture(autouse=True)
+def _hurry_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maintaining, "LOOK_EVERY_S", 0.001)
 
 
 async def told(the_map: InMemoryMap, *texts: str, **fields: Any) -> None:
