@@ -46,11 +46,16 @@ def named(prefix: str) -> Topics:
 
 
 def configuration(topics: Topics, topic: str) -> dict[str, str]:
-    """Kafka's settings of a topic. Only requests and replies are ever deleted by age."""
+    """Kafka's settings of a topic. Only requests and replies are ever deleted by age.
+
+    What comes in is kept uncompressed: so the broker unpacks what its senders have packed, in any of Kafka's formats,
+    of which the worker's client reads only gzip, and refuses what is too large when unpacked.
+    """
     inputs = (topics.turns, topics.retrieve, topics.commands, topics.consolidate)
     short_lived = (topics.retrieve, topics.replies)
     return {
         "cleanup.policy": "delete",
+        "compression.type": "uncompressed" if topic in inputs else "producer",
         "retention.ms": str(DAY_MS if topic in short_lived else -1),
         "max.message.bytes": str(MAX_INPUT_BYTES if topic in inputs else 2 * MAX_INPUT_BYTES),
     }

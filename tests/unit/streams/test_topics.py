@@ -50,6 +50,12 @@ def test_whatever_may_come_in_fits_into_a_dead_letter_with_room_for_headers() ->
         assert int(configuration(topics, name)["max.message.bytes"]) == 2 * MAX_INPUT_BYTES
 
 
+@pytest.mark.parametrize("name", ["turns", "retrieve", "commands", "consolidate"])
+def test_the_broker_unpacks_what_comes_in(name: str) -> None:
+    topics = named("memory.")
+    assert configuration(topics, getattr(topics, name))["compression.type"] == "uncompressed"
+
+
 def test_a_changelog_is_made_as_faust_would_make_it(tmp_path: Path) -> None:
     app = kafka_app(Settings(data_dir=tmp_path), "w1")
     topic = MemoryTable(app).table.changelog_topic

@@ -1,0 +1,46 @@
+"""Producers pack their batches as they like: what is packed is read, and what is too large for it is refused."""
+
+import json
+import shutil
+from asyncio import create_subprocess_exec
+from asyncio.subprocess import DEVNULL, PIPE
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import MessageSizeTooLargeError
+
+from streams.topics import MAX_INPUT_BYTES
+from tests.live.processes import Deployment, eventually
+
+TURNS = 20
+
+
+def turn(number: int) -> bytes:
+    """A turn as JSON in one line."""
+    told = {"schema": "turn.v1", "scope": {"user_id": "ana"}, "conversation_id": "c1", "role": "user"}
+    return json.dumps(told | {"turn_id": f"t-{number}", "content": f"The box {number} is in the hall."}).encode()
+
+
+@pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+async def test_turns_are_read_however_they_are_packed(deployment: Deployment, codec: str) -> None:
+    await deployment.ready()
+    arguments = ("-b", deployment.bootstrap, "-P", "-t", deployment.topics.turns, "-z", codec, "-X", "linger.ms=200")
+    shell = await create_subprocess_exec("kcat", *arguments, stdin=PIPE, stdout=DEVNULL)
+    await shell.communicate(b"".join(turn(number) + b"\n" for number in range(TURNS)))
+    assert shell.returncode == 0
+    async with deployment.client() as client:
+
+        async def all_found() -> bool:
+            return len((await client.retrieve("which box?", users="ana", top_k=100)).hits) == TURNS
+
+        await eventually(all_found, f"turns packed with {codec} are found")
+
+
+async def test_what_is_too_large_when_it_is_unpacked_is_refused_by_the_broker(deployment: Deployment) -> None:
+    await deployment.ready()
+    limits = {"max_batch_size": 4 * MAX_INPUT_BYTES, "max_request_size": 4 * MAX_INPUT_BYTES}
+    giant = turn(0)[:-1] + b', "more": "' + b"a" * 2 * MAX_INPUT_BYTES + b'"}'
+    async with AIOKafkaProducer(bootstrap_servers=deployment.bootstrap, compression_type="gzip", **limits) as producer:
+        with pytest.raises(MessageSizeTooLargeError):
+            await producer.send_and_wait(deployment.topics.turns, giant, partition=0)
