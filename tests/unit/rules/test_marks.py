@@ -147,3 +147,15 @@ def test_the_language_is_that_of_what_is_embedded() -> None:
     caption = Resource(uri="a", media_type="image/png", text="La tetera está en la cocina con las tazas de la abuela.")
     assert Mark.FOREIGN in marks_of(made("Look!", resources=(caption,)))
     assert Mark.FOREIGN not in marks_of(made("The kettle. " * 200 + "La tetera está en la cocina. " * 500))
+
+
+@pytest.mark.timeout(10)  # where each line looks at all lines before it, this takes half a minute
+@pytest.mark.parametrize("piece", ["\n", "\n ", "@a.", "a@"])
+def test_a_text_of_one_piece_is_marked_in_no_time_to_speak_of(piece: str) -> None:
+    for number in range(100):
+        assert Mark.CODE not in seen((piece * 8192)[:8192] + str(number))
+
+
+def test_code_and_links_are_seen_on_any_line() -> None:
+    assert Mark.CODE in seen("It is this:\n\n\t def violin(bow):")
+    assert Mark.LINK in seen("Write to\n\n ana.b@strings.example please.")
