@@ -63,7 +63,7 @@ _DURATION = re.compile(
     r"annees?)\b"
 )
 _MONEY = re.compile(
-    r"[$\u20ac\u00a3\u00a5] ?\d|\d ?[$\u20ac\u00a3\u00a5]|\b\d[\d.,]*k? ?(?:usd|eur|gbp|chf|dollars?|euros?|"
+    r"[$\u20ac\u00a3\u00a5] ?\d|\d ?[$\u20ac\u00a3\u00a5]|\b\d[\d.,]{0,30}k? ?(?:usd|eur|gbp|chf|dollars?|euros?|"
     r"pounds?|bucks|quid|francs?|franken|"
     r"cents?|kr|kronor|forints?|huf|pesos)\b"
 )

@@ -150,12 +150,13 @@ def test_the_language_is_that_of_what_is_embedded() -> None:
 
 
 @pytest.mark.timeout(10)  # where each line looks at all lines before it, this takes half a minute
-@pytest.mark.parametrize("piece", ["\n", "\n ", "@a.", "a@"])
+@pytest.mark.parametrize("piece", ["\n", "\n ", "@a.", "a@", "1,"])
 def test_a_text_of_one_piece_is_marked_in_no_time_to_speak_of(piece: str) -> None:
     for number in range(100):
         assert Mark.CODE not in seen((piece * 8192)[:8192] + str(number))
 
 
-def test_code_and_links_are_seen_on_any_line() -> None:
+def test_code_links_and_amounts_are_seen_wherever_they_stand() -> None:
     assert Mark.CODE in seen("It is this:\n\n\t def violin(bow):")
+    assert Mark.MONEY in seen("They are 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,5 euros.")
     assert Mark.LINK in seen("Write to\n\n ana.b@strings.example please.")
