@@ -4,7 +4,7 @@ Adapters and fakes implement them and pass the same contract tests. A port raise
 succeed later; any other exception is a defect.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -46,6 +46,10 @@ class Memories(Protocol):
 
     def is_removed(self, partition: int, memory_id: str) -> bool:
         """Whether a record of this id was here and is no more, removed or forgotten."""
+        ...
+
+    def removed(self, partition: int) -> Iterator[str | None]:
+        """The ids of what was removed and not forgotten; None for everything else, so that one may pause at any."""
         ...
 
     def last_place(self, partition: int, memory_id: str) -> Place | None:

@@ -10,14 +10,14 @@ from schemas.memories import EmbeddingStatus
 
 
 def removed_but_found(memories: Memories, words: WordIndex, partition: int) -> Iterator[Forgotten | None]:
-    """What is to be told of each such memory; None for each that is as it should be.
+    """What is to be told of each such memory; None for each other one that is looked at.
 
     What was forgotten is left to the command, which is given again and counts it.
     """
-    # In the order of the table's keys, so that a disk which nothing of is in memory yet is read from front to back.
-    for memory_id in sorted(words.with_status(partition, get_args(EmbeddingStatus))):
-        if memories.is_removed(partition, memory_id) and not memories.is_forgotten(partition, memory_id):
-            yield Forgotten.last_in(memory_id, memories.last_place(partition, memory_id))
+    for memory_id in memories.removed(partition):
+        if memory_id is not None and words.has(partition, memory_id):
+            place = memories.last_place(partition, memory_id)
+            yield Forgotten(memory_id=memory_id, places=() if place is None else (place,))
         else:
             yield None
 

@@ -48,6 +48,10 @@ class WordIndex(Protocol):
         """Forget a memory and its words; an unknown id changes nothing."""
         ...
 
+    def has(self, partition: int, memory_id: str) -> bool:
+        """Whether a memory is in this index."""
+        ...
+
     def roster(self, partition: int, boundary: str) -> Roster:
         """All memories of a boundary, as they are now. To be read before the next await: later writes change it."""
         ...

@@ -6,7 +6,7 @@ import faust
 
 from schemas.memories import Memory, Place
 from streams.parsed_values import ParsedValues
-from streams.tables import AwaitedTable, stored, unwritten
+from streams.tables import AwaitedTable, all_stored, stored, unwritten
 
 PARSED_MEMORIES = 2048
 """Records that are kept parsed: some 15 MB, at most 50. To parse one takes 36 us."""
@@ -53,6 +53,10 @@ class MemoryTable:
     def is_removed(self, partition: int, memory_id: str) -> bool:
         """Whether the record is no more."""
         return (stored(self.table, partition, memory_id) or b"").startswith(GONE)
+
+    def removed(self, partition: int) -> Iterator[str | None]:
+        """The ids of what was removed and not forgotten; None for everything else."""
+        return (key.decode() if value.startswith(REMOVED) else None for key, value in all_stored(self.table, partition))
 
     def last_place(self, partition: int, memory_id: str) -> Place | None:
         """The place in the mark."""

@@ -44,6 +44,12 @@ class FakeMemories:
         """Whether the record is no more."""
         return (partition, memory_id) in self._removed
 
+    def removed(self, partition: int) -> Iterator[str | None]:
+        """What was removed and not forgotten; None for each record that is there."""
+        yield from [None for _ in self._kept.get(partition, {})]
+        gone = [memory_id for place, memory_id in self._removed if place == partition]
+        yield from [memory_id for memory_id in gone if not self.is_forgotten(partition, memory_id)]
+
     def last_place(self, partition: int, memory_id: str) -> Place | None:
         """The place that was given to `forget` or `remove`."""
         return self._removed.get((partition, memory_id))

@@ -17,6 +17,15 @@ def test_counts_are_by_mode_and_status(words: WordIndex) -> None:
     assert words.counts(0, "nobody") == {}
 
 
+def test_an_index_has_what_was_put_and_not_removed(words: WordIndex) -> None:
+    memory = made("a", 0)
+    assert not words.has(0, memory.memory_id)
+    words.put(0, memory)
+    assert words.has(0, memory.memory_id)
+    words.remove(0, memory.memory_id)
+    assert not words.has(0, memory.memory_id)
+
+
 def test_memories_are_listed_by_status(words: WordIndex) -> None:
     statuses = {0: Embedding(), 1: READY, 2: Embedding(status="failed"), 3: Embedding(status="stale")}
     memories = {number: made("a", number, embedding=embedding) for number, embedding in statuses.items()}

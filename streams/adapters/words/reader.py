@@ -49,6 +49,11 @@ class WordsReader:
         with translated():
             return dict(self._execute("SELECT topic, next_offset FROM progress"))
 
+    def has(self, memory_id: str) -> bool:
+        """Whether a memory is here."""
+        with translated():
+            return self._execute("SELECT 1 FROM memories WHERE memory_id = ?", (memory_id,)).fetchone() is not None
+
     def roster(self, boundary: str) -> Roster:
         """All memories of a boundary."""
         with translated():

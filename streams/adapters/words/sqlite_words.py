@@ -78,6 +78,10 @@ class SqliteWords:
         """Forget a memory and its words."""
         self._open[partition].writer.remove(memory_id)
 
+    def has(self, partition: int, memory_id: str) -> bool:
+        """Whether a memory is here."""
+        return self._open[partition].reader.has(memory_id)
+
     def roster(self, partition: int, boundary: str) -> Roster:
         """All memories of a boundary."""
         return self._open[partition].reader.roster(boundary)

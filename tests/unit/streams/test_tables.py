@@ -111,6 +111,7 @@ def test_a_forgotten_record_is_gone_for_good_and_known_to_have_been_there(
     assert list(table.all()) == [stays]
     table.remove(0, "never had a vector")
     assert list(table.gone()) == [(gone.memory_id, place)]
+    assert sorted(table.removed(0), key=str) == [None, None, "never had a vector"], "one forgotten, one that is there"
 
 
 def test_what_is_declared_is_read_back_and_a_user_without_declarations_has_general(
