@@ -27,6 +27,7 @@ from faust.types import TP
 from faust.types.transports import ProducerT
 
 from streams.adapters.kafka.bursts import BurstProducer
+from streams.adapters.kafka.header_names import read_any_header_name
 from streams.adapters.kafka.request_reader import RequestReader, reading_consumer
 
 FETCH_WAIT_MS = 200
@@ -59,6 +60,7 @@ class PatientConsumer(Consumer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        read_any_header_name()
         self._resumed_last: set[TP] = set()
         servers = server_list(self.app.conf.broker_consumer, Transport.default_port)
         connect = partial(reading_consumer, servers)

@@ -26,6 +26,10 @@ REPLY_SECONDS = 5.0
 RETRY_SECONDS = 0.5
 """The pause before a record is handed over again."""
 
+NO_KEY = object()
+"""Stands for no key of a record that has no value either. Kafka has such records, as anybody may write one, and its
+dead letter is one; aiokafka refuses them before it looks at what keys become."""
+
 log = structlog.get_logger()
 
 Writing = asyncio.Future[object]
@@ -78,6 +82,7 @@ class KafkaPublisher:
         return AIOKafkaProducer(
             bootstrap_servers=self._servers,
             acks="all",
+            key_serializer=_key_as_sent,
             enable_idempotence=enable_idempotence,
             max_request_size=2 * MAX_INPUT_BYTES,
             max_batch_size=256 * 1024,
@@ -146,9 +151,13 @@ async def _hand_over(producer: AIOKafkaProducer, out: Outgoing) -> Writing:
     handed: Writing = await producer.send(
         out.topic,
         out.value,
-        key=out.key,
+        key=NO_KEY if out.key is None and out.value is None else out.key,
         partition=out.partition,
         timestamp_ms=out.timestamp_ms,
         headers=list(out.headers),
     )
     return handed
+
+
+def _key_as_sent(key: object) -> bytes | None:
+    return key if isinstance(key, bytes) else None
