@@ -81,15 +81,20 @@ class Assemble:
         interaction: Judge,
         search: Search,
         capsules: CategoryCapsules | None = None,
+        *,
+        asks_model: bool = False,
     ) -> None:
-        """Take the ports; `record` reads by partition and memory id. Without `capsules` there are no categories."""
+        """Take the ports; `record` reads by partition and memory id. Without `capsules` there are no categories.
+
+        `asks_model`: whether a language model reads every turn, and may find what must not be dropped.
+        """
         self._words = words
         self._record = record
         self._tokens = tokens
         self._interaction = interaction
         self._search = search
         self._capsules = capsules
-        self._revised = RevisedRules(words, record)
+        self._revised = RevisedRules(words, record, asks_model=asks_model)
 
     async def answer(self, request: AssembleRequest, partition: int) -> tuple[AssembleResult, Warnings]:
         """Assemble a context.

@@ -56,7 +56,7 @@ def agents_of(
     """The agents over these parts."""
     weights = Weights.loads((settings.ranking_weights or RANKING_WEIGHTS).read_text())
     memories, words, modes, clock = around.memories, around.words, around.modes, around.clock
-    spaces = ModeSpaces(modes, models.embedders)
+    spaces, asks_model = ModeSpaces(modes, models.embedders), len(settings.llm_profiles) > 0
     intend = Intend(around.intentions, memories, clock)
     layers = Layers(intend, around.categories, memories.get)
     retrieve = Retrieve(words, memories.get, index, modes, spaces, clock, weights, layers)
@@ -67,7 +67,7 @@ def agents_of(
     categorize = Categorize(around.categories, memories, members, fits, refreshing)
     suggest = SuggestModes(memories.get, words, index, spaces)
     return Agents(
-        remember=Remember(memories, words, modes, spaces, around.claims, asks_model=len(settings.llm_profiles) > 0),
+        remember=Remember(memories, words, modes, spaces, around.claims, asks_model=asks_model),
         embed=Embed(spaces, index, clock, fits),
         understand=Understand(
             models.reader,
@@ -80,7 +80,9 @@ def agents_of(
             around.categories,
         ),
         retrieve=retrieve,
-        assemble=Assemble(words, memories.get, models.tokens, models.reader.judge, retrieve.turns, capsules),
+        assemble=Assemble(
+            words, memories.get, models.tokens, models.reader.judge, retrieve.turns, capsules, asks_model=asks_model
+        ),
         govern=Govern(
             memories,
             modes,

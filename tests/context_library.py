@@ -44,9 +44,11 @@ class Library:
     records: dict[str, Memory] = field(default_factory=dict)
     judged: list[tuple[str, list[str]]] = field(default_factory=list)
     capsules: CategoryCapsules | None = None
+    asks_model: bool = False
 
     def __post_init__(self) -> None:
-        self.assemble = Assemble(self.words, self.record, self.tokens, self._judge, self.search, self.capsules)
+        ports = (self.words, self.record, self.tokens, self._judge, self.search, self.capsules)
+        self.assemble = Assemble(*ports, asks_model=self.asks_model)
 
     def record(self, partition: int, memory_id: str) -> Memory | None:
         return self.records.get(memory_id) if partition == 0 else None

@@ -6,6 +6,7 @@ Spanish or French; who may set a rule is decided by who reads the marks. A sente
 rule, reports no error and decides nothing.
 """
 
+from collections.abc import Mapping
 from enum import IntFlag, auto
 from functools import lru_cache
 
@@ -14,7 +15,7 @@ from agents.rules.mark_cues import FIRM, cue_names
 from agents.rules.mark_forms import form_names
 from agents.rules.projection import embedding_text
 from agents.rules.sentences import Sentence, parts, sentence, sentences
-from schemas.memories import Memory
+from schemas.memories import ItemKind, Memory
 
 
 class Mark(IntFlag):
@@ -97,10 +98,20 @@ _ROLE = {
 }
 
 
+MARK_OF_KIND: Mapping[ItemKind | None, Mark] = {
+    "safety": Mark.SAFETY,
+    "correction": Mark.CORRECTION,
+    "constraint": Mark.CONSTRAINT,
+    "error": Mark.ERROR,
+}
+"""What an item is by its kind, whatever its words: a language model may have understood it."""
+
+
 def marks_of(memory: Memory) -> Mark:
     """What is seen in a memory; what was distilled from several turns has no role."""
+    told = NO_MARK if memory.item is None else MARK_OF_KIND.get(memory.item.kind, NO_MARK)
     language = Mark.FOREIGN if is_foreign(embedding_text(memory)) else NO_MARK
-    return Mark(_ROLE.get(memory.role or "", 0) | _seen_in(memory.text, memory.entities)) | language
+    return Mark(_ROLE.get(memory.role or "", 0) | _seen_in(memory.text, memory.entities)) | told | language
 
 
 @lru_cache(KEPT)

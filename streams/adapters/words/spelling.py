@@ -40,7 +40,8 @@ class Spelled(NamedTuple):
         """The words of a memory; `before` itself, when they are the same."""
         text = word_text(memory)
         under = sorted({category_term(one.name) for one in memory.item.categories}) if memory.item else []
-        source = "\n".join((memory.role or "", text, *memory.entities, *under)).encode("utf-8", "surrogatepass")
+        kind = (memory.item.kind or "") if memory.item else ""
+        source = "\n".join((memory.role or "", kind, text, *memory.entities, *under)).encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(source, digest_size=12).digest()
         if before is not None and before.digest == digest:
             return before

@@ -1,14 +1,14 @@
 """What the layers above turns change in a context: rules that were taken back, pinned items, summaries."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from agents import revised_rules
 from agents.category_capsules import CategoryCapsules
 from schemas.categories import Category, Taxonomy
-from schemas.memories import Evidence, Item, Memory
+from schemas.memories import Evidence, Item, ItemKind, Memory
 from streams.adapters.words.sqlite_words import SqliteWords
 from tests.context_library import Library, chatter, contents
 from tests.fake_categories import FakeCategories
@@ -66,6 +66,47 @@ async def test_what_another_project_took_back_takes_no_room_here(
     monkeypatch.setattr(revised_rules, "MOST_OUTDATED", 1)
     turn, elsewhere = made(OLD, 1), made(OLD, 2, project="p2")
     library.hear(turn, elsewhere, taken_back(turn, OLD), taken_back(elsewhere, OLD, memory_id="another"))
+    assert (await library.assembled()).sticky == []
+
+
+HINTED = "Grandmother would turn in her grave if anybody saw the ledger outside this house."
+
+
+def read_by(turn: Memory, status: Literal["rules", "model"]) -> Memory:
+    return turn.model_copy(update={"reading": turn.reading.model_copy(update={"status": status})})
+
+
+@pytest.mark.parametrize(
+    ("kind", "priority"), [("safety", 1000), ("correction", 900), ("constraint", 800), ("error", 700)]
+)
+async def test_what_a_model_understood_as_a_rule_is_never_dropped(
+    words: SqliteWords, kind: ItemKind, priority: int
+) -> None:
+    library = Library(words, asks_model=True)
+    turn = read_by(made(HINTED, 1), "model")
+    item = item_of(turn, text=HINTED, kind=kind)
+    library.hear(having(turn, item), item, made("Good evening.", 2))
+    assert (await library.assembled()).sticky == [turn.memory_id]
+    scarce = await library.assembled(budget_tokens=300, system_prompt="x " * 230)
+    assert [(one.memory_id, one.priority) for one in scarce.breaches] == [(turn.memory_id, priority)]
+
+
+@pytest.mark.parametrize(
+    ("asks_model", "status", "kind", "taken"),
+    [
+        (False, "model", "constraint", False),
+        (True, "rules", "constraint", False),
+        (True, "model", "preference", False),
+        (True, "model", "constraint", True),
+    ],
+)
+async def test_without_a_model_that_says_so_and_once_it_was_taken_back_it_is_none(
+    words: SqliteWords, asks_model: bool, status: Literal["rules", "model"], kind: ItemKind, taken: bool
+) -> None:
+    library = Library(words, asks_model=asks_model)
+    turn = read_by(made(HINTED, 1), status)
+    item = taken_back(turn, HINTED) if taken else item_of(turn, text=HINTED, kind=kind)
+    library.hear(having(turn, item), item)
     assert (await library.assembled()).sticky == []
 
 
