@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from aiokafka import codec as codecs
 
 from streams.kafka_app import kafka_app
 from streams.memory_table import MemoryTable
@@ -62,3 +63,8 @@ def test_a_changelog_is_made_as_faust_would_make_it(tmp_path: Path) -> None:
     assert app.tables.changelog_topics == {topic.get_topic_name()}
     assert (topic.compacting, topic.deleting, topic.retention) == (True, None, None)
     assert {"cleanup.policy": "compact", **(topic.config or {})} == CHANGELOG
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_topics_that_others_have_made_are_read_however_their_records_are_packed(codec: str) -> None:
+    assert getattr(codecs, f"has_{codec}")()
