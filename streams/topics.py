@@ -48,8 +48,8 @@ def named(prefix: str) -> Topics:
 def configuration(topics: Topics, topic: str) -> dict[str, str]:
     """Kafka's settings of a topic. Only requests and replies are ever deleted by age.
 
-    What comes in is kept uncompressed: so the broker unpacks what its senders have packed, and refuses what is too large
-    when it is unpacked. A batch of a few kilobytes may hold gigabytes.
+    What comes in is kept uncompressed: so the broker unpacks what its senders have packed, and refuses what is too
+    large when it is unpacked. A batch of a few kilobytes may hold gigabytes.
     """
     inputs = (topics.turns, topics.retrieve, topics.commands, topics.consolidate)
     short_lived = (topics.retrieve, topics.replies)
