@@ -16,8 +16,7 @@ def removed_but_found(memories: Memories, words: WordIndex, partition: int) -> I
     """
     for memory_id in memories.removed(partition):
         if memory_id is not None and words.has(partition, memory_id):
-            place = memories.last_place(partition, memory_id)
-            yield Forgotten(memory_id=memory_id, places=() if place is None else (place,))
+            yield Forgotten.last_in(memory_id, memories.last_place(partition, memory_id))
         else:
             yield None
 

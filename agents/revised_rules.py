@@ -13,6 +13,7 @@ from agents.rules.marks import MARK_OF_KIND, Mark
 from agents.rules.outdated import RULING, is_outdated, marks_left
 from agents.rules.roster import Roster
 from agents.rules.sight import Sight
+from agents.rules.sticky import STICKY
 from agents.word_port import WordIndex
 from schemas.memories import Memory, item_shelf
 from schemas.vectors import Where
@@ -22,9 +23,6 @@ MOST_OUTDATED = 200
 
 MOST_TOLD = 200
 """The same of those that a model may have found."""
-
-STICKY = Mark.SAFETY | Mark.CORRECTION | Mark.CONSTRAINT | Mark.ERROR
-"""What a context never drops (`agents.rules.sticky`)."""
 
 
 class RevisedRules:
@@ -42,7 +40,7 @@ class RevisedRules:
         """The same sight, in which turns have the marks of what still holds of them."""
         said: defaultdict[str, list[Memory]] = defaultdict(list)
         for item in self._outdated(partition, where):
-            for memory_id in {one.memory_id for one in item.evidence if one.memory_id}:
+            for memory_id in _turns_behind(item):
                 said[memory_id].append(item)
         revised: dict[int, Mark] = {}
         for memory_id, items in said.items():
@@ -56,13 +54,14 @@ class RevisedRules:
     def _told(self, roster: Roster, partition: int, where: Where) -> Iterator[tuple[int, Mark]]:
         """The turns that a model has read, by number, with what the items in them are by their kind."""
         columns = self._words.roster(partition, item_shelf(where.boundary)).columns
-        for item in self._latest(
-            ~columns.superseded & ((columns.marks & STICKY.value) != 0), partition, where, MOST_TOLD
-        ):
-            mark = MARK_OF_KIND.get(item.item.kind) if item.item else None
-            for memory_id in {one.memory_id for one in item.evidence if mark and one.memory_id}:
-                turn, number = self._record(partition, memory_id), roster.number_of.get(memory_id)
-                if mark and number is not None and turn is not None and turn.reading.status == "model":
+        mask = ~columns.superseded & ((columns.marks & STICKY.value) != 0)
+        for item in self._latest(mask, partition, where, MOST_TOLD):
+            mark = MARK_OF_KIND.get(item.item.kind if item.item else None)
+            if mark is None:
+                continue
+            for memory_id in _turns_behind(item):
+                number, turn = roster.number_of.get(memory_id), self._record(partition, memory_id)
+                if number is not None and turn is not None and turn.reading.status == "model":
                     yield number, mark
 
     def _outdated(self, partition: int, where: Where) -> list[Memory]:
@@ -80,3 +79,7 @@ class RevisedRules:
         latest = numbers[np.argsort(-roster.columns.occurred_ms[numbers], kind="stable")[:most]]
         found = (self._record(partition, roster.id_of[number]) for number in latest.tolist())
         return [memory for memory in found if memory is not None]
+
+
+def _turns_behind(item: Memory) -> set[str]:
+    return {one.memory_id for one in item.evidence if one.memory_id}

@@ -5,6 +5,8 @@ users and tools. What was superseded is not admitted, so it is no rule any more.
 """
 
 from collections.abc import Iterator
+from functools import reduce
+from operator import or_
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -35,6 +37,9 @@ ERROR = Invariant("blocking_error", 700, "an error that blocks now is kept", Mar
 
 INVARIANTS: tuple[Invariant, ...] = (SAFETY, CORRECTION, CONSTRAINT, ERROR)
 """Highest priority first: seed 002, "Sticky Invariants"."""
+
+STICKY = reduce(or_, (invariant.mark for invariant in INVARIANTS))
+"""The marks of all of them."""
 
 RULE_SETTERS = Mark.USER | Mark.SYSTEM
 """Who may say what must be."""
