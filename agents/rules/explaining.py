@@ -46,17 +46,15 @@ class Explanation:
 
         They sum to the log-odds, up to the rounding: score = 1 / (1 + exp(-sum)).
         """
-        unseen = self._ranking.unseen
-        apart = unseen is not None and bool(unseen.mask[place])
-        head = unseen.head if unseen is not None and apart else self._ranking.head
+        head, raised = self._ranking.weighed_by(place)
         found: dict[str, float] = {START: head.intercept}
         for name, weight in head.weights.items():
             signal = self._ranking.signals.of(name)
             if signal is not None:
                 words = told(name)
                 found[words] = found.get(words, 0.0) + weight * float(signal[place])
-        if unseen is not None and apart:
-            found[STANDING_IN] = float(unseen.raised[place])
+        if raised is not None:
+            found[STANDING_IN] = raised
         if self._ranking.topics is not None:
             found["its topic"] = TOPIC_WEIGHT * float(self._ranking.topics[place])
         rounded = {words: round(value, DIGITS) for words, value in found.items()}

@@ -72,6 +72,12 @@ class Ranking:
         found: list[int] = places[order].tolist()
         return found
 
+    def weighed_by(self, place: int) -> tuple[Head, float | None]:
+        """The head that weighed the memory at this place, and what its log-odds were raised by if it has no vector."""
+        if self.unseen is None or not self.unseen.mask[place]:
+            return self.head, None
+        return self.unseen.head, float(self.unseen.raised[place])
+
     def score(self, place: int) -> float:
         """How likely the memory is to answer, in 0..1: the logistic function of its log-odds."""
         return round(1.0 / (1.0 + math.exp(-float(self.log_odds[place]))), DIGITS)
