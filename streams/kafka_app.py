@@ -6,7 +6,7 @@ from streams.adapters.kafka.consumer import PatientApp
 from streams.flow.held_events import HeldEvent
 from streams.prompt_worker import PromptTables
 from streams.settings import Settings
-from streams.topics import MAX_INPUT_BYTES, group_id, named
+from streams.topics import MAX_OUTPUT_BYTES, group_id, named
 
 WEEK_SECONDS = 604_800
 
@@ -46,7 +46,7 @@ def kafka_app(settings: Settings, worker_id: str) -> faust.App:
         producer_linger=0,
         # A dozen records are a burst of one partition: a batch that is full would hold up all that come after it.
         producer_max_batch_size=256 * 1024,
-        producer_max_request_size=2 * MAX_INPUT_BYTES,
+        producer_max_request_size=MAX_OUTPUT_BYTES,
         # Faust's web server would show the tables to everybody.
         web_enabled=False,
         web_tables_enabled=False,

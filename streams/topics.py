@@ -10,10 +10,12 @@ from streams.settings import Settings
 DAY_MS = 24 * 3600 * 1000
 
 MAX_INPUT_BYTES = 8 * 1024 * 1024
-"""The largest record that producers may write; our own topics take twice as much, so that whatever came in fits
-into a dead letter or an event with its headers."""
+"""The largest record that producers may write."""
 
-CHANGELOG = {"cleanup.policy": "compact", "max.message.bytes": str(2 * MAX_INPUT_BYTES)}
+MAX_OUTPUT_BYTES = 2 * MAX_INPUT_BYTES
+"""The largest that our own topics take: whatever came in fits into a dead letter or an event, with its headers."""
+
+CHANGELOG = {"cleanup.policy": "compact", "max.message.bytes": str(MAX_OUTPUT_BYTES)}
 """Kafka's settings of a table's changelog: the newest record of each key is kept, and may be a large one."""
 
 
@@ -57,7 +59,7 @@ def configuration(topics: Topics, topic: str) -> dict[str, str]:
         "cleanup.policy": "delete",
         "compression.type": "uncompressed" if topic in inputs else "producer",
         "retention.ms": str(DAY_MS if topic in short_lived else -1),
-        "max.message.bytes": str(MAX_INPUT_BYTES if topic in inputs else 2 * MAX_INPUT_BYTES),
+        "max.message.bytes": str(MAX_INPUT_BYTES if topic in inputs else MAX_OUTPUT_BYTES),
     }
 
 

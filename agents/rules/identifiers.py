@@ -5,6 +5,8 @@ Who names one wants what has it, however alike everything else may be.
 
 import re
 
+from agents.rules.words import IDENTIFIER_JOINTS
+
 _MEASURE = re.compile(r"\d+[a-z]{1,2}")
 """`5pm`, `2nd`, `10km`, `90s`: a number with its unit, which anybody says."""
 
@@ -16,6 +18,6 @@ def is_identifier(term: str) -> bool:
     """Whether a folded term, as `agents.rules.words` cuts texts into, is one."""
     if term.isdigit():
         return len(term) >= LEAST_DIGITS
-    if any(character in "_./:@+" for character in term):
+    if any(character in IDENTIFIER_JOINTS for character in term):
         return True
     return any(map(str.isdigit, term)) and any(map(str.isalpha, term)) and not _MEASURE.fullmatch(term)

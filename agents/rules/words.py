@@ -38,6 +38,9 @@ _SHORT_I, _SPREAD_SHORT_I = "\u0439", "\u0438\u0306"
 _UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]+")
 _PLAIN = str.maketrans("\u2018\u2019\u201c\u201d\u2013\u2014\u2026\u00a0", "''      ")
 _JOINTS = re.compile(r"[_'\-./:@+]+")
+IDENTIFIER_JOINTS = "_./:@+"
+"""What no word of prose is joined by, as `fly.io` and `a_b` are."""
+
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _CONTRACTION = re.compile(r"[^\W_]+'(?:s|t|d|m|re|ve|ll)")
 
@@ -110,4 +113,4 @@ def _pieces(word: str) -> list[str]:
 
 def _is_identifier(word: str) -> bool:
     """Whether the whole means more than its parts: `zx-81`, `fly.io`, `a_b`, but not `well-known` or `l'eau`."""
-    return any(character.isdigit() or character in "_./:@+" for character in word)
+    return any(character.isdigit() or character in IDENTIFIER_JOINTS for character in word)

@@ -26,7 +26,7 @@ from schemas.records import Outgoing, Record
 from schemas.replies import Answer, ReplyAddress, encode_error
 from streams.flow.awaiting import all_of, nothing
 from streams.flow.publishing import Publisher
-from streams.topics import MAX_INPUT_BYTES
+from streams.topics import MAX_OUTPUT_BYTES
 from streams.watching.metrics import Meters
 
 log = structlog.get_logger()
@@ -52,7 +52,7 @@ class Asked:
     deadline_ms: int | None = None
 
 
-LARGEST_REPLY = 2 * MAX_INPUT_BYTES - 64 * 1024
+LARGEST_REPLY = MAX_OUTPUT_BYTES - 64 * 1024
 """Bytes of a reply: what a record of the reply topics may have, with room for key and headers. A hundred turns of the
 longest content may have more."""
 

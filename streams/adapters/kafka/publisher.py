@@ -17,7 +17,7 @@ from aiokafka.errors import KafkaError
 from schemas.records import Outgoing
 from streams.adapters.kafka.bursts import Bursts
 from streams.adapters.kafka.reply_topics import ReplyTopics
-from streams.topics import MAX_INPUT_BYTES
+from streams.topics import MAX_OUTPUT_BYTES
 from streams.watching.metrics import Meters
 
 REPLY_SECONDS = 5.0
@@ -84,7 +84,7 @@ class KafkaPublisher:
             acks="all",
             key_serializer=_key_as_sent,
             enable_idempotence=enable_idempotence,
-            max_request_size=2 * MAX_INPUT_BYTES,
+            max_request_size=MAX_OUTPUT_BYTES,
             max_batch_size=256 * 1024,
             request_timeout_ms=request_timeout_ms,
         )
