@@ -1,7 +1,8 @@
 """A table of values as JSON that a person can read on its changelog, under strings made of keys.
 
-`jobs` (when each boundary's modes were last gone through), `issued` (the last changes that its commands have asked
-for) and `consolidations` (the last runs of each scope) are such tables, and no more.
+`modes`, `jobs` (when each boundary's modes were last gone through), `issued` (the last changes that its commands have
+asked for) and `consolidations` (the last runs of each scope) are such tables, and no more. Values are frozen: what is
+read twice may be the same object.
 """
 
 from collections.abc import Awaitable, Callable
@@ -10,6 +11,7 @@ from typing import Generic, TypeVar
 import faust
 from pydantic import BaseModel
 
+from streams.parsed_values import ParsedValues
 from streams.tables import AwaitedTable, stored, unwritten
 
 Key = TypeVar("Key")
@@ -19,17 +21,23 @@ Value = TypeVar("Value", bound=BaseModel)
 class JsonTable(Generic[Key, Value]):
     """Values of one model by partition and key. Writes belong to the handling of an event of the partition."""
 
-    def __init__(self, app: faust.App, name: str, model: type[Value], key: Callable[[Key], str]) -> None:
-        """Take the table's name, the model whose defaults stand for what is not there, and how keys are written."""
+    def __init__(
+        self, app: faust.App, name: str, model: type[Value], key: Callable[[Key], str], *, parsed: int = 1
+    ) -> None:
+        """Take the table's name, the model whose defaults stand for what is not there, and how keys are written.
+
+        So many values are kept `parsed`.
+        """
         self.table = AwaitedTable(app, name=name, key_type=bytes, value_type=bytes)
         app.tables.add(self.table)
-        self._model = model
+        self._nothing = model()
+        self._parsed = ParsedValues(model.model_validate_json, parsed)
         self._key = key
 
     def get(self, partition: int, key: Key) -> Value:
         """What is kept, or what the model is by default."""
         value = stored(self.table, partition, self._key(key))
-        return self._model() if value is None else self._model.model_validate_json(value)
+        return self._nothing if value is None else self._parsed[value]
 
     def put(self, _partition: int, key: Key, value: Value) -> None:
         """Write a value over the one before."""
