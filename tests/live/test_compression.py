@@ -1,15 +1,13 @@
 """Producers pack their batches as they like: what is packed is read, and what is too large for it is refused."""
 
 import json
-import shutil
-from asyncio import create_subprocess_exec
-from asyncio.subprocess import DEVNULL, PIPE
 
 import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import MessageSizeTooLargeError
 
 from streams.topics import MAX_INPUT_BYTES
+from tests.live.kcat import needs_kcat, produce
 from tests.live.processes import Deployment, eventually
 
 TURNS = 20
@@ -21,14 +19,12 @@ def turn(number: int) -> bytes:
     return json.dumps(told | {"turn_id": f"t-{number}", "content": f"The box {number} is in the hall."}).encode()
 
 
-@pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
+@needs_kcat
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
 async def test_turns_are_read_however_they_are_packed(deployment: Deployment, codec: str) -> None:
     await deployment.ready()
-    arguments = ("-b", deployment.bootstrap, "-P", "-t", deployment.topics.turns, "-z", codec, "-X", "linger.ms=200")
-    shell = await create_subprocess_exec("kcat", *arguments, stdin=PIPE, stdout=DEVNULL)
-    await shell.communicate(b"".join(turn(number) + b"\n" for number in range(TURNS)))
-    assert shell.returncode == 0
+    said = b"".join(turn(number) + b"\n" for number in range(TURNS))
+    await produce(deployment, deployment.topics.turns, said, "-z", codec, "-X", "linger.ms=200")
     async with deployment.client() as client:
 
         async def all_found() -> bool:

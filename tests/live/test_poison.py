@@ -1,14 +1,11 @@
 """Garbage in a stream of turns: it costs its neighbours nothing, and none of it disappears (CONTRACT §7)."""
 
 import os
-import shutil
-from asyncio import create_subprocess_exec
-from asyncio.subprocess import DEVNULL, PIPE
 
-import pytest
 from aiokafka import AIOKafkaProducer
 
 from tests.live.flow import Flow
+from tests.live.kcat import needs_kcat, produce
 from tests.live.processes import Deployment, eventually
 from tests.live.test_shutdown import written
 
@@ -35,20 +32,14 @@ async def test_garbage_among_turns_becomes_dead_letters_and_every_turn_is_found(
         await eventually(all_there, "every bad record is a dead letter, once")
 
 
-@pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
+@needs_kcat
 async def test_records_that_only_other_clients_can_write_stop_nobody(deployment: Deployment) -> None:
     worker = await deployment.ready()
     odd = [("-H", b"na\xffme=v"), ("-H", b"reply_to=\xff", "-H", b"\xfe"), ("-Z", "-K", ":")]
     for topic in (deployment.topics.turns, deployment.topics.retrieve, deployment.topics.commands):
         for arguments in odd:
             # With a null for a key and a null for a value where it is told to (-Z).
-            shell = await create_subprocess_exec(
-                *("kcat", "-b", deployment.bootstrap, "-P", "-t", topic, "-p", "0", *arguments),
-                stdin=PIPE,
-                stdout=DEVNULL,
-            )
-            await shell.communicate(b":" if "-Z" in arguments else b"no json")
-            assert shell.returncode == 0
+            await produce(deployment, topic, b":" if "-Z" in arguments else b"no json", "-p", "0", *arguments)
     async with deployment.client() as client:
         for partition in range(deployment.partitions):
             await client.remember(f"The box {partition} is in the hall.", user_id=f"user-{partition}")

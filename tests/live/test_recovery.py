@@ -37,8 +37,7 @@ async def test_a_worker_that_is_killed_and_loses_a_part_of_its_disk_has_every_ve
 ) -> None:
     worker = await deployment.ready()
     async with deployment.client() as client:
-        # All of a user's: while vectors are made again, words alone tell turns apart that say nearly the same.
-        flow = Flow(client, top_k=TURNS)
+        flow = Flow(client)
         for number, part in enumerate(["tables", "words", "vectors"]):
             # Killed with its news of vectors unread, or uncommitted.
             await flow.publish(range(number * TURNS, (number + 1) * TURNS))
