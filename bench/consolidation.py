@@ -18,10 +18,10 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from agents.rules.distilled_text import extracted_text
-from agents.rules.distilling import Source, distilled_memory
-from agents.rules.gathering import gathered
-from agents.rules.words import terms
+from agents.rules.consolidation.candidates import gathered
+from agents.rules.consolidation.distillation import Source, distilled_memory
+from agents.rules.consolidation.extractive_summary import extracted_text
+from agents.rules.text.tokenizer import terms
 from bench.texts import short_turns
 from schemas.vectors import Matrix
 

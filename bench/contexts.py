@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from schemas.assemble import SECTIONS
-from streams.asking.contexts import Context
-from streams.client import MemoryClient
+from streams.client.contexts import Context
+from streams.client.memory_client import MemoryClient
 
 Json = dict[str, Any]
 

@@ -8,7 +8,7 @@ from statistics import median
 from fastembed import TextEmbedding
 from fastembed.common.model_description import ModelSource, PoolingType
 
-from streams.adapters.embedding.model_export import Precision, export
+from streams.adapters.export.model_export import Precision, export
 
 MODEL, DIM = "all-MiniLM-L6-v2", 384
 

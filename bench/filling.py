@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from agents.rules.entities import entities
-from agents.rules.partitioning import partition_of
+from agents.rules.text.entities import entities
 from bench.texts import mixed_turns
 from schemas.memories import Embedding, Memory, Place, TextVersion
 from schemas.modes import GENERAL, VectorSpace
 from schemas.vectors import Point
-from streams.adapters.embedding.token_grid import from_grid, to_grid
-from streams.adapters.vectors.edge_index import EdgeIndex
-from streams.adapters.words.sqlite_words import SqliteWords
-from streams.kafka_app import kafka_app
-from streams.memory_table import MemoryTable
+from streams.adapters.embedding.inference.token_grid import from_grid, to_grid
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.runtime.kafka_app import kafka_app
 from streams.settings import Settings
+from streams.tables.memory_table import MemoryTable
+from streams.wire.partitioning import partition_of
 
 BATCH = 1024
 """Memories written at once."""

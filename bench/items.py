@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from agents.rules.extract_found import Found
-from agents.rules.extracting import found_by_rules
-from agents.rules.versions import identity, next_memory
+from agents.rules.items.extracting import found_by_rules
+from agents.rules.items.found import Found
+from agents.rules.memory.versions import identity, next_memory
 from bench.report import Report
 from schemas.memories import Memory
 from schemas.modes import GENERAL

@@ -9,17 +9,17 @@ from statistics import median, quantiles
 
 import numpy as np
 
-from agents.rules.partitioning import partition_of
-from agents.rules.questions import understood
-from agents.vector_search import DENSE_LIMIT, LATE_LIMIT
+from agents.retrieval.vector_search import DENSE_LIMIT, LATE_LIMIT
+from agents.rules.query.questions import understood
 from schemas.modes import GENERAL, VectorSpace
 from schemas.vectors import Where
-from streams.adapters.embedding.catalog import catalog
-from streams.adapters.embedding.fastembed_model import FastembedModel
-from streams.adapters.vectors.edge_index import EdgeIndex
-from streams.adapters.words.sqlite_words import SqliteWords
-from streams.client import MemoryClient
+from streams.adapters.embedding.catalog.entries import catalog
+from streams.adapters.embedding.inference.fastembed_model import FastembedModel
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.client.memory_client import MemoryClient
 from streams.settings import Settings
+from streams.wire.partitioning import partition_of
 
 WARM = 50
 """Questions that do not count."""

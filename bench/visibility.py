@@ -15,8 +15,8 @@ from itertools import product
 from pathlib import Path
 
 from bench.system import running
-from streams.client import Answer, MemoryClient, MemoryServiceError
-from tests.tiny_models import write_tiny_model
+from streams.client.memory_client import Answer, MemoryClient, MemoryServiceError
+from tests.builders.tiny_models import write_tiny_model
 
 DIMS = {"tiny32": 32, "tiny48": 48}
 """Embedders with their dimensions."""

@@ -1,7 +1,7 @@
 """Categories: the topics that the items of a scope are put under, declared by a deployment or by a scope's user.
 
 A category's summary and anchors are texts and ids of memories. Whoever shows them checks first that all they rest on is
-still there (`agents.rules.category_standing`).
+still there (`agents.rules.categories.visibility`).
 """
 
 import unicodedata

@@ -57,8 +57,8 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
 
 
 def _up(options: argparse.Namespace, settings: Settings) -> int:
-    from streams.kept_scope import check_fields
-    from streams.readiness import answers_requests
+    from streams.bootstrap.readiness import answers_requests
+    from streams.bootstrap.scope_guard import check_fields
     from streams.up.options import UpOptions
     from streams.up.supervisor import run_up
 
@@ -83,13 +83,13 @@ def _demo(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _asyncapi(_options: argparse.Namespace, settings: Settings) -> int:
-    from streams.documents.asyncapi import asyncapi
+    from streams.api_docs.asyncapi import asyncapi
 
     return _print(asyncapi(settings))
 
 
 def _schemas(_options: argparse.Namespace, settings: Settings) -> int:
-    from streams.documents.json_schemas import json_schemas
+    from streams.api_docs.json_schemas import json_schemas
 
     return _print(json_schemas(settings))
 

@@ -20,30 +20,30 @@ from typing import Any
 import faust
 import structlog
 
-from agents.assemble import Assemble
-from agents.categorize import Categorize
-from agents.consolidate import Consolidate
-from agents.embed import Embed
-from agents.govern import Govern
-from agents.intend import Intend
-from agents.maintain import Maintain
-from agents.remember import Remember
-from agents.retrieve import Retrieve
-from agents.understand import Understand
-from streams.flow.answering import AnswerAsked, AnswerAssemble, AnswerRetrieve
-from streams.flow.categorizing import CategorizeLearned
-from streams.flow.changing import Changed, RememberChanges
-from streams.flow.commanding import AnswerCommand
-from streams.flow.consolidating import RunConsolidations
-from streams.flow.delivery import Delivery
-from streams.flow.embedding import AskModel, EmbedRemembered
-from streams.flow.intending import IntendLearned
-from streams.flow.maintaining import RunJobs
-from streams.flow.remembering import RememberEvents, RememberTurns
-from streams.flow.steps import Requested, Step
-from streams.flow.surroundings import Surroundings
-from streams.inputs import inputs
-from streams.watching.metrics import Meters
+from agents.categories.categorize import Categorize
+from agents.commands.handle_commands import Govern
+from agents.consolidation.consolidate import Consolidate
+from agents.context.assemble import Assemble
+from agents.embedding.embed import Embed
+from agents.embedding.maintain import Maintain
+from agents.intentions.intend import Intend
+from agents.memory.remember import Remember
+from agents.retrieval.retrieve import Retrieve
+from agents.understanding.understand import Understand
+from streams.channels import inputs
+from streams.flow.consolidation.run_consolidations import RunConsolidations
+from streams.flow.steps.answer import AnswerAsked, AnswerAssemble, AnswerRetrieve
+from streams.flow.steps.apply_changes import Changed, RememberChanges
+from streams.flow.steps.categorize import CategorizeLearned
+from streams.flow.steps.embed import AskModel, EmbedRemembered
+from streams.flow.steps.handle_commands import AnswerCommand
+from streams.flow.steps.intend import IntendLearned
+from streams.flow.steps.maintain import RunJobs
+from streams.flow.steps.remember import RememberEvents, RememberTurns
+from streams.flow.steps.step import Requested, Step
+from streams.flow.worker_context import Surroundings
+from streams.observability.metrics import Meters
+from streams.runtime.delivery import Delivery
 
 log = structlog.get_logger()
 
@@ -95,7 +95,12 @@ def readings(agents: Agents, beside: Beside, around: Surroundings) -> list[Readi
     """Every topic's readers."""
     topics = around.topics
     served = inputs(topics, around.scope_model)
-    remember, understand, embed, govern = agents.remember, agents.understand, agents.embed, agents.govern
+    remember, understand, embed, govern = (
+        agents.remember,
+        agents.understand,
+        agents.embed,
+        agents.govern,
+    )
     answer = AnswerAsked(AnswerRetrieve(agents.retrieve, around), AnswerAssemble(agents.assemble, around))
     command = AnswerCommand(govern, around)
     return [
@@ -103,7 +108,11 @@ def readings(agents: Agents, beside: Beside, around: Surroundings) -> list[Readi
         Reading(topics.remembered, EmbedRemembered(embed, understand, beside.ask_model, around), (embed, understand)),
         Reading(topics.understood, RememberEvents(remember, around), (remember,)),
         Reading(topics.embedded, RememberEvents(remember, around, embed.has_written), (remember,)),
-        Reading(topics.retrieve, Requested(served.retrieve, answer, around), (agents.retrieve, agents.assemble)),
+        Reading(
+            topics.retrieve,
+            Requested(served.retrieve, answer, around),
+            (agents.retrieve, agents.assemble),
+        ),
         Reading(topics.commands, Requested(served.commands, command, around), (govern,)),
         Reading(
             topics.consolidate,

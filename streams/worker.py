@@ -18,35 +18,19 @@ import structlog
 import uvloop
 from mode import Service
 
-from agents.mode_spaces import ModeSpaces
+from agents.modes.vector_spaces import ModeSpaces
 from schemas.changes import Change
 from schemas.consolidation import Runs
 from schemas.jobs import Backfilled
 from schemas.modes import GENERAL
 from schemas.scope_models import scoped_issued
-from streams.adapters.embedding.embedder_registry import EmbedderRegistry
+from streams.adapters.durable_files import write_durably
+from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.adapters.kafka.turns_log import KafkaTurns
-from streams.adapters.synced import write_durably
-from streams.adapters.words.sqlite_words import SqliteWords
-from streams.category_table import CategoryTable
-from streams.claim_table import ClaimTable
-from streams.flow.arrival import Arrival
-from streams.flow.asking_model import AskingModel
-from streams.flow.job_log import JobLog
-from streams.flow.patience import until_available
-from streams.flow.progress import Progress
-from streams.flow.reembedding import Reembedding
-from streams.flow.scheduling import Scheduling
-from streams.flow.surroundings import Surroundings
-from streams.intention_table import IntentionTable, scope_key
-from streams.json_table import JsonTable
-from streams.kafka_app import kafka_app, kafka_channels
-from streams.kept_scope import keep_fields
-from streams.memory_table import MemoryTable
-from streams.mode_table import ModeTable
-from streams.parts import (
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.bootstrap.adapters import (
     INTERACTION_MODEL,
     SystemClock,
     admission,
@@ -54,16 +38,32 @@ from streams.parts import (
     open_index,
     open_language_models,
 )
-from streams.prompt_worker import PromptWorker
+from streams.bootstrap.agents import agents_of
+from streams.bootstrap.scope_guard import keep_fields
+from streams.flow.background.arrival import Arrival
+from streams.flow.background.asking_model import AskingModel
+from streams.flow.background.reembedding import Reembedding
+from streams.flow.background.scheduling import Scheduling
+from streams.flow.support.backoff import until_available
+from streams.flow.support.job_log import JobLog
+from streams.flow.support.progress import Progress
+from streams.flow.worker_context import Surroundings
+from streams.observability.http_server import Observing
+from streams.observability.liveness import Liveness
+from streams.observability.logs import configure_logs
+from streams.observability.metrics import Meters
+from streams.observability.worker_status import Standing
+from streams.runtime.fast_start_worker import PromptWorker
+from streams.runtime.kafka_app import kafka_app, kafka_channels
 from streams.settings import Settings
+from streams.tables.category_table import CategoryTable
+from streams.tables.claim_table import ClaimTable
+from streams.tables.intention_table import IntentionTable, scope_key
+from streams.tables.json_table import JsonTable
+from streams.tables.memory_table import MemoryTable
+from streams.tables.mode_table import ModeTable
 from streams.topics import CHANGELOG, configuration, group_id, named
 from streams.topology import Beside, connect, end_process, readings
-from streams.watching.liveness import Liveness
-from streams.watching.logs import configure_logs
-from streams.watching.metrics import Meters
-from streams.watching.observing import Observing
-from streams.watching.standing import Standing
-from streams.worker_agents import agents_of
 
 log = structlog.get_logger()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.adapters.words.sqlite_words import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteWords
 
 
 @pytest.fixture

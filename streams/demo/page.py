@@ -6,8 +6,8 @@ from datetime import datetime
 
 from schemas.memories import Evidence
 from schemas.retrieval import Hit
-from streams.asking.answers import Answer, Notice
-from streams.asking.contexts import Context
+from streams.client.answers import Answer, Notice
+from streams.client.contexts import Context
 
 WIDTH = 100
 """Columns: fits half of an ordinary screen, and README code blocks."""

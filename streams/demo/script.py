@@ -7,7 +7,7 @@ ids, so that a second run finds all of them known and changes nothing.
 import json
 from pathlib import Path
 
-from streams.client import MemoryClient, MemoryClientError
+from streams.client.memory_client import MemoryClient, MemoryClientError
 from streams.demo.publishing import Tell, correct, declare, embedded, publish
 from streams.demo.questions import ask, assemble
 

@@ -9,11 +9,11 @@ from typing import Any
 from schemas.failures import Unavailable
 from streams.up.broker import KafkaBroker
 from streams.up.installing import install
-from streams.up.kept import Kept
-from streams.up.kinds import broker_kind, worker_kind
 from streams.up.layout import Layout
 from streams.up.logs import bound
 from streams.up.options import UpOptions
+from streams.up.services import broker_kind, worker_kind
+from streams.up.supervised import Kept
 
 PROBE_EVERY_S = 0.2
 """The pause between two questions whether requests are answered."""

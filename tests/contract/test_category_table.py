@@ -1,4 +1,4 @@
-"""What every table of categories promises (`agents.category_port.Categories`), and what the real one writes."""
+"""What every table of categories promises (`agents.ports.categories.Categories`), and what the real one writes."""
 
 import asyncio
 import json
@@ -8,9 +8,9 @@ import faust
 import pytest
 
 from schemas.categories import Category, Taxonomy
-from streams.category_table import CategoryTable
-from streams.flow.surroundings import KeptCategories
-from tests.fake_categories import FakeCategories
+from streams.flow.worker_context import KeptCategories
+from streams.tables.category_table import CategoryTable
+from tests.fakes.categories import FakeCategories
 
 DEPLOYMENT = {"travel": "trips"}
 HEALTH = Category(name="health", description="doctors", summary="Fit.", anchors=("a",), rests_on={"a": "h"}, size=4)

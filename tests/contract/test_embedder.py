@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
-from agents.ports import Embedder
+from agents.ports.embedder import Embedder
 from schemas.failures import Unavailable
 from schemas.vectors import Encoded, Matrix
-from streams.adapters.embedding.local_model import LocalModel
-from streams.adapters.embedding.presets import GENERAL_PRESET
-from streams.adapters.embedding.process_embedder import ProcessEmbedder
-from streams.adapters.embedding.token_grid import STEPS
-from tests.exported_models import exported_minilm
-from tests.fake_embedder import FakeEmbedder
-from tests.in_process_embedder import InProcessEmbedder
-from tests.tiny_models import write_tiny_model
+from streams.adapters.embedding.catalog.presets import GENERAL_PRESET
+from streams.adapters.embedding.inference.local_model import LocalModel
+from streams.adapters.embedding.inference.token_grid import STEPS
+from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
+from tests.builders.exported_models import exported_minilm
+from tests.builders.tiny_models import write_tiny_model
+from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.in_process_embedder import InProcessEmbedder
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

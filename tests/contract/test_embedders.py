@@ -8,18 +8,18 @@ from typing import Any, Protocol
 import numpy as np
 import pytest
 
-from agents.ports import Embedders
+from agents.ports.embedder import Embedders
 from schemas.embedders import ConfiguredEmbedder
 from schemas.failures import ModelMissing
 from schemas.modes import GENERAL, GENERAL_MODE, Mode
 from schemas.vectors import Encoded
-from streams.adapters.embedding.catalog import Entry, catalog
-from streams.adapters.embedding.embedder_registry import EmbedderRegistry
-from streams.adapters.embedding.local_model import LocalModel
-from streams.adapters.embedding.model_loading import Pauses
-from streams.adapters.embedding.presets import MULTILINGUAL_SMALL
-from tests.fake_embedders import FakeEmbedders
-from tests.tiny_models import write_tiny_model
+from streams.adapters.embedding.catalog.entries import Entry, catalog
+from streams.adapters.embedding.catalog.model_loading import Pauses
+from streams.adapters.embedding.catalog.presets import MULTILINGUAL_SMALL
+from streams.adapters.embedding.catalog.registry import EmbedderRegistry
+from streams.adapters.embedding.inference.local_model import LocalModel
+from tests.builders.tiny_models import write_tiny_model
+from tests.fakes.embedders import FakeEmbedders
 
 OTHERS = MULTILINGUAL_SMALL.name
 GERMAN = "Der Hund schläft im Garten."

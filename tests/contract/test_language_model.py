@@ -8,16 +8,16 @@ from typing import Literal, Protocol
 import pytest
 from prometheus_client import CollectorRegistry
 
-from agents.language_port import LanguageModel
+from agents.ports.language_model import LanguageModel
 from schemas.failures import Unavailable
 from schemas.language import Profile, Profiles, Prompt, Unanswerable
 from schemas.understanding import Understanding
 from streams.adapters.language.breaker import BreakerLimits
 from streams.adapters.language.endpoint import Outside
 from streams.adapters.language.litellm_models import LiteLLMModels
-from streams.watching.model_metrics import ModelMeters
-from tests.fake_language_model import FakeLanguageModel
-from tests.model_server import ModelServer
+from streams.observability.model_metrics import ModelMeters
+from tests.fakes.language_model import FakeLanguageModel
+from tests.fakes.model_server import ModelServer
 
 STEP, ROLE = "understand.turn", "understand"
 PROMPT = Prompt(system="Describe the turn.", user="Deploying today [[code]].", version="understand-1")

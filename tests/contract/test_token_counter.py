@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from agents.rules.rendering import END_OF_LINE, line, messages
-from agents.token_port import TokenCounter
+from agents.ports.tokenizer import TokenCounter
+from agents.rules.context.rendering import END_OF_LINE, line, messages
 from schemas.failures import Unavailable
 from streams.adapters.tokens.cl100k import encoding_file
 from streams.adapters.tokens.tiktoken_counter import LONG, TiktokenCounter
-from tests.fake_tokens import FakeTokens
-from tests.made_memories import made
+from tests.builders.memories import made
+from tests.fakes.tokenizer import FakeTokens
 
 ODD_TEXTS = {
     "emoji": "👩‍👩‍👧 done 🎉",

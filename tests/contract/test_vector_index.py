@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.ports import VectorIndex
+from agents.ports.vector_index import VectorIndex
 from schemas.modes import VectorSpace
 from schemas.vectors import Where
-from tests.vector_indexes import EVERYTHING, KINDS, QUIET, SPACE, X, ids, memory, opened, point, space_of, vector
+from tests.fakes.vector_indexes import EVERYTHING, KINDS, QUIET, SPACE, X, ids, memory, opened, point, space_of, vector
 
 pytestmark = QUIET
 

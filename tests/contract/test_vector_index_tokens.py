@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.ports import VectorIndex
+from agents.ports.vector_index import VectorIndex
 from schemas.vectors import Matrix, Point, Scored, Where
-from streams.adapters.embedding.token_grid import from_grid, to_grid
-from tests.vector_indexes import EVERYTHING, KINDS, QUIET, X, ids, memory, opened, point, space_of
+from streams.adapters.embedding.inference.token_grid import from_grid, to_grid
+from tests.fakes.vector_indexes import EVERYTHING, KINDS, QUIET, X, ids, memory, opened, point, space_of
 
 pytestmark = QUIET
 

@@ -1,9 +1,9 @@
-"""What every word index finds, and what it says of what it found (`agents.word_port.WordIndex`)."""
+"""What every word index finds, and what it says of what it found (`agents.ports.lexical_index.WordIndex`)."""
 
-from agents.word_port import WordIndex
+from agents.ports.lexical_index import WordIndex
 from schemas.memories import Assigned, Item, Resource
-from tests.made_memories import made
-from tests.words_found import found
+from tests.builders.lexical_queries import found
+from tests.builders.memories import made
 
 
 def test_a_memory_is_found_by_its_words_at_once(words: WordIndex) -> None:

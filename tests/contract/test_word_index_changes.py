@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.rules.marks import marks_of
-from agents.word_port import WordIndex
+from agents.ports.lexical_index import WordIndex
+from agents.rules.cues.labels import marks_of
 from schemas.failures import Unavailable
 from schemas.memories import Memory
 from schemas.vectors import Where
-from streams.adapters.words.sqlite_words import SqliteWords
-from tests.made_memories import embedded_in, made
-from tests.words_found import found
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from tests.builders.lexical_queries import found
+from tests.builders.memories import embedded_in, made
 
 READY = embedded_in("space-1")
 

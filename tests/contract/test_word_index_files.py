@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.word_port import WordIndex
-from streams.adapters.words.sqlite_words import SqliteWords
-from tests.made_memories import made
-from tests.words_found import found
+from agents.ports.lexical_index import WordIndex
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from tests.builders.lexical_queries import found
+from tests.builders.memories import made
 
 
 def test_partitions_know_nothing_of_each_other(words: WordIndex) -> None:

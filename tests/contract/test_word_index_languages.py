@@ -2,10 +2,10 @@
 
 import pytest
 
-from agents.rules.languages import LANGUAGES
-from agents.word_port import WordIndex
-from tests.made_memories import made
-from tests.words_found import found
+from agents.ports.lexical_index import WordIndex
+from agents.rules.text.languages import LANGUAGES
+from tests.builders.lexical_queries import found
+from tests.builders.memories import made
 
 
 @pytest.mark.parametrize(

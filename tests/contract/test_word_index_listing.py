@@ -1,8 +1,8 @@
 """What a word index counts and lists: memories by status, vectors by place, turns that no model has read."""
 
-from agents.word_port import WordIndex
+from agents.ports.lexical_index import WordIndex
 from schemas.memories import Embedding, Place, Reading
-from tests.made_memories import embedded_in, made
+from tests.builders.memories import embedded_in, made
 
 READY = embedded_in("space-1")
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from streams.client import MemoryClient
-from tests.exported_models import exported_minilm
-from tests.live.broker import RunningBroker, running_broker
-from tests.live.processes import Deployment, deployed
-from tests.live.stand_in import StandIn, connected, standing_in
-from tests.tiny_models import write_tiny_model
+from streams.client.memory_client import MemoryClient
+from tests.builders.exported_models import exported_minilm
+from tests.builders.tiny_models import write_tiny_model
+from tests.worlds.live.broker import RunningBroker, running_broker
+from tests.worlds.live.processes import Deployment, deployed
+from tests.worlds.live.stand_in import StandIn, connected, standing_in
 
 TINY = {"tiny32": 32, "tiny48": 48}
 """Embedders beside the presets, with their dimensions."""

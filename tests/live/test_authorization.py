@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from streams.client import MemoryClient, MemoryServiceError
-from tests.live.processes import Deployment
+from streams.client.memory_client import MemoryClient, MemoryServiceError
+from tests.worlds.live.processes import Deployment
 
 GRANTS = {
     "gateway": [{"user_id": "*"}],

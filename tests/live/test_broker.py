@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError
 
-from tests.live.broker import running_broker
+from tests.worlds.live.broker import running_broker
 
 
 @asynccontextmanager

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from streams.client import MemoryClient, MemoryServiceError, MemoryTimeout
-from tests.live.broker import RunningBroker
-from tests.live.stand_in import (
+from streams.client.memory_client import MemoryClient, MemoryServiceError, MemoryTimeout
+from tests.worlds.live.broker import RunningBroker
+from tests.worlds.live.stand_in import (
     PARTITIONS,
     SOON,
     Json,

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from streams.client import MemoryClient, MemoryClosed, MemoryTimeout, MemoryUnreachable
+from streams.client.memory_client import MemoryClient, MemoryClosed, MemoryTimeout, MemoryUnreachable
 from streams.up.ports import free_port
-from tests.live.broker import RunningBroker, running_broker
-from tests.live.stand_in import (
+from tests.worlds.live.broker import RunningBroker, running_broker
+from tests.worlds.live.stand_in import (
     SOON,
     StandIn,
     connected,

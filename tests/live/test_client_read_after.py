@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from streams.client import MemoryClient, MemoryServiceError, MemoryTimeout
-from tests.live.broker import RunningBroker
-from tests.live.stand_in import SOON, StandIn, by_contract, error, finds, partition_of, silent
+from streams.client.memory_client import MemoryClient, MemoryServiceError, MemoryTimeout
+from tests.worlds.live.broker import RunningBroker
+from tests.worlds.live.stand_in import SOON, StandIn, by_contract, error, finds, partition_of, silent
 
 
 async def read_after(memory: MemoryClient, service: StandIn, **how: Any) -> int | None:

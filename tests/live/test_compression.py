@@ -7,8 +7,8 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import MessageSizeTooLargeError
 
 from streams.topics import MAX_INPUT_BYTES
-from tests.live.kcat import needs_kcat, produce
-from tests.live.processes import Deployment, eventually
+from tests.worlds.live.kcat import needs_kcat, produce
+from tests.worlds.live.processes import Deployment, eventually
 
 TURNS = 20
 

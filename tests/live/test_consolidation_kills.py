@@ -1,7 +1,7 @@
 """`kill -9` in the middle of a consolidation: in the end there is what is there without a kill, and nothing else."""
 
-from tests.live.layered import ENOUGH, KILLS, SUBJECTS, consolidate, ends, same_vectors, told
-from tests.live.processes import Deployment
+from tests.worlds.live.layered import ENOUGH, KILLS, SUBJECTS, consolidate, ends, same_vectors, told
+from tests.worlds.live.processes import Deployment
 
 
 async def test_a_consolidation_that_was_killed_ends_as_one_that_was_not(deployment: Deployment) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from streams.demo.script import run_demo
-from tests.live.broker import RunningBroker
-from tests.live.stand_in import Json, Seen, by_contract, error, ok, standing_in
+from tests.worlds.live.broker import RunningBroker
+from tests.worlds.live.stand_in import Json, Seen, by_contract, error, ok, standing_in
 
 CONTEXT: Json = {
     "messages": [{"role": "user", "content": "Memories follow."}],

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from streams.client import MemoryClient
-from tests.live.flow import all_ready
-from tests.live.layered import ENOUGH, KILLS, consolidate, ends, same_vectors, told
-from tests.live.layered import TURNS as SAID
-from tests.live.processes import Deployment, Worker, eventually
-from tests.live.vectors_on_disk import vectors_on_disk
+from streams.client.memory_client import MemoryClient
+from tests.worlds.live.flow import all_ready
+from tests.worlds.live.layered import ENOUGH, KILLS, consolidate, ends, same_vectors, told
+from tests.worlds.live.layered import TURNS as SAID
+from tests.worlds.live.processes import Deployment, Worker, eventually
+from tests.worlds.live.vectors_on_disk import vectors_on_disk
 
 TURNS = 400
 """Of the user who is forgotten: some tenths of a second to forget."""

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from tests.live.flow import Flow
-from tests.live.processes import Deployment
+from tests.worlds.live.flow import Flow
+from tests.worlds.live.processes import Deployment
 
 TURNS = 400
 KILLS_AT = (60, 180, 300)

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from streams.client import MemoryClient, MemoryServiceError, MemoryTimeout, MemoryUnreachable, Remembered
-from tests.live.declared_modes import DIMS, NOWHERE, Declarations, Known, Order
-from tests.live.flow import all_ready
-from tests.live.processes import Deployment, eventually
-from tests.live.vectors_on_disk import Lying, vectors_on_disk
+from streams.client.memory_client import MemoryClient, MemoryServiceError, MemoryTimeout, MemoryUnreachable, Remembered
+from tests.worlds.live.declared_modes import DIMS, NOWHERE, Declarations, Known, Order
+from tests.worlds.live.flow import all_ready
+from tests.worlds.live.processes import Deployment, eventually
+from tests.worlds.live.vectors_on_disk import Lying, vectors_on_disk
 
 USERS = 4
 TURNS = 60

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from streams.client import MemoryClient, MemoryTimeout, MemoryUnreachable, Remembered
-from tests.live.declared_modes import DIMS
-from tests.live.processes import Deployment, Worker, eventually
-from tests.live.vectors_on_disk import Lying, vectors_on_disk
-from tests.model_server import ModelServer
+from streams.client.memory_client import MemoryClient, MemoryTimeout, MemoryUnreachable, Remembered
+from tests.fakes.model_server import ModelServer
+from tests.worlds.live.declared_modes import DIMS
+from tests.worlds.live.processes import Deployment, Worker, eventually
+from tests.worlds.live.vectors_on_disk import Lying, vectors_on_disk
 
 USERS = ("u0", "u1", "u2")
 MODES = {"code": "tiny32", "journal": "tiny48", "general": "general"}

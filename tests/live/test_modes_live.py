@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from streams.client import MemoryClient
-from tests.live.flow import all_ready
-from tests.live.processes import Deployment, eventually
+from streams.client.memory_client import MemoryClient
+from tests.worlds.live.flow import all_ready
+from tests.worlds.live.processes import Deployment, eventually
 
 Json = dict[str, Any]
 

@@ -7,9 +7,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from streams.up.ports import free_port
-from tests.live.broker import running_broker
-from tests.live.flow import Flow, Told
-from tests.live.processes import Deployment, deployed
+from tests.worlds.live.broker import running_broker
+from tests.worlds.live.flow import Flow, Told
+from tests.worlds.live.processes import Deployment, deployed
 
 TURNS = 300
 

@@ -4,10 +4,10 @@ import os
 
 from aiokafka import AIOKafkaProducer
 
-from tests.live.flow import Flow
-from tests.live.kcat import needs_kcat, produce
-from tests.live.processes import Deployment, eventually
 from tests.live.test_shutdown import written
+from tests.worlds.live.flow import Flow
+from tests.worlds.live.kcat import needs_kcat, produce
+from tests.worlds.live.processes import Deployment, eventually
 
 TURNS = 300
 EVERY = 20

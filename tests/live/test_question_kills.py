@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 
-from tests.live.processes import Deployment
+from tests.worlds.live.processes import Deployment
 
 QUESTIONS = 400
 USERS = 8

@@ -8,8 +8,8 @@ lies with the other worker alone ranks low until then, so all that a user said i
 
 import asyncio
 
-from tests.live.flow import Flow
-from tests.live.processes import Deployment
+from tests.worlds.live.flow import Flow
+from tests.worlds.live.processes import Deployment
 
 TURNS = 240
 

@@ -2,9 +2,9 @@
 
 import shutil
 
-from tests.live.flow import Flow, found_for
-from tests.live.processes import Deployment
-from tests.live.vectors_on_disk import vectors_on_disk
+from tests.worlds.live.flow import Flow, found_for
+from tests.worlds.live.processes import Deployment
+from tests.worlds.live.vectors_on_disk import vectors_on_disk
 
 TURNS = 40
 

@@ -1,10 +1,10 @@
 """A deployment with a scope model of its own, over Kafka: asked by the client, probed by `up`, refused with another."""
 
-from streams.client import MemoryClient
-from streams.readiness import answers_requests
-from tests.live.processes import Deployment, eventually
+from streams.bootstrap.readiness import answers_requests
+from streams.client.memory_client import MemoryClient
+from tests.worlds.live.processes import Deployment, eventually
 
-MODEL = "tests.scope_examples.AgentScope"
+MODEL = "tests.builders.scopes.AgentScope"
 
 
 def asking(deployment: Deployment, agent: str) -> MemoryClient:

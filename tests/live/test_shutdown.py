@@ -9,8 +9,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from schemas.events import Embedded, Remembered
 from streams.adapters.kafka.admin import committed_offsets
 from streams.topics import group_id
-from tests.live.flow import Flow
-from tests.live.processes import Deployment
+from tests.worlds.live.flow import Flow
+from tests.worlds.live.processes import Deployment
 
 TURNS = 300
 

@@ -10,7 +10,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from streams.up.ports import free_port
-from tests.live.supervised import Up, eventually, is_alive, supervised
+from tests.worlds.live.supervised import Up, eventually, is_alive, supervised
 
 
 @pytest.fixture

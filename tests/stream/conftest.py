@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from streams.flow import run_under_way, scheduling
-from tests.stream.in_memory_map import InMemoryMap
+from streams.flow.background import scheduling
+from streams.flow.consolidation import run_under_way
+from tests.worlds.in_memory_pipeline import InMemoryMap
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.fake_categories import FakeCategories
-from tests.fake_language_model import ONE_PROFILE
-from tests.stream.in_memory_map import InMemoryMap, commanded
+from tests.fakes.categories import FakeCategories
+from tests.fakes.language_model import ONE_PROFILE
+from tests.worlds.in_memory_pipeline import InMemoryMap, commanded
 
 SCOPE = {"user_id": "u1", "project_id": "default"}
 HEALTH = "dentist appointment, allergic penicillin"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.fake_language_model import ONE_PROFILE
-from tests.stream.consolidating import WATERED, consolidate, of_origin, said
-from tests.stream.in_memory_map import InMemoryMap
+from tests.fakes.language_model import ONE_PROFILE
+from tests.worlds.consolidation import WATERED, consolidate, of_origin, said
+from tests.worlds.in_memory_pipeline import InMemoryMap
 
 
 async def test_what_was_said_again_and_again_becomes_one_memory_and_the_second_run_creates_nothing(

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from agents.rules.gathering import gathered
-from streams.flow import distilling, run_under_way
-from streams.worker_agents import CATEGORY_PROMPT
-from tests.fake_language_model import ONE_PROFILE
-from tests.stream.consolidating import consolidate, said
-from tests.stream.in_memory_map import InMemoryMap
+from agents.rules.consolidation.candidates import gathered
+from streams.bootstrap.agents import CATEGORY_PROMPT
+from streams.flow.consolidation import run_under_way
+from streams.flow.consolidation import summarising as distilling
+from tests.fakes.language_model import ONE_PROFILE
+from tests.worlds.consolidation import consolidate, said
+from tests.worlds.in_memory_pipeline import InMemoryMap
 
 
 async def test_what_a_run_may_take_is_bounded_and_the_next_goes_on(tmp_path: Path) -> None:

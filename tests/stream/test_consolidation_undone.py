@@ -2,8 +2,8 @@
 
 import json
 
-from tests.stream.consolidating import WATERED, consolidate, of_origin, said
-from tests.stream.in_memory_map import InMemoryMap
+from tests.worlds.consolidation import WATERED, consolidate, of_origin, said
+from tests.worlds.in_memory_pipeline import InMemoryMap
 
 
 async def test_forgetting_one_turn_forgets_what_was_distilled_from_it_and_serves_the_others(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.stream.in_memory_map import InMemoryMap, Json
+from tests.worlds.in_memory_pipeline import InMemoryMap, Json
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from schemas.memories import Memory
-from tests.stream.in_memory_map import InMemoryMap, Json
+from tests.worlds.in_memory_pipeline import InMemoryMap, Json
 
 DAY_S = 86_400
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.stream.in_memory_map import InMemoryMap
+from tests.worlds.in_memory_pipeline import InMemoryMap
 
 Json = dict[str, Any]
 

@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from agents.rules.partitioning import partition_of
 from schemas.language import Profiles
-from tests.fake_intentions import FakeIntentions
-from tests.fake_language_model import ONE_PROFILE
-from tests.stream.in_memory_map import InMemoryMap, commanded
+from streams.wire.partitioning import partition_of
+from tests.fakes.intentions import FakeIntentions
+from tests.fakes.language_model import ONE_PROFILE
+from tests.worlds.in_memory_pipeline import InMemoryMap, commanded
 
 PARTS = ("goals", "constraints", "blocking_errors", "decisions")
 

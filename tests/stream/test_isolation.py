@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from streams.adapters.vectors.edge_index import EdgeIndex
-from tests.stream.in_memory_map import InMemoryMap
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from tests.worlds.in_memory_pipeline import InMemoryMap
 
 Json = dict[str, Any]
 

@@ -5,7 +5,7 @@ import pytest
 from schemas.events import Learned
 from schemas.memories import Memory, item_shelf
 from schemas.modes import GENERAL
-from tests.stream.in_memory_map import InMemoryMap, Json, commanded, turn
+from tests.worlds.in_memory_pipeline import InMemoryMap, Json, commanded, turn
 
 FLY, AWS = "The deploy target is fly.io now.", "The deploy target is AWS."
 PLAIN = "Chapter one tells of the lantern."

@@ -1,6 +1,6 @@
 """Questions across languages over the whole map: turns in one language, a question in another."""
 
-from tests.stream.in_memory_map import InMemoryMap, turn
+from tests.worlds.in_memory_pipeline import InMemoryMap, turn
 
 OTHERS = "multilingual-small"
 SPANISH = "La tienda de Consuelo está en Plasencia."

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from schemas.vectors import Point
-from streams.flow import maintaining
-from tests.stream.in_memory_map import InMemoryMap, Json, commanded, turn
+from streams.flow.steps import maintain as maintaining
+from tests.worlds.in_memory_pipeline import InMemoryMap, Json, commanded, turn
 
 JOBS = ["backfill", "rebuild", "reconcile", "retry_failed"]
 NAMES = ("processed", "skipped", "failed", "stale_cleared")

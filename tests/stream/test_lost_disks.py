@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.stream.in_memory_map import InMemoryMap, Lost
+from tests.worlds.in_memory_pipeline import InMemoryMap, Lost
 
 TURNS = 5
 NEVER_LOST: list[Lost] = []

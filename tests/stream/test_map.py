@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.rules.partitioning import partition_of
-from tests.stream.in_memory_map import InMemoryMap, turn
+from streams.wire.partitioning import partition_of
+from tests.worlds.in_memory_pipeline import InMemoryMap, turn
 
 
 async def test_a_published_turn_is_found_by_a_request(the_map: InMemoryMap) -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.stream.in_memory_map import InMemoryMap
+from tests.worlds.in_memory_pipeline import InMemoryMap
 
 SOUP = "Simmer soup with onion, carrot, leek; season broth with salt, thyme, batch {}."
 ODD = "alpha{0} beta{0} gamma{0} delta{0} epsilon{0}"

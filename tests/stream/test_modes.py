@@ -3,8 +3,8 @@
 import pytest
 
 from schemas.modes import collection_name
-from tests.stream.in_memory_map import InMemoryMap, Json, turn
-from tests.stream.mode_commands import code_of, decided, declare, in_mode, places, said
+from tests.worlds.in_memory_pipeline import InMemoryMap, Json, turn
+from tests.worlds.mode_commands import code_of, decided, declare, in_mode, places, said
 
 
 async def test_a_declared_mode_says_its_dimension_and_embeds_its_turns_by_its_own_model(the_map: InMemoryMap) -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.rules.partitioning import partition_of
-from tests.stream.in_memory_map import InMemoryMap, turn
-from tests.stream.mode_commands import code_of, decided, declare, in_mode, places, said
+from streams.wire.partitioning import partition_of
+from tests.worlds.in_memory_pipeline import InMemoryMap, turn
+from tests.worlds.mode_commands import code_of, decided, declare, in_mode, places, said
 
 HERE = partition_of(b"u1", 4)
 

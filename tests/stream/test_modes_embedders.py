@@ -1,7 +1,7 @@
 """Modes over the whole map: embedded by models that change, come and go."""
 
-from tests.stream.in_memory_map import InMemoryMap
-from tests.stream.mode_commands import declare, in_mode, places, said
+from tests.worlds.in_memory_pipeline import InMemoryMap
+from tests.worlds.mode_commands import declare, in_mode, places, said
 
 
 async def test_another_embedder_makes_memories_stale_and_embeds_them_again_while_answers_go_on(

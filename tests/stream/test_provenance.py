@@ -14,12 +14,12 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from streams.adapters.words.sqlite_words import SqliteWords
-from streams.flow.surroundings import Surroundings
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.flow.worker_context import Surroundings
 from streams.topology import Agents
-from tests.stream.happenings import SAID, Diary, Happening
-from tests.stream.in_memory_map import InMemoryMap
-from tests.stream.provenance import wrong
+from tests.worlds.happenings import SAID, Diary, Happening
+from tests.worlds.in_memory_pipeline import InMemoryMap
+from tests.worlds.provenance import wrong
 
 EXAMPLES = 12
 FEWEST, MOST = 6, 14

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from agents.rules.identity import memory_id
-from agents.rules.partitioning import partition_of
+from agents.rules.memory.identity import memory_id
 from schemas.language import Profiles
-from streams.adapters.words.sqlite_words import SqliteWords
-from tests.fake_language_model import ONE_PROFILE
-from tests.stream.in_memory_map import InMemoryMap, Json, Lost, commanded, turn
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.wire.partitioning import partition_of
+from tests.fakes.language_model import ONE_PROFILE
+from tests.worlds.in_memory_pipeline import InMemoryMap, Json, Lost, commanded, turn
 
 HERE = partition_of(b"u1", 4)
 MODES = [("code", "tiny32"), ("code", "tiny48"), ("craft", "tiny32"), ("journal", "tiny48"), ("general", "general")]

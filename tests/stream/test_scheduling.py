@@ -3,9 +3,9 @@
 import asyncio
 from datetime import timedelta
 
-from streams.adapters.words.sqlite_words import SqliteWords
-from streams.flow.scheduling import Scheduling
-from tests.stream.in_memory_map import InMemoryMap
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.flow.background.scheduling import Scheduling
+from tests.worlds.in_memory_pipeline import InMemoryMap
 
 HOUR = timedelta(hours=1)
 WATERED = "Watered the tomatoes in the greenhouse on day {}, they look healthy."

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from schemas.scope_models import deployed_scope, scoped_issued
-from streams.adapters.words.sqlite_words import SqliteWords
-from streams.flow.surroundings import Surroundings
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.flow.worker_context import Surroundings
 from streams.topology import Agents
-from tests.fake_json_table import FakeJsonTable
-from tests.scope_examples import AgentScope
-from tests.stream.in_memory_map import InMemoryMap
+from tests.builders.scopes import AgentScope
+from tests.fakes.json_table import FakeJsonTable
+from tests.worlds.in_memory_pipeline import InMemoryMap
 
 Json = dict[str, Any]
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agents.rules.partitioning import partition_of
 from streams.settings import Settings
 from streams.topics import configuration, named
-from tests.stream.in_memory_publisher import Arrow
-from tests.stream.wiring import observed_arrows, readers
+from streams.wire.partitioning import partition_of
+from tests.worlds.in_memory_publisher import Arrow
+from tests.worlds.wiring import observed_arrows, readers
 
 README = Path(__file__).parents[2] / "README.md"
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from schemas.language import Prompt
-from tests.fake_language_model import ONE_PROFILE, marked_mode
-from tests.stream.in_memory_map import InMemoryMap, Json, turn
+from tests.fakes.language_model import ONE_PROFILE, marked_mode
+from tests.worlds.in_memory_pipeline import InMemoryMap, Json, turn
 
 
 @pytest.fixture

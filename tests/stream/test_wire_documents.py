@@ -7,9 +7,9 @@ from typing import Any
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from schemas.records import Record
-from streams.documents.asyncapi import asyncapi
-from streams.documents.command_kinds import ARGUMENTS
-from tests.stream.in_memory_map import InMemoryMap
+from streams.api_docs.asyncapi import asyncapi
+from streams.api_docs.command_kinds import ARGUMENTS
+from tests.worlds.in_memory_pipeline import InMemoryMap
 
 Json = dict[str, Any]
 

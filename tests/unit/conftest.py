@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.model_rig import Rig
-from tests.model_server import ModelServer
+from tests.fakes.model_server import ModelServer
+from tests.harnesses.language_models import Rig
 
 
 @pytest.fixture

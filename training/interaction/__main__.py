@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from agents.rules.interaction_classifier import InteractionClassifier
+from agents.rules.interaction.classifier import InteractionClassifier
 from training.interaction.examples import CUES, HELD_OUT, Turn, read_turns, training_turns
 from training.interaction.fitting import labels
 from training.interaction.report import document, method, quality
@@ -16,7 +16,7 @@ from training.interaction.training import trained
 from training.interaction.vectors import Vectors, vectors_of
 
 ROOT = Path(__file__).parents[2]
-MODEL = ROOT / "agents" / "rules" / "interaction_model.bin"
+MODEL = ROOT / "agents" / "data" / "interaction_model.bin"
 REPORT = ROOT / "docs" / "interaction_report.md"
 NOTES = Path(__file__).parent / "held_out_results.md"
 

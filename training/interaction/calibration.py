@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.rules.interaction_classifier import pooled, softmax
+from agents.rules.interaction.classifier import pooled, softmax
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack  # type: ignore[import-untyped]
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
 
-from agents.rules.interaction_cues import Cues
-from agents.rules.interaction_features import BUCKETS, folded, pieces, read_part, values
+from agents.rules.interaction.cues import Cues
+from agents.rules.interaction.features import BUCKETS, folded, pieces, read_part, values
 from schemas.interaction import INTERACTION_MODES
 from training.interaction.examples import Turn
 from training.interaction.vectors import Vectors

@@ -1,4 +1,4 @@
-"""Weights into the bytes that `agents.rules.interaction_classifier` reads; equal weights give equal bytes."""
+"""Weights into the bytes that `agents.rules.interaction.classifier` reads; equal weights give equal bytes."""
 
 import json
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.rules.interaction_classifier import MAGIC
-from agents.rules.interaction_features import BUCKETS
+from agents.rules.interaction.classifier import MAGIC
+from agents.rules.interaction.features import BUCKETS
 from schemas.interaction import INTERACTION_MODES
 
 Floats = NDArray[np.float64]

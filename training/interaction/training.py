@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.rules.interaction_classifier import pooled, softmax
-from agents.rules.interaction_cues import Cues
+from agents.rules.interaction.classifier import pooled, softmax
+from agents.rules.interaction.cues import Cues
 from training.interaction.calibration import best_pool, best_temperature
 from training.interaction.examples import Turn, digest
 from training.interaction.fitting import Floats, Labels, features, fitted, labels, weights

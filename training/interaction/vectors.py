@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.rules.projection import EMBEDDED_CONTENT
-from streams.adapters.embedding.fastembed_model import FastembedModel
-from streams.adapters.embedding.local_model import LocalModel
-from streams.adapters.embedding.model_export import Precision, export
+from agents.rules.text.embedding_text import EMBEDDED_CONTENT
+from streams.adapters.embedding.inference.fastembed_model import FastembedModel
+from streams.adapters.embedding.inference.local_model import LocalModel
+from streams.adapters.export.model_export import Precision, export
 
 Vectors = NDArray[np.float32]
 """Shape (texts, 384)."""

@@ -10,13 +10,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from schemas.modes import GENERAL
-from streams.adapters.embedding import local_model
-from streams.adapters.embedding.catalog import exported_entry
-from streams.adapters.embedding.local_model import LocalModel
-from streams.adapters.embedding.model_export import export
-from streams.adapters.embedding.presets import PRESETS
-from streams.adapters.embedding.token_projection import TokenProjection
-from streams.adapters.embedding.token_vectors import TokenVectors
+from streams.adapters.embedding.catalog.entries import exported_entry
+from streams.adapters.embedding.catalog.presets import PRESETS
+from streams.adapters.embedding.inference import local_model
+from streams.adapters.embedding.inference.local_model import LocalModel
+from streams.adapters.embedding.inference.token_projection import TokenProjection
+from streams.adapters.embedding.inference.token_vectors import TokenVectors
+from streams.adapters.export.model_export import export
 from training.projection.components import DIM, components
 from training.projection.conversations import CONVERSATIONS, read_all
 from training.projection.means import means

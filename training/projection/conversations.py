@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agents.rules.projection import EMBEDDED_CAPTION, EMBEDDED_CONTENT
-from agents.rules.questions import understood
+from agents.rules.query.questions import understood
+from agents.rules.text.embedding_text import EMBEDDED_CAPTION, EMBEDDED_CONTENT
 
 CONVERSATIONS = Path(__file__).parents[1] / "ranking" / "conversations"
 
@@ -53,7 +53,7 @@ def _conversation(sample: dict[str, Any]) -> Conversation:
 
 
 def _embedded(turn: dict[str, Any]) -> str:
-    """As `agents.rules.projection` words a turn and the caption of its image."""
+    """As `agents.rules.text.embedding_text` words a turn and the caption of its image."""
     caption = turn.get("blip_caption")
     return str(turn["text"])[:EMBEDDED_CONTENT] + (f" [image: {caption[:EMBEDDED_CAPTION]}]" if caption else "")
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from schemas.vectors import Matrix
-from streams.adapters.embedding.pooled_centre import PASSAGE, QUESTION
+from streams.adapters.embedding.inference.pooled_centre import PASSAGE, QUESTION
 from training.projection.token_states import Haystack
 
 MUCH = 0.5

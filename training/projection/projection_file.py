@@ -1,4 +1,4 @@
-"""What was learned, as bytes that `streams.adapters.embedding.learned_arrays` reads; equal arrays give equal bytes."""
+"""What was learned, as bytes that `streams.adapters.embedding.inference.learned_arrays` reads; equal arrays give equal bytes."""
 
 import json
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from schemas.vectors import Matrix
-from streams.adapters.embedding.learned_arrays import MAGIC
+from streams.adapters.embedding.inference.learned_arrays import MAGIC
 
 DIGITS = 4
 """Decimals of a number that are kept, of about 0.05: what differs below is the machine's arithmetic."""

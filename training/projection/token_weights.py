@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.vectors import Spans
-from streams.adapters.embedding.content_tokens import telling_tokens
+from streams.adapters.embedding.inference.content_tokens import telling_tokens
 
 Weights = NDArray[np.float32]
 """Shape (tokens,), sum 1."""

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.vectors import Matrix
-from streams.adapters.embedding.token_grid import from_grid, to_grid
-from streams.adapters.embedding.token_projection import TokenProjection
+from streams.adapters.embedding.inference.token_grid import from_grid, to_grid
+from streams.adapters.embedding.inference.token_projection import TokenProjection
 from training.projection.token_states import Haystack
 
 Figures = NDArray[np.float64]

@@ -8,8 +8,8 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from agents.rules.heads import HEADS, HeadName
-from agents.rules.ranking_weights import Weights
+from agents.rules.ranking.heads import HEADS, HeadName
+from agents.rules.ranking.weights import Weights
 from training.ranking.conversations import Conversation, read
 from training.ranking.embedding import KeptEmbedder
 from training.ranking.fitting import Table
@@ -22,7 +22,7 @@ from training.ranking.validation import counts_of, left_out
 from training.ranking.weights_file import dumps
 
 ROOT = Path(__file__).parents[2]
-WEIGHTS = ROOT / "agents" / "rules" / "ranking_weights.json"
+WEIGHTS = ROOT / "agents" / "data" / "ranking_weights.json"
 REPORT = ROOT / "docs" / "ranking_report.md"
 TRIED = Path(__file__).parent / "tried.md"
 

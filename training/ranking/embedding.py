@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from agents.ports import Embedder
+from agents.ports.embedder import Embedder
 from schemas.embedders import EmbedderDescription
 from schemas.modes import Fingerprint, Mode
 from schemas.vectors import Encoded
-from streams.adapters.embedding.by_language import ByLanguage
-from streams.adapters.embedding.catalog import exported_entry
-from streams.adapters.embedding.fastembed_model import FastembedModel
-from streams.adapters.embedding.model_export import Precision, export
-from streams.adapters.embedding.presets import GENERAL_PRESET, MULTILINGUAL_SMALL, Preset
+from streams.adapters.embedding.catalog.by_language import ByLanguage
+from streams.adapters.embedding.catalog.entries import exported_entry
+from streams.adapters.embedding.catalog.presets import GENERAL_PRESET, MULTILINGUAL_SMALL, Preset
+from streams.adapters.embedding.inference.fastembed_model import FastembedModel
+from streams.adapters.export.model_export import Precision, export
 
 PRECISION: Precision = "int8"
 """As the system embeds unless told otherwise."""

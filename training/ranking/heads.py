@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from agents.rules.clues import Clues
-from agents.rules.heads import HeadName
+from agents.rules.ranking.heads import HeadName
+from agents.rules.ranking.query_features import Clues
 
 
 def without(clues: Clues, head: HeadName) -> Clues:

@@ -11,24 +11,24 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from agents.hits import Hits
-from agents.mode_spaces import ModeSpaces
-from agents.rules.clues import Clues
-from agents.rules.columns import Mask
-from agents.rules.fusion import method_of
-from agents.rules.projection import embedding_text
-from agents.rules.ranking import Weights
-from agents.rules.searches import searches_of
-from agents.rules.versions import identity, next_memory
-from agents.vector_search import VectorSearch
-from agents.word_clues import WordClues
+from agents.modes.vector_spaces import ModeSpaces
+from agents.retrieval.hits import Hits
+from agents.retrieval.lexical_features import WordClues
+from agents.retrieval.vector_search import VectorSearch
+from agents.rules.index.columns import Mask
+from agents.rules.memory.versions import identity, next_memory
+from agents.rules.query.plans import searches_of
+from agents.rules.ranking.query_features import Clues
+from agents.rules.ranking.rank_fusion import method_of
+from agents.rules.ranking.ranking import Weights
+from agents.rules.text.embedding_text import embedding_text
 from schemas.memories import Embedding, Memory, Place
 from schemas.modes import GENERAL, Declared, VectorSpace
 from schemas.retrieval import RetrieveRequest
 from schemas.scopes import Selector
 from schemas.turns import Turn
 from schemas.vectors import Point
-from streams.adapters.words.sqlite_words import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteWords
 from training.ranking.conversations import Asked, Conversation
 from training.ranking.embedding import KeptEmbedder
 from training.ranking.exact_index import ExactIndex

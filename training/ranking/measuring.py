@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from agents.rules.heads import HEADS, HeadName
-from agents.rules.ranking import ranked
-from agents.rules.ranking_weights import Weights
+from agents.rules.ranking.heads import HEADS, HeadName
+from agents.rules.ranking.ranking import ranked
+from agents.rules.ranking.weights import Weights
 from training.ranking.conversations import CATEGORIES
 from training.ranking.heads import without
 from training.ranking.library import Question

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.rules.heads import HeadName
+from agents.rules.ranking.heads import HeadName
 from training.ranking.conversations import CATEGORIES, Conversation
 from training.ranking.fitting import ROWS, STRENGTH
 from training.ranking.measuring import percent
@@ -31,7 +31,7 @@ def document(conversations: Sequence[Conversation], qualities: Sequence[Quality]
     turns = sum(len(one.turns) for one in conversations)
     questions = sum(len(one.questions) for one in conversations)
     how = (
-        f"`make train-ranking` fits the weights of `agents/rules/ranking_weights.json` on {len(conversations)} "
+        f"`make train-ranking` fits the weights of `agents/data/ranking_weights.json` on {len(conversations)} "
         f"conversations of our own ({turns:,} turns, {questions:,} questions), through the code that answers requests. "
         f"Loss: softmax over the {ROWS} most likely memories of each question, L2 of {STRENGTH:g}, Newton's method. "
         f"Every conversation is a user of its own, and once more one of several of a larger user. "

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.rules.heads import HeadName
-from agents.rules.ranking import shortlisted
-from agents.rules.ranking_signals import Signals
-from agents.rules.weighed_fields import fields_of, plain
+from agents.rules.ranking.features import Signals
+from agents.rules.ranking.field_scores import fields_of, plain
+from agents.rules.ranking.heads import HeadName
+from agents.rules.ranking.ranking import shortlisted
 from training.ranking.heads import without
 from training.ranking.library import Question
 

@@ -1,6 +1,6 @@
 """The signals of each head, chosen by cross-validation: `docs/ranking_report.md` says what else was tried."""
 
-from agents.rules.heads import HeadName
+from agents.rules.ranking.heads import HeadName
 
 _FIELDS = {"words": ("words",), "vectors": ("words", "dense"), "tokens": ("words", "dense", "late")}
 """Fields that are looked up in neighbours and in the conversation, by head."""

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from agents.rules.heads import HEADS, HeadName
+from agents.rules.ranking.heads import HEADS, HeadName
 from training.ranking.fitting import Fitted, Floats
 
 

@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Self
 
-from agents.rules.granting import permit, readable
+from agents.rules.access.grants import permit, readable
 from schemas.policies import Act, Policy
 from schemas.scopes import Scope, Selector
 
 
 class PolicyFile:
-    """Implements `agents.authorizer_port.Authorizer`."""
+    """Implements `agents.ports.authorizer.Authorizer`."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy

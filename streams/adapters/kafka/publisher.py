@@ -15,10 +15,10 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from schemas.records import Outgoing
-from streams.adapters.kafka.bursts import Bursts
 from streams.adapters.kafka.reply_topics import ReplyTopics
+from streams.observability.metrics import Meters
+from streams.runtime.bursts import Bursts
 from streams.topics import MAX_OUTPUT_BYTES
-from streams.watching.metrics import Meters
 
 REPLY_SECONDS = 5.0
 """How long a reply is tried for (CONTRACT §2)."""

@@ -8,7 +8,7 @@ from schemas.failures import Unavailable
 
 
 class KafkaTurns:
-    """Implements `streams.flow.turns_log.TurnsLog` for the partitions of this worker."""
+    """Implements `streams.flow.support.turns_log.TurnsLog` for the partitions of this worker."""
 
     def __init__(self, app: faust.App, topic: str) -> None:
         self._app = app

@@ -18,7 +18,7 @@ from streams.adapters.language.breaker import Breaker, BreakerLimits
 from streams.adapters.language.faults import Fault, fault_of
 from streams.adapters.language.litellm_library import Completion, LiteLLMLibrary
 from streams.adapters.language.pacing import Pacing
-from streams.watching.model_metrics import ModelMeters
+from streams.observability.model_metrics import ModelMeters
 
 NO_KEY = "none"
 """Sent to an own server without a key: OpenAI's client wants one, and would take the one meant for OpenAI."""

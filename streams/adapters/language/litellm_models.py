@@ -1,4 +1,4 @@
-"""Language models behind the profiles of the settings: implements `agents.language_port.LanguageModel`.
+"""Language models behind the profiles of the settings: implements `agents.ports.language_model.LanguageModel`.
 
 Enters: prompts. Leaves: validated answers, with what they cost. LiteLLM is loaded with the first question.
 """
@@ -13,7 +13,7 @@ from streams.adapters.language.answer_text import InvalidAnswer, read_answer
 from streams.adapters.language.endpoint import Endpoint, Outside
 from streams.adapters.language.litellm_library import Completion, LiteLLMLibrary
 from streams.adapters.language.question import Question
-from streams.watching.model_metrics import ModelMeters
+from streams.observability.model_metrics import ModelMeters
 
 FILTERED = "content_filter"
 """The `finish_reason` of an answer that the provider's filter has stopped."""

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-PROMPTS = Path(__file__).parents[3] / "agents" / "prompts"
+PROMPTS = Path(__file__).parents[3] / "agents" / "data" / "prompts"
 
 
 def read_prompt(version: str) -> str:

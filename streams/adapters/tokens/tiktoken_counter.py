@@ -20,7 +20,7 @@ and elsewhere by a token or so."""
 
 
 class TiktokenCounter:
-    """Implements `agents.token_port.TokenCounter`."""
+    """Implements `agents.ports.tokenizer.TokenCounter`."""
 
     def __init__(self, locate: Callable[[], Path] = encoding_file) -> None:
         """Take what finds the encoding's file."""

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from streams.adapters.words.sqlite_words import SqliteWords
-from tests.governing import PARTITION, Governing
-from tests.kept_turns import BreakableWords, Kept
-from tests.one_indexer import Indexer
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from tests.harnesses.commands import PARTITION, Governing
+from tests.harnesses.embed import Indexer
+from tests.harnesses.turns import BreakableWords, Kept
 
 
 @pytest.fixture

@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 from jsonschema import Draft7Validator, Draft202012Validator  # type: ignore[import-untyped]
 
-from agents.rules.dead_letters import dead_letter
-from agents.rules.reply_address import at_partition, deadline_ms, reply_address
 from schemas.failures import Rejected
 from schemas.moments import moment_of
 from schemas.records import Record
 from schemas.replies import Answer, encode_error
 from schemas.turns import TurnAccepted
-from streams.documents.asyncapi import VERSION, asyncapi
-from streams.documents.json_schemas import json_schemas
-from streams.documents.wire_headers import dead_letter_headers, request_headers
+from streams.api_docs.asyncapi import VERSION, asyncapi
+from streams.api_docs.json_schemas import json_schemas
+from streams.api_docs.wire_headers import dead_letter_headers, request_headers
 from streams.settings import Settings
+from streams.wire.dead_letters import dead_letter
+from streams.wire.reply_address import at_partition, deadline_ms, reply_address
 from tests.stream.test_topology import FOR_OUTSIDE, FROM_OUTSIDE
 
 ROOT = Path(__file__).parents[3]

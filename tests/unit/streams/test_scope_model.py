@@ -7,23 +7,23 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agents.rules.caps import Caps
-from agents.rules.decoding import validate
-from agents.rules.granting import permit
+from agents.rules.access.grants import permit
+from agents.rules.access.limits import Caps
 from schemas.changes import Change, Issued
+from schemas.decoding import validate
 from schemas.failures import Rejected
 from schemas.policies import Policy
 from schemas.retrieval import RetrieveRequest
 from schemas.scope_models import deployed_scope, scoped, scoped_issued
 from schemas.scopes import Scope, Selector
 from schemas.turns import Turn
-from streams.documents.asyncapi import asyncapi
-from streams.intention_table import scope_key, scope_of
-from streams.kept_scope import check_fields, keep_fields
+from streams.api_docs.asyncapi import asyncapi
+from streams.bootstrap.scope_guard import check_fields, keep_fields
 from streams.settings import Settings
-from tests.scope_examples import AgentScope, PlainScope
+from streams.tables.intention_table import scope_key, scope_of
+from tests.builders.scopes import AgentScope, PlainScope
 
-EXAMPLES = "tests.scope_examples"
+EXAMPLES = "tests.builders.scopes"
 
 AGENTS = deployed_scope(AgentScope)
 

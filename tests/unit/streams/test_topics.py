@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from aiokafka import codec as codecs
 
-from streams.kafka_app import kafka_app
-from streams.memory_table import MemoryTable
+from streams.runtime.kafka_app import kafka_app
 from streams.settings import Settings
+from streams.tables.memory_table import MemoryTable
 from streams.topics import CHANGELOG, MAX_INPUT_BYTES, configuration, group_id, named
 
 OURS = ["changes", "remembered", "understood", "embedded", "learned", "consolidated"]

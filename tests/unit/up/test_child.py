@@ -10,7 +10,7 @@ import pytest
 from streams.up.child import Child
 from streams.up.layout import Layout
 from streams.up.ownership import is_child
-from tests.live.supervised import eventually
+from tests.worlds.live.supervised import eventually
 
 
 @pytest.fixture

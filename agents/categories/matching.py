@@ -1,0 +1,109 @@
+"""Finds which categories items are under, by their vectors: when a vector is made, and when categories have changed.
+
+Enters: an item with its vector, or a scope whose items are there already. Leaves: what they are under. It writes
+nothing; the keeper of memories does.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from agents.categories.members import CategoryMembers
+from agents.categories.vectors import CategoryVectors
+from agents.modes.vector_spaces import ModeSpaces
+from agents.ports.categories import Categories
+from agents.ports.embedder import Embedder
+from agents.ports.stores import Memories
+from agents.ports.vector_index import VectorIndex
+from agents.rules.categories.assignment import fitting, reassigned
+from schemas.categories import Taxonomy
+from schemas.failures import ModelMissing, Rejected
+from schemas.memories import Assigned, Memory
+from schemas.scopes import boundary_of
+from schemas.vectors import Matrix, Vector
+
+AT_ONCE = 256
+"""Items whose vectors are read together: with their token vectors a megabyte."""
+
+
+class CategoryFits:
+    """Items in, their categories out. Raises Unavailable while the index or an embedder can't be reached."""
+
+    def __init__(
+        self,
+        categories: Categories,
+        memories: Memories,
+        members: CategoryMembers,
+        index: VectorIndex,
+        spaces: ModeSpaces,
+    ) -> None:
+        """Take the ports."""
+        self._categories = categories
+        self._memories = memories
+        self._members = members
+        self._index = index
+        self._spaces = spaces
+        self._vectors = CategoryVectors()
+
+    async def of(
+        self, memory: Memory, vector: Vector, embedder: Embedder, partition: int
+    ) -> tuple[Assigned, ...] | None:
+        """What an item with this vector is under; None for a turn, and where there are no categories."""
+        if memory.origin == "said":
+            return None
+        taxonomy = self._categories.get(partition, memory.scope)
+        if not len(taxonomy):
+            return None
+        [fits] = await self._fitting(vector[np.newaxis], taxonomy, embedder)
+        return fits
+
+    async def changed(self, partition: int, scope: Mapping[str, str]) -> dict[str, tuple[Assigned, ...]]:
+        """By id the items of a scope that are under other categories than their records say, and under which.
+
+        Items without a vector yet are looked at when they get it.
+        """
+        found: dict[str, tuple[Assigned, ...]] = {}
+        under = self._members.by_item(partition, scope, sorted(self._categories.get(partition, scope).categories))
+        for mode, ids in self._members.items_by_mode(partition, scope).items():
+            for start in range(0, len(ids), AT_ONCE):
+                fits = await self._fits_of(mode, ids[start : start + AT_ONCE], partition, scope)
+                found.update(self._differing(fits, under, partition, scope))
+        return found
+
+    def _differing(
+        self,
+        fits: Mapping[str, tuple[Assigned, ...]],
+        under: Mapping[str, set[str]],
+        partition: int,
+        scope: Mapping[str, str],
+    ) -> Iterator[tuple[str, tuple[Assigned, ...]]]:
+        """Those that are under others. Only their records are read: to read all would take most of the time."""
+        taxonomy = self._categories.get(partition, scope)
+        for memory_id, its in fits.items():
+            if {one.name for one in its} == under.get(memory_id, set()):
+                continue
+            memory = self._memories.get(partition, memory_id)
+            if memory is not None and memory.item is not None:
+                after = reassigned(memory.item.categories, its, taxonomy)
+                if {one.name for one in after} != {one.name for one in memory.item.categories}:
+                    yield memory_id, after
+
+    async def _fits_of(
+        self, mode: str, ids: Sequence[str], partition: int, scope: Mapping[str, str]
+    ) -> dict[str, tuple[Assigned, ...]]:
+        """What these items of a mode fit, as far as they have a vector in its space."""
+        boundary = boundary_of(scope)
+        try:
+            embedder, space = self._spaces.opened(self._spaces.mode(partition, boundary, mode, scope))
+            vectors = await self._index.vectors(space, ids)
+            if not vectors:
+                return {}
+            rows = np.stack([one.pooled for one in vectors.values()])
+            fits = await self._fitting(rows, self._categories.get(partition, scope), embedder)
+        except (ModelMissing, Rejected):
+            return {}  # Its items are looked at when the model is there and they get vectors of it.
+        return dict(zip(vectors, fits, strict=True))
+
+    async def _fitting(self, rows: Matrix, taxonomy: Taxonomy, embedder: Embedder) -> list[tuple[Assigned, ...]]:
+        background = await self._vectors.background(embedder)
+        return fitting(rows, await self._vectors.of(taxonomy, embedder), background)

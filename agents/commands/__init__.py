@@ -1,0 +1,1 @@
+"""Handles commands, admits requests, reports health."""

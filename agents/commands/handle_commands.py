@@ -1,0 +1,197 @@
+"""Answers commands, and keeps what is declared: the only writer of the table `modes`.
+
+A command comes in with its scope; its result leaves, or the error that says what to do. What it changes in memories
+leaves as a `Change`, which answers the command when it is carried out: `ok` holds for every later request. A command
+that comes again gives the same again.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from agents.ports.clock import Clock
+from agents.ports.command_types import BeforeForgetting, Governed, Result, Run, arguments_of
+from agents.ports.embedder import Embedders
+from agents.ports.stores import Memories, Modes
+from agents.rules.memory.identity import memory_id
+from agents.rules.memory.views import shown_memory, shown_mode
+from agents.rules.modes.declaring import declare, delete, known, rename, set_default, unknown_mode
+from schemas.changes import Change
+from schemas.commands import (
+    Command,
+    DeclareMode,
+    DeleteMode,
+    Forget,
+    GetMemory,
+    RenameMode,
+    RunJob,
+    SetDefaultMode,
+    SetMemoryMode,
+)
+from schemas.failures import Rejected
+from schemas.jobs import JOBS, Job
+from schemas.modes import Declared, Mode
+
+Health = Callable[[Command, int], Awaitable[Result]]
+"""How a boundary and the deployment stand."""
+
+
+class Govern:
+    """Commands in; results, declared modes and changes out."""
+
+    def __init__(
+        self,
+        memories: Memories,
+        modes: Modes,
+        embedders: Embedders,
+        health: Health,
+        clock: Clock,
+        others: Mapping[str, Run] | None = None,
+        before_forgetting: Sequence[BeforeForgetting] = (),
+    ) -> None:
+        """Take the ports; `others` are commands that the keepers of other tables carry out, by name.
+
+        `before_forgetting` are told of a command that forgets a whole project or user.
+        """
+        self._before_forgetting = before_forgetting
+        self._memories = memories
+        self._modes = modes
+        self._embedders = embedders
+        self._health = health
+        self._clock = clock
+        self._commands: Mapping[str, Run] = {
+            "declare_mode": self._declare_mode,
+            "rename_mode": self._rename_mode,
+            "delete_mode": self._delete_mode,
+            "set_default_mode": self._set_default_mode,
+            "list_modes": self._list_modes,
+            "set_memory_mode": self._set_memory_mode,
+            "get_memory": self._get_memory,
+            "forget": self._forget,
+            **dict.fromkeys(JOBS, self._job),
+            "health": self._show_health,
+            **(others or {}),
+        }
+
+    async def command(self, command: Command, partition: int, offset: int) -> Governed:
+        """Carry out a command that stands at this offset. Raises Rejected with the code of the contract."""
+        run = self._commands.get(command.command)
+        if run is None:
+            names = ", ".join(sorted(self._commands))
+            message = f"{command.command[:80]!r} is not a command here; commands are: {names}"
+            raise Rejected("unknown_command", message, "command")
+        return await run(command, partition, offset)
+
+    async def _declare_mode(self, command: Command, partition: int, offset: int) -> Governed:
+        wanted, project = arguments_of(DeclareMode, command), command.scope.project_id
+        embedder = self._embedders.described(wanted.embedder)
+        if embedder is None:
+            message = f"{wanted.embedder[:80]!r} is neither a preset nor an embedder of the setting EMBEDDERS"
+            raise Rejected("invalid_value", message, "arguments.embedder")
+        before = self._declared(command, partition)
+        after = declare(before, wanted, embedder, project, offset)
+        self._modes.put(partition, command.scope.boundary, after)
+        mode = known(after, wanted.name, project if wanted.for_project else None, "arguments.name")
+        result = shown_mode(mode, after, project)
+        # A project's mode takes the place of the user's mode of that name there, with the memories in it.
+        if mode.embedded_since != offset:
+            return Governed(result)
+        return Governed(result, _of_mode("stale", mode, before, command, result))
+
+    async def _rename_mode(self, command: Command, partition: int, _offset: int) -> Governed:
+        wanted, before = arguments_of(RenameMode, command), self._declared(command, partition)
+        after, mode = rename(before, wanted, command.scope.project_id)
+        self._modes.put(partition, command.scope.boundary, after)
+        result = shown_mode(mode, after, command.scope.project_id)
+        old = mode.model_copy(update={"name": wanted.name})
+        return Governed(result, _of_mode("move", old, before, command, result, to=mode.name))
+
+    async def _delete_mode(self, command: Command, partition: int, _offset: int) -> Governed:
+        wanted, before = arguments_of(DeleteMode, command), self._declared(command, partition)
+        after, mode = delete(before, wanted, command.scope.project_id)
+        self._modes.put(partition, command.scope.boundary, after)
+        result: Result = {"name": mode.name, "moved": 0, "forgotten": 0}
+        action = "forget" if wanted.heir is None else "move"
+        return Governed(result, _of_mode(action, mode, before, command, result, to=wanted.heir))
+
+    async def _set_default_mode(self, command: Command, partition: int, _offset: int) -> Governed:
+        wanted, project = arguments_of(SetDefaultMode, command), command.scope.project_id
+        after = set_default(self._declared(command, partition), wanted, project)
+        self._modes.put(partition, command.scope.boundary, after)
+        return Governed(_defaults(after, project))
+
+    async def _list_modes(self, command: Command, partition: int, _offset: int) -> Governed:
+        declared, project = self._declared(command, partition), command.scope.project_id
+        modes = [shown_mode(mode, declared, project) for mode in declared.visible((project,))]
+        return Governed({"modes": modes, **_defaults(declared, project)})
+
+    async def _set_memory_mode(self, command: Command, partition: int, offset: int) -> Governed:
+        wanted, declared = arguments_of(SetMemoryMode, command), self._declared(command, partition)
+        known(declared, wanted.mode, command.scope.project_id, "arguments.mode")
+        memory = self._memories.get(partition, wanted.memory_id)
+        if memory is None or memory.scope != command.scope.model_dump():
+            raise Rejected("not_found", "this scope has no memory of that id", "arguments.memory_id")
+        if corrects := memory.mode != wanted.mode and offset > declared.counted:
+            counted = declared.model_copy(update={"corrections": declared.corrections + 1, "counted": offset})
+            self._modes.put(partition, command.scope.boundary, counted)
+        change = Change(scope=command.scope, action="move", memory_id=wanted.memory_id, to=wanted.mode)
+        return Governed({}, change, corrects)
+
+    async def _get_memory(self, command: Command, partition: int, _offset: int) -> Governed:
+        memory = self._memories.get(partition, arguments_of(GetMemory, command).memory_id)
+        if memory is None or memory.scope != command.scope.model_dump():
+            raise Rejected("not_found", "this scope has no memory of that id", "arguments.memory_id")
+        return Governed(shown_memory(memory))
+
+    async def _forget(self, command: Command, partition: int, offset: int) -> Governed:
+        wanted, scope = arguments_of(Forget, command), command.scope
+        result: Result = {"forgotten": 0}
+        if wanted.user or wanted.project:
+            for clear in self._before_forgetting:
+                clear(command, partition, offset)
+            whole: Literal["user", "project"] = "user" if wanted.user else "project"
+            return Governed(result, Change(scope=scope, action="forget", whole=whole, result=result))
+        if wanted.conversation_id is not None and wanted.turn_id is None:
+            conversation = wanted.conversation_id
+            return Governed(result, Change(scope=scope, action="forget", conversation_id=conversation, result=result))
+        said = memory_id(scope.model_dump(), wanted.conversation_id or "", wanted.turn_id or "")
+        one = wanted.memory_id or said
+        return Governed(result, Change(scope=scope, action="forget", memory_id=one, result=result))
+
+    async def _job(self, command: Command, partition: int, offset: int) -> Governed:
+        wanted, declared = arguments_of(RunJob, command), self._declared(command, partition)
+        if wanted.mode is not None and all(mode.name != wanted.mode for mode in declared.visible(None)):
+            raise unknown_mode(wanted.mode, "arguments.mode")
+        job = Job(
+            scope=command.scope,
+            job_id=f"{command.command}-{partition}-{offset}",
+            kind=command.command,
+            mode=wanted.mode,
+            started_at=self._clock.now(),
+        )
+        return Governed({}, job=job)
+
+    async def _show_health(self, command: Command, partition: int, _offset: int) -> Governed:
+        return Governed(await self._health(command, partition))
+
+    def _declared(self, command: Command, partition: int) -> Declared:
+        return self._modes.get(partition, command.scope.boundary)
+
+
+def _defaults(declared: Declared, project: str) -> Result:
+    return {"user_default": declared.user_default, "project_default": declared.project_defaults.get(project)}
+
+
+def _of_mode(
+    action: Any, mode: Mode, declared: Declared, command: Command, result: Result, to: str | None = None
+) -> Change:
+    """The change of all memories in a mode: a user's mode does not reach into projects that have their own."""
+    own = {one.project for one in declared.modes if one.name == mode.name and one.project is not None}
+    return Change(
+        scope=command.scope,
+        action=action,
+        mode=mode.name,
+        project=mode.project,
+        except_projects=() if mode.project else tuple(sorted(own)),
+        to=to,
+        result=result,
+    )

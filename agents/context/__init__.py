@@ -1,0 +1,1 @@
+"""Assembles contexts within a token budget. Writes nothing."""

@@ -1,0 +1,82 @@
+"""The keeper of intentions: the only writer of the table `intentions`.
+
+What was found in a turn comes in, and the commands that set and ask what somebody is after; the intention of a scope
+leaves. Guaranteed: the same event or command again changes nothing; what is shown rests on memories that are there.
+"""
+
+from collections.abc import Mapping
+from functools import cache, partial
+
+from agents.ports.clock import Clock
+from agents.ports.command_types import Governed, Run, arguments_of
+from agents.ports.intentions import StoredIntentions
+from agents.ports.stores import Memories
+from agents.rules.intentions.transitions import intended, set_by_user, without_gone, without_what_was_set
+from agents.rules.intentions.view import Find, in_view, shown_intention
+from schemas.commands import Command, SetIntention
+from schemas.events import Learned
+from schemas.intention import Intention, Part
+
+
+class Intend:
+    """What was found in turns in; intentions out. Implements `agents.ports.intentions.Intentions`."""
+
+    def __init__(self, intentions: StoredIntentions, memories: Memories, clock: Clock) -> None:
+        """Take the ports."""
+        self._intentions = intentions
+        self._memories = memories
+        self._clock = clock
+
+    @property
+    def commands(self) -> Mapping[str, Run]:
+        """The commands that are carried out here, by name."""
+        return {"get_intention": self._get_intention, "set_intention": self._set_intention}
+
+    def get(self, partition: int, scope: Mapping[str, str]) -> Intention:
+        """The intention of a scope as it may be shown: each thing once, and only what rests on what is there."""
+        return in_view(self._intentions.get(partition, scope), self._find(partition))
+
+    def learned(self, event: Learned, partition: int) -> None:
+        """Replace what the intention has of a turn by what was found there.
+
+        With a turn that is gone goes all that rests on what is not there: of what went with it nobody may have told.
+        """
+        before = self._intentions.get(partition, event.scope)
+        if self._memories.get(partition, event.memory_id) is None:
+            # The turn was forgotten since; that event is on its way, and this one must not bring its text back.
+            event = Learned(memory_id=event.memory_id, scope=event.scope)
+            after = without_gone(intended(before, event), self._find(partition))
+        else:
+            after = intended(before, event)
+        self._put(partition, event.scope, before, after)
+
+    def before_forgetting(self, command: Command, partition: int, offset: int) -> None:
+        """Remove what was set in a project, or in all of a user's, before the command that forgets it is answered.
+
+        What is set by a command after it stays, also when this one comes again.
+        """
+        scope = command.scope.model_dump()
+        whole = command.arguments.get("user") is True
+        scopes = self._intentions.scopes(partition, command.scope.boundary) if whole else [scope]
+        for each in scopes:
+            before = self._intentions.get(partition, each)
+            self._put(partition, each, before, without_what_was_set(before, offset))
+
+    async def _get_intention(self, command: Command, partition: int, _offset: int) -> Governed:
+        return Governed(shown_intention(self.get(partition, command.scope.model_dump())))
+
+    async def _set_intention(self, command: Command, partition: int, offset: int) -> Governed:
+        wanted, scope = arguments_of(SetIntention, command), command.scope.model_dump()
+        lists: list[tuple[Part, list[str] | None]] = [("goals", wanted.goals), ("constraints", wanted.constraints)]
+        before = self._intentions.get(partition, scope)
+        given = [(part, texts) for part, texts in lists if texts is not None]
+        self._put(partition, scope, before, set_by_user(before, given, self._clock.now(), offset))
+        return Governed(shown_intention(self.get(partition, scope)))
+
+    def _find(self, partition: int) -> Find:
+        """Reads records of this moment, each once, however many entries rest on it."""
+        return cache(partial(self._memories.get, partition))
+
+    def _put(self, partition: int, scope: Mapping[str, str], before: Intention, after: Intention) -> None:
+        if after != before:
+            self._intentions.put(partition, scope, after)

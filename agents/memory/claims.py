@@ -1,0 +1,64 @@
+"""Keeps which of the items that contradict each other stands: the one that was said last.
+
+An item comes in as it was and as it is to be; it leaves with what took its place, and the items whose place is another
+now are written. Writes the table `claims`, after those items and before the item itself, so that what was cut off is
+done again. Whatever order turns come in, the end is the same.
+"""
+
+from collections.abc import Mapping
+
+from agents.memory.write_memory import WriteMemory
+from agents.ports.claims import Claims
+from agents.ports.stores import Memories
+from agents.rules.items.claim_resolution import beside, claims_of, standing, successor, without
+from schemas.claims import Claim
+from schemas.memories import Memory
+
+
+class Contradict:
+    """The part of `Remember` that follows claims."""
+
+    def __init__(self, memories: Memories, claims: Claims, write: WriteMemory) -> None:
+        self._memories = memories
+        self._claims = claims
+        self._write = write
+
+    def stands(self, before: Memory | None, after: Memory, partition: int) -> tuple[Memory, list[Memory]]:
+        """An item as it is to be written, and the other items that were written because of it."""
+        now, changed = self._follow(before, after, partition)
+        return self._standing(after, now, partition), changed
+
+    def gone(self, item: Memory, partition: int) -> list[Memory]:
+        """The items that were written because this one goes."""
+        return self._follow(item, None, partition)[1]
+
+    def _follow(
+        self, before: Memory | None, after: Memory | None, partition: int
+    ) -> tuple[Mapping[str, Claim], list[Memory]]:
+        old, new = claims_of(before), claims_of(after)
+        item = after or before
+        if item is None or not (old or new):
+            return {}, []
+        one = item.memory_id
+        known = {key: self._claims.get(partition, key) for key in {**old, **new}}
+        now = {key: without(claim, one, new.get(key)) for key, claim in known.items()}
+        others = dict.fromkeys(other for claims in (known, now) for key in claims for other in beside(claims[key], one))
+        changed = [item for other in others if (item := self._put_right(other, now, partition)) is not None]
+        for key, claim in now.items():
+            if claim != known[key]:
+                self._claims.put(partition, key, claim)
+        return now, changed
+
+    def _put_right(self, memory_id: str, now: Mapping[str, Claim], partition: int) -> Memory | None:
+        """Write what took the place of an item, where that is another now."""
+        item = self._memories.get(partition, memory_id)
+        right = None if item is None else self._standing(item, now, partition)
+        if right is None:
+            return None
+        # One that is right already, too: its words may be as they were when a worker was killed.
+        self._write(partition, right)
+        return None if right == item else right
+
+    def _standing(self, item: Memory, now: Mapping[str, Claim], partition: int) -> Memory:
+        claims = {key: now[key] if key in now else self._claims.get(partition, key) for key in claims_of(item)}
+        return standing(item, successor(item, claims))

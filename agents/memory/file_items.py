@@ -1,0 +1,43 @@
+"""Puts items under other categories, as a change says: records and words.
+
+A change comes in, a step leaves for every item, each written when it is given. The same change again writes the same.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from agents.memory.write_memory import WriteMemory
+from agents.ports.stores import Memories
+from agents.rules.categories.assignment import joined, named
+from schemas.changes import Change
+from schemas.memories import Assigned, Memory
+from schemas.understanding import FoundCategory
+
+
+class Assign:
+    """The part of `Remember` that puts items under categories."""
+
+    def __init__(self, memories: Memories, write: WriteMemory) -> None:
+        self._memories = memories
+        self._write = write
+
+    def carried_out(self, change: Change, partition: int) -> Iterator[tuple[Memory | None, tuple[()]]]:
+        """Write each item that is still there, and nothing where it is under these categories already."""
+        for memory_id, categories in change.assigned.items():
+            memory = self._memories.get(partition, memory_id)
+            if memory is None or memory.item is None or memory.scope != change.scope.model_dump():
+                yield None, ()
+                continue
+            yield self._put_under(memory, categories, partition), ()
+
+    def as_a_model_said(self, items: Iterable[Memory], found: Iterable[FoundCategory], partition: int) -> None:
+        """Put what was found in a turn under the categories that a language model put the turn under, too."""
+        said = named(found)
+        for memory in items if said else ():
+            if memory.item is not None:
+                self._put_under(memory, joined(memory.item.categories, said), partition)
+
+    def _put_under(self, memory: Memory, categories: tuple[Assigned, ...], partition: int) -> Memory:
+        assert memory.item is not None
+        filed = memory.model_copy(update={"item": memory.item.model_copy(update={"categories": categories})})
+        self._write(partition, filed)
+        return filed

@@ -1,0 +1,175 @@
+"""Forgets memories for good, and with them what was derived from them: records, words, and by its event the vectors.
+
+A change comes in, a step leaves for every memory, each written when it is given; between two steps others may be
+handled. In place of each record a mark stays, which is read before a turn is accepted. What was derived goes before
+what it was derived from, so that a change that comes again after a kill still finds it: a turn names its items and what
+stands for it. Items that other turns say as well stay, with what those say; what a distilled memory stood for is served
+again.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain
+
+from agents.memory.items import Event, KeepItems, gone
+from agents.memory.write_memory import WriteMemory
+from agents.ports.lexical_index import WordIndex
+from agents.ports.stores import Memories
+from agents.rules.cues.has_signals import tells
+from agents.rules.index.memory_columns import Roster
+from agents.rules.memory.forgetting import (
+    conversations,
+    everything,
+    in_mode,
+    in_scope,
+    rests_on,
+    scopes_of,
+    superseded,
+    was_said_after,
+)
+from agents.rules.memory.superseding import served_again
+from schemas.changes import Change
+from schemas.events import Forgotten, Learned
+from schemas.memories import Memory, item_shelf, shelves
+
+Step = tuple[Memory | None, Sequence[Event]]
+"""A memory as it was, with what must follow; without a `Forgotten` one that is served again; or nothing."""
+
+NOTHING: Step = (None, ())
+"""Nothing was done: others may have their turn."""
+
+Concerned = Callable[[Memory, Change], bool]
+"""Whether a change is about a memory as it stands."""
+
+
+class Forget:
+    """The part of `Remember` that forgets."""
+
+    def __init__(
+        self, memories: Memories, words: WordIndex, items: KeepItems, write: WriteMemory, concerned: Concerned
+    ) -> None:
+        self._memories = memories
+        self._words = words
+        self._items = items
+        self._write = write
+        self._concerned = concerned
+
+    def carried_out(self, change: Change, partition: int) -> Iterator[Step]:
+        """Forget what a change selects, and what was derived from that."""
+        chosen: dict[str, None] = {}
+        named: dict[str, None] = {}
+        for memory in self._read(self._selected(change, partition), partition):
+            if memory is not None and self._concerned(memory, change) and not was_said_after(memory, change):
+                chosen[memory.memory_id] = None
+                named |= dict.fromkeys(memory.items)
+            yield NOTHING
+        # All at once: an item that many of them say is written once.
+        yield from self._items.withdrawn(named, chosen, partition)
+        yield from self._forgotten(chosen, chosen, partition)
+        if change.mode is not None:
+            yield from self._put_there(change, partition)
+
+    def unfinished(self, change: Change, partition: int) -> Iterator[Step]:
+        """What is no more and is still in the words: a worker was killed before that was safe."""
+        if change.memory_id is not None and not self._memories.is_removed(partition, change.memory_id):
+            return
+        rosters = [self._words.roster(partition, shelf) for shelf in shelves(change.scope.boundary)]
+        for memory_id, scope in list(chain.from_iterable(map(scopes_of, rosters))):
+            if self._memories.is_removed(partition, memory_id):
+                self._words.remove(partition, memory_id)
+                left = Forgotten.last_in(memory_id, self._memories.last_place(partition, memory_id))
+                # What it said is not known any more: who keeps something of it looks what he has to let go.
+                yield None, (left, Learned(memory_id=memory_id, scope=scope))
+            yield NOTHING
+
+    def _selected(self, change: Change, partition: int) -> Iterable[str]:
+        """The ids to look at: taken before the first write, as writing changes what is gone through."""
+        if change.memory_id is not None:
+            return [change.memory_id]
+        roster, scope = self._roster(change, partition), change.scope.model_dump()
+        if change.conversation_id is not None:
+            return self._conversation(change.conversation_id, conversations(roster, scope), partition)
+        if change.whole is not None:
+            return everything(roster) if change.whole == "user" else in_scope(roster, scope)
+        return in_mode(roster, change.mode)
+
+    def _conversation(self, wanted: str, talks: Iterable[Sequence[str]], partition: int) -> Iterator[str]:
+        for turns in talks:
+            known = next(filter(None, self._read(turns, partition)), None)
+            if known is not None and known.conversation_id == wanted:
+                yield from turns
+
+    def _put_there(self, change: Change, partition: int) -> Iterator[Step]:
+        """Forget the items that somebody has put into a mode that goes, and whose turns are elsewhere."""
+        roster = self._words.roster(partition, item_shelf(change.scope.boundary))
+        for item in self._read(in_mode(roster, change.mode), partition):
+            if item is not None and self._concerned(item, change):
+                yield from self._forgotten([item.memory_id], (), partition)
+            yield NOTHING
+
+    def _forgotten(self, memory_ids: Iterable[str], doomed: Collection[str], partition: int) -> Iterator[Step]:
+        """Forget these as they are now: they may have been written or forgotten since they were chosen."""
+        for memory_id in memory_ids:
+            # Others may have been handled since: what rests on it is asked for last.
+            while (memory := self._memories.get(partition, memory_id)) is not None:
+                derived = next(self._derived(memory, doomed, partition), None)
+                if derived is None:
+                    yield memory, self._marked(memory, partition)
+                    break
+                yield derived
+
+    def _derived(self, memory: Memory, doomed: Collection[str], partition: int) -> Iterator[Step]:
+        """What still rests on a memory, or is hidden by it: each is written when it is given."""
+        if memory.origin == "said":
+            yield from self._items.withdrawn(memory.items, (memory.memory_id,), partition)
+            # What stands for another goes before that, which is found by it no more.
+            for over in reversed(list(self._standing_for(memory, partition))):
+                yield from self._derived(over, doomed, partition)
+                yield over, self._marked(over, partition)
+        for hidden in self._hidden(memory, partition):
+            if hidden.origin == "extracted":
+                yield hidden, self._marked(hidden, partition)
+            elif hidden.memory_id not in doomed:
+                yield self._served_again(hidden, partition)
+
+    def _standing_for(self, memory: Memory, partition: int) -> Iterator[Memory]:
+        """What was distilled from a turn and stands for it, and what stands for that."""
+        over = memory
+        while over.superseded_by is not None:
+            above = self._memories.get(partition, over.superseded_by)
+            if above is None or not rests_on(above, memory):
+                return
+            yield above
+            over = above
+
+    def _hidden(self, memory: Memory, partition: int) -> Iterator[Memory]:
+        """What a consolidation has put this memory in the place of: turns, or items that say the same."""
+        if memory.origin == "distilled":
+            ids: Iterable[str] = dict.fromkeys(filter(None, (one.memory_id for one in memory.evidence)))
+        elif memory.origin == "extracted":
+            ids = superseded(self._words.roster(partition, memory.shelf), memory.scope)
+        else:
+            ids = ()
+        for hidden in self._read(ids, partition):
+            if hidden is not None and hidden.superseded_by == memory.memory_id and hidden.superseded_in is not None:
+                yield hidden
+
+    def _served_again(self, memory: Memory, partition: int) -> Step:
+        served = served_again(memory)
+        self._write(partition, served)
+        return served, ()
+
+    def _marked(self, memory: Memory, partition: int) -> Sequence[Event]:
+        """Put a mark in place of a memory; returns what must follow."""
+        if memory.origin == "extracted":
+            return self._items.forgotten(memory, partition)
+        self._words.remove(partition, memory.memory_id)
+        self._memories.forget(partition, memory.memory_id, memory.embedding.place)
+        # Something may be left of what a turn said before it was edited.
+        told = tells(memory) or memory.version > 1 or memory.origin == "distilled"
+        return [gone(memory), *([Learned(memory_id=memory.memory_id, scope=memory.scope)] if told else [])]
+
+    def _read(self, memory_ids: Iterable[str], partition: int) -> Iterator[Memory | None]:
+        return (self._memories.get(partition, memory_id) for memory_id in memory_ids)
+
+    def _roster(self, change: Change, partition: int) -> Roster:
+        return self._words.roster(partition, change.scope.boundary)

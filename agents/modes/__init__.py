@@ -1,0 +1,1 @@
+"""Modes as vector spaces, and suggestions of new modes."""

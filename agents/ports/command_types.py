@@ -1,0 +1,47 @@
+"""What every command is: arguments in, a result out, or what must be done before it is answered."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from schemas.changes import Change
+from schemas.commands import Command
+from schemas.decoding import leave_out_nulls, rejected
+from schemas.failures import Rejected
+from schemas.jobs import Job
+
+Result = dict[str, Any]
+Arguments = TypeVar("Arguments", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Governed:
+    """The result of a command, or the change that must be made or the job that must be done before it is answered."""
+
+    result: Result
+    change: Change | None = None
+    corrects: bool = False
+    job: Job | None = None
+
+
+Run = Callable[[Command, int, int], Awaitable[Governed]]
+"""Carries out a command of a partition, which stands at an offset."""
+
+BeforeForgetting = Callable[[Command, int, int], None]
+"""Takes away what a user has set in a project, or in all of his, before the command that forgets it is answered."""
+
+
+def arguments_of(model: type[Arguments], command: Command) -> Arguments:
+    """The arguments of a command. Raises Rejected with the field that is not as it must be."""
+    given = dict(command.arguments)
+    try:
+        return model.model_validate(given)
+    except ValidationError as problem:
+        leave_out_nulls(given, problem)
+    try:
+        return model.model_validate(given)
+    except ValidationError as problem:
+        error = rejected(problem)
+        raise Rejected(error.code, error.message, ".".join(filter(None, ("arguments", error.field)))) from None

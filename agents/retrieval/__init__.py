@@ -1,0 +1,1 @@
+"""Answers retrieve requests: vector search, lexical features, ranking, hits. Writes nothing."""

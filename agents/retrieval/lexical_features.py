@@ -1,0 +1,55 @@
+"""What words tell of the memories of one search: counted while the question is embedded, and anew where it must be.
+
+An answer is of one moment: what was counted stands as long as nobody writes to the boundary, and no longer.
+"""
+
+import numpy as np
+
+from agents.ports.clock import Clock
+from agents.ports.lexical_index import WordIndex
+from agents.rules.index.memory_columns import Roster
+from agents.rules.index.recency import DAY_MS, HALF_LIFE_DAYS, recency
+from agents.rules.query.plans import Search
+from agents.rules.ranking.field_scores import fields_by_words
+from agents.rules.ranking.query_features import Clues
+
+
+class WordClues:
+    """The clues of one search without what models see."""
+
+    def __init__(self, words: WordIndex, clock: Clock, search: Search) -> None:
+        self._words = words
+        self._clock = clock
+        self._search = search
+        self._counted: tuple[Roster, int, Clues] | None = None
+
+    def roster(self) -> Roster:
+        """The memories of the boundary, as they are now."""
+        return self._words.roster(self._search.partition, self._search.where.boundary)
+
+    def now(self) -> Clues:
+        """All that is known of the memories but how models see them, as they are now."""
+        roster = self.roster()
+        if self._counted is not None and self._counted[:2] == (roster, roster.changes):
+            return self._counted[2]
+        clues = self._count(roster)
+        self._counted = roster, roster.changes, clues
+        return clues
+
+    def _count(self, roster: Roster) -> Clues:
+        partition, boundary = self._search.partition, self._search.where.boundary
+        columns, question, order = roster.columns, self._search.question, roster.order()
+        postings = self._words.postings(partition, boundary, question.terms)
+        ages_ms = self._clock.now().timestamp() * 1000 - columns.occurred_ms.astype(np.float64)
+        return Clues(
+            question=question,
+            columns=columns,
+            order=order,
+            documents=roster.documents,
+            postings=postings,
+            by_words=fields_by_words(columns, postings, order, roster.documents),
+            entities=self._words.entity_postings(partition, boundary, question.entities),
+            named=roster.spoken_by(question.named),
+            recency=recency(ages_ms, roster.of_kind(lambda kind: HALF_LIFE_DAYS[kind.decay] * DAY_MS)),
+            embedded=np.zeros(len(columns.live), np.bool_),
+        )

@@ -1,0 +1,172 @@
+"""A question in, the memories that answer it out: hybrid over vectors and words, of one boundary alone.
+
+Every memory that the selector admits in the searched modes is ranked; what has no vector yet is found by its words
+and its neighbours. Without vectors the answer is lexical, and says why. Several vector spaces are fused by rank, or
+merged without any vectors; a cosine is only ever compared with one of the same space. The same question over the
+same memories gets the same answer. Turns and items are ranked apart, so that neither moves the other's order; where
+both are asked for, they are merged by score.
+"""
+
+import heapq
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from agents.modes.vector_spaces import ModeSpaces
+from agents.ports.clock import Clock
+from agents.ports.lexical_index import WordIndex
+from agents.ports.stores import Modes
+from agents.ports.vector_index import VectorIndex
+from agents.retrieval.drill_down import Layers, Level
+from agents.retrieval.hits import Hits, Record
+from agents.retrieval.lexical_features import WordClues
+from agents.retrieval.vector_search import VectorSearch
+from agents.rules.answer.hits import Caution, crossed, degraded, elsewhere
+from agents.rules.index.memory_columns import Roster
+from agents.rules.query.filters import where_of
+from agents.rules.query.plans import Search, searches_of
+from agents.rules.query.vector_lanes import other_modes
+from agents.rules.ranking.rank_fusion import Method, Nearest, method_of, strategy_of
+from agents.rules.ranking.ranking import Weights
+from schemas.retrieval import Hit, RetrieveRequest, RetrieveResult, Strategy
+
+Warnings = list[Caution]
+"""Codes and messages."""
+
+
+class _Found(NamedTuple):
+    """One shelf that was searched."""
+
+    search: Search
+    words: WordClues
+    nearest: Sequence[Nearest]
+
+    @property
+    def method(self) -> Method:
+        return method_of([one.sight for one in self.nearest])
+
+    @property
+    def strategy(self) -> Strategy:
+        return strategy_of([one.sight for one in self.nearest])
+
+    def among(self, memory_ids: frozenset[str] | None) -> "_Found":
+        return self if memory_ids is None else self._replace(search=self.search.among(memory_ids))
+
+
+class Retrieve:
+    """Answers retrieve requests. Writes nothing; what it reads is reached through ports."""
+
+    def __init__(
+        self,
+        words: WordIndex,
+        record: Record,
+        vectors: VectorIndex,
+        modes: Modes,
+        spaces: ModeSpaces,
+        clock: Clock,
+        weights: Weights,
+        layers: Layers | None = None,
+        elapsed: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Take the ports. `record` reads by partition and memory id; `elapsed` counts seconds.
+
+        Without `layers` there is nothing above the items.
+        """
+        self._words = words
+        self._record = record
+        self._modes = modes
+        self._clock = clock
+        self._vectors = VectorSearch(vectors, spaces)
+        self._hits = Hits(record, weights)
+        self._layers = layers
+        self._elapsed = elapsed
+
+    async def answer(self, request: RetrieveRequest, partition: int) -> tuple[RetrieveResult, Warnings]:
+        """Give the result and the warnings. Raises Rejected for a mode that is not declared, and for none."""
+        return await self._answer(request, partition, bare=False)
+
+    async def turns(self, request: RetrieveRequest, partition: int) -> tuple[RetrieveResult, Warnings]:
+        """The same for whoever has no use for what stands inside the hits."""
+        return await self._answer(request, partition, bare=True)
+
+    async def _answer(self, request: RetrieveRequest, partition: int, *, bare: bool) -> tuple[RetrieveResult, Warnings]:
+        started = self._elapsed()
+        parts = [await self._found(search) for search in self._searches(request, partition)]
+        # Others may have written meanwhile: from here on all is read anew, and nothing awaited.
+        level, hits, candidates = self._deep_enough(parts, request, bare=bare)
+        warnings = self._warnings(parts)
+        took_ms = round(1000 * (self._elapsed() - started), 2)
+        result = RetrieveResult(
+            hits=hits,
+            modes=parts[0].search.modes,
+            strategy=next((one.strategy for one in parts if one.strategy != "hybrid"), "hybrid"),
+            intention=level.intention,
+            categories=level.categories,
+            diagnostics={
+                "candidates": candidates,
+                "took_ms": took_ms,
+                "method": parts[0].method,
+                "depth": level.depth,
+            },
+        )
+        return result, warnings
+
+    def _searches(self, request: RetrieveRequest, partition: int) -> list[Search]:
+        declared = self._modes.get(partition, request.scope.boundary)
+
+        def mode_of(memory_id: str) -> str | None:
+            memory = self._record(partition, memory_id)
+            return None if memory is None else memory.mode
+
+        return searches_of(request, partition, declared, lambda shelf: self._words.roster(partition, shelf), mode_of)
+
+    async def _found(self, search: Search) -> _Found:
+        words = WordClues(self._words, self._clock, search)
+        return _Found(search, words, await self._vectors.nearest(search, words))
+
+    def _deep_enough(
+        self, parts: Sequence[_Found], request: RetrieveRequest, *, bare: bool
+    ) -> tuple[Level, list[Hit], int]:
+        """The first layer from above that suffices and has a memory which the request may see; else the items."""
+        for level in self._levels(parts, request):
+            hits, candidates = self._best([part.among(level.within) for part in parts], request.top_k, bare=bare)
+            if hits or level.within is None:
+                break
+        return level, hits, candidates
+
+    def _levels(self, parts: Sequence[_Found], request: RetrieveRequest) -> Iterable[Level]:
+        if request.depth == "items" or self._layers is None:
+            return [Level()]
+        search, where = parts[0].search, where_of(request)
+        turns = parts[0].words if search.where.boundary == where.boundary else None
+        turns = turns or WordClues(self._words, self._clock, replace(search, where=where))
+        return self._layers.down(search.partition, where, turns.now(), turns.roster())
+
+    def _best(self, parts: Iterable[_Found], top_k: int, *, bare: bool) -> tuple[list[Hit], int]:
+        """The best of all parts by score, equal ones by id, and among how many they were chosen."""
+        found = [self._hits.best(one.search, one.words, one.nearest, one.method, bare=bare) for one in parts]
+        candidates = sum(count for _, count in found)
+        if len(found) == 1:
+            return found[0][0], candidates
+        every = (hit for hits, _ in found for hit in hits)
+        return heapq.nsmallest(top_k, every, key=lambda hit: (-hit.score, hit.memory_id)), candidates
+
+    def _warnings(self, parts: Sequence[_Found]) -> Warnings:
+        first, several = parts[0], len(parts[0].nearest) > 1
+        reasons = [(one.lane.mode.name, one.missing) for part in parts for one in part.nearest if one.missing]
+        warnings = [crossed(first.search.modes, first.method)] if several else []
+        warnings += degraded(reasons, cross_mode=several)
+        if first.search.request.mode is None:
+            warnings += elsewhere(_elsewhere([(one.search, one.words.roster()) for one in parts]))
+        return warnings
+
+
+def _elsewhere(parts: Iterable[tuple[Search, Roster]]) -> Counter[str]:
+    """How many memories each mode has that the request would find there, but for a window's turns: those are known."""
+    counts: Counter[str] = Counter()
+    for search, roster in parts:
+        if search.within is None:
+            counts.update(other_modes(roster, search.where, include_superseded=search.request.include_superseded))
+    return counts

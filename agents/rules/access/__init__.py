@@ -1,0 +1,1 @@
+"""Grants of principals and limits of requests."""

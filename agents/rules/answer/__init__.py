@@ -1,0 +1,1 @@
+"""The answer: hits, matching items, whether they suffice."""

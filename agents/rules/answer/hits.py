@@ -1,0 +1,63 @@
+"""Records as hits, and the warnings of an answer."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from agents.rules.ranking.rank_fusion import Method
+from schemas.memories import Evidence, Memory, MemoryType
+from schemas.moments import iso
+from schemas.retrieval import Hit, Scores
+
+Caution = tuple[str, str]
+"""A code and a message."""
+
+
+def hit_of(
+    memory: Memory,
+    score: float,
+    scores: Scores | None = None,
+    contributions: Mapping[str, float] | None = None,
+    *,
+    shown_as: MemoryType | None = None,
+) -> Hit:
+    """A memory as a hit, of its own type or `shown_as` another; a turn's own evidence is its whole text."""
+    own = Evidence(turn_id=memory.turn_id, start=0, end=len(memory.text)) if memory.turn_id else None
+    return Hit(
+        memory_id=memory.memory_id,
+        turn_id=memory.turn_id,
+        conversation_id=memory.conversation_id,
+        scope=memory.scope,
+        type=shown_as or memory.type,
+        mode=memory.mode,
+        mode_source=memory.mode_source,
+        role=memory.role,
+        speaker=memory.speaker,
+        text=memory.text,
+        occurred_at=iso(memory.occurred_at),
+        score=score,
+        scores=scores,
+        contributions=None if contributions is None else dict(contributions),
+        evidence=memory.evidence or ((own,) if own else ()),
+        version=memory.version,
+        embedding_status=memory.embedding.status,
+    )
+
+
+def degraded(reasons: Iterable[tuple[str, str]], *, cross_mode: bool) -> list[Caution]:
+    """The warning that vectors are missing, for these modes, each with why; none for none."""
+    told = dict.fromkeys(f"{mode}: {reason}" if cross_mode else reason for mode, reason in reasons)
+    return [("degraded", "; ".join(told))] if told else []
+
+
+def crossed(modes: Sequence[str], method: Method) -> Caution:
+    """The warning that several vector spaces were searched, and how."""
+    how = {
+        "rank_fusion": "each was searched with its own embedder, and their ranks are fused",
+        "lexical_merge": "they are ranked by words, entities, recency, importance and topics, without embedders",
+    }
+    return "cross_mode", f"cosines of {', '.join(modes)} can't be compared: {how.get(method, method)}"
+
+
+def elsewhere(counts: Mapping[str, int]) -> list[Caution]:
+    """The warning that the scope has memories in modes that were not searched, with their numbers; none for none."""
+    told = ", ".join(f"{mode} ({count})" for mode, count in counts.items())
+    return [("other_modes", f"not searched, with the number of memories here: {told}")] if told else []

@@ -1,0 +1,1 @@
+"""Categories: assignment by vectors, visibility, summaries, views."""

@@ -1,0 +1,1 @@
+"""Clustering and nearest neighbours over unit vectors, in NumPy."""

@@ -1,0 +1,1 @@
+"""Consolidation: candidates, extractive summaries, deduplication, decay, schedule."""

@@ -1,0 +1,89 @@
+"""Which turns of a mode are distilled together. Pure.
+
+Enters: the roster of a boundary, then the turns with their vectors. Leaves: clusters of turns of one voice that share
+more than kind words: what two people say of themselves is not the same, however alike it sounds. Not gathered is what
+must be found as it was said: courtesies, which say nothing; rules, corrections and errors, which a context may have to
+keep; what a system said, and turns with resources.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.rules.clustering.clustering import Enough, clusters, never
+from agents.rules.clustering.knn import topic_of
+from agents.rules.consolidation.distillation import Source
+from agents.rules.cues.labels import Mark
+from agents.rules.index.memory_columns import Roster
+from agents.rules.index.traits import SAID
+from agents.rules.memory.identity import text_hash
+from agents.rules.text.tokenizer import terms
+from schemas.memories import Memory
+from schemas.vectors import Matrix
+
+KEPT_AS_SAID = (
+    Mark.COURTESY | Mark.SYSTEM | Mark.SAFETY | Mark.CONSTRAINT | Mark.CORRECTION | Mark.INSTRUCTION | Mark.ERROR
+)
+"""Marks of what is not distilled: `agents.rules.context.sticky` looks for these, or there is nothing to distil."""
+
+
+class Gathered(NamedTuple):
+    """Turns that say nearly the same, the medoid first, and how near they are to it on average, 0..1."""
+
+    sources: list[Source]
+    nearness: float
+
+
+def turns_of(roster: Roster, scope: Mapping[str, str], mode: str) -> list[str]:
+    """The ids of the turns of a scope and mode that may be distilled, oldest first; superseded ones among them."""
+    there = roster.of_kind(lambda kind: dict(kind.scope) == scope and kind.mode == mode and kind.type == SAID).astype(
+        np.bool_
+    )
+    columns = roster.columns
+    numbers = np.flatnonzero(columns.live & there & ((columns.marks & KEPT_AS_SAID.value) == 0))
+    order = np.lexsort((columns.source[numbers], columns.occurred_ms[numbers]))
+    return [roster.id_of[number] for number in numbers[order].tolist()]
+
+
+def takes_part(memory: Memory, run: str, until: int) -> bool:
+    """Whether a turn is one of a run's: accepted before it began, and superseded by nothing but this very run."""
+    return (
+        memory.origin == "said"
+        and memory.source < until
+        and (memory.superseded_by is None or memory.superseded_in == run)
+        and not memory.resources
+    )
+
+
+def digest_of(sources: Sequence[Source], space: str) -> str:
+    """The digest of turns and their texts, by vectors of the space with this digest."""
+    return text_hash([space, *sorted(f"{source.memory_id} {source.content_hash}" for source in sources)])
+
+
+def gathered(sources: Sequence[Source], vectors: Matrix, enough: Enough = never) -> list[Gathered]:
+    """The clusters among these turns, whose vectors are rows of `vectors`, shape (turns, dim).
+
+    Once it is `enough`, some of them: they are written, and the next run looks among fewer.
+    """
+    names = {word for voice in {source.voice for source in sources} for word in terms(voice)}
+    voices: defaultdict[str, list[int]] = defaultdict(list)
+    for place, source in enumerate(sources):
+        voices[source.voice].append(place)
+    found = []
+    for places in voices.values():
+        topics = [topic_of(sources[place].text, names) for place in places]
+        for cluster in clusters(vectors[places], topics, enough=enough):
+            members = [places[number] for number in cluster]
+            found.append(Gathered([sources[place] for place in members], _nearness(vectors[members])))
+        if enough():
+            break
+    return found
+
+
+def _nearness(vectors: Matrix) -> float:
+    """The mean cosine of the first with the others."""
+    lengths = np.linalg.norm(vectors, axis=1)
+    cosines = vectors[1:] @ vectors[0] / np.maximum(lengths[1:] * lengths[0], 1e-9)
+    return float(np.clip(cosines.mean(), 0, 1))

@@ -1,0 +1,102 @@
+"""A cluster of turns as one memory: what distilling needs of a turn, and the record of what stands for them. Pure.
+
+Enters: the turns of a cluster, and a text that says what they say. Leaves: a memory whose evidence is every one of
+them. The same turns always give the same id.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from agents.rules.consolidation.decay import aged, succession
+from agents.rules.memory.identity import distilled_id, text_hash
+from agents.rules.text.embedding_text import embedding_text
+from agents.rules.text.entities import entities
+from schemas.memories import Evidence, Item, Memory, Reading, TextVersion
+from schemas.modes import Decay, ModeSource
+
+
+class Source(NamedTuple):
+    """What distilling needs of a turn: small, as there may be a hundred thousand of one user."""
+
+    memory_id: str
+    turn_id: str
+    content_hash: str
+    text: str
+    voice: str
+    occurred_at: datetime
+    latest_at: datetime
+    offset: int
+    mode_source: ModeSource
+    decay: Decay
+    importance: float | None
+    is_superseded: bool = False
+
+
+def source_of(memory: Memory) -> Source:
+    """The turn that a memory is."""
+    return Source(
+        memory_id=memory.memory_id,
+        turn_id=memory.turn_id or "",
+        content_hash=memory.content_hash,
+        text=memory.text,
+        voice=memory.speaker or (memory.role or ""),
+        occurred_at=memory.occurred_at,
+        latest_at=memory.latest_at,
+        offset=memory.source,
+        mode_source=memory.mode_source,
+        decay=memory.decay,
+        importance=memory.importance,
+        is_superseded=memory.superseded_by is not None,
+    )
+
+
+def distilled_memory(
+    scope: Mapping[str, str],
+    boundary: str,
+    mode: str,
+    sources: Sequence[Source],
+    text: str,
+    *,
+    confidence: float,
+    run: str,
+    at: datetime,
+) -> Memory:
+    """The record of what stands for these turns, not yet embedded. `confidence` lies in 0..1."""
+    ordered = sorted(sources, key=lambda source: (source.occurred_at, source.offset))
+    first, last = ordered[0], ordered[-1]
+    memory = Memory(
+        memory_id=distilled_id(scope, mode, [source.memory_id for source in sources]),
+        turn_id=None,
+        conversation_id=None,
+        scope=dict(scope),
+        boundary=boundary,
+        type="semantic",
+        mode=mode,
+        mode_source=last.mode_source,
+        role=None,
+        text=text,
+        occurred_at=last.occurred_at,
+        source=max(source.offset for source in sources),
+        latest=max(source.offset for source in sources),
+        latest_at=max(source.latest_at for source in sources),
+        importance=max((one.importance for one in sources if one.importance is not None), default=None),
+        entities=entities(text),
+        evidence=tuple(_evidence(source) for source in ordered),
+        decay=last.decay,
+        versions=(TextVersion(text_hash=text_hash([text]), first_seen=at),),
+        content_hash="",
+        reading=Reading(text_hash=text_hash([text])),
+        origin="distilled",
+        item=Item(
+            confidence=round(confidence, 3),
+            stability=round(succession(len(sources)), 3),
+            valid_from=first.occurred_at,
+            run=run,
+        ),
+    )
+    return aged(memory.model_copy(update={"content_hash": text_hash([embedding_text(memory)])}), at)
+
+
+def _evidence(source: Source) -> Evidence:
+    return Evidence(turn_id=source.turn_id, start=0, end=len(source.text), memory_id=source.memory_id)

@@ -1,0 +1,1 @@
+"""Contexts: budgets, candidates for each section, packing, rendering."""

@@ -1,0 +1,106 @@
+"""The marks that a text has by its form: numbers, dates, amounts, names, links, code, a mere greeting. Pure."""
+
+import re
+from collections.abc import Iterable
+
+from agents.rules.cues.intent_patterns import GENERAL_WHOLE, TRACE
+from agents.rules.text.date_words import ALSO_WORDS, DAY_WORDS, MONTHS, WEEKDAYS
+from agents.rules.text.sentences import LONGEST_READ
+from agents.rules.text.tokenizer import fold
+
+LONGEST_COURTESY = 120
+"""Characters of a greeting at most."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_DIGIT = re.compile(r"\d")
+_WORD = re.compile(r"[a-z']+")
+_NUMBERS = _words(
+    """
+    two three four five six seven eight nine ten eleven twelve dozen hundred thousand million zwei drei vier funf
+    sechs sieben acht neun zehn elf zwolf hundert tausend dos tres cuatro cinco siete ocho nueve diez cien mil
+    deux trois quatre cinq sept huit neuf dix cent mille twenty thirty forty fifty sixty
+    """
+)
+_DAYS = (
+    frozenset(MONTHS) | frozenset(WEEKDAYS) | frozenset(word for word in DAY_WORDS if " " not in word)
+) - ALSO_WORDS
+_DATE = re.compile(r"\b(?:19|20)\d\d\b|\b\d{1,2}[./]\d{1,2}\.|\b\d{1,2}(?:st|nd|rd|th)\b")
+_OTHER_WORDS = frozenset({"may", "march", "mar"})
+_OF_DAY = re.compile(
+    r"\b(?:on|by|until|till|before|after|since|from) (?:the )?\d{1,2} (?:may|march|mar)\b|\bin (?:may|march)\b|"
+    r"\b(?:may|march|mar) \d{1,2}\b(?!:)|\b\d{1,2} (?:may|march|mar) (?:19|20)\d\d\b"
+)
+"""Months that are other words too, where a day, a year or an `in` is beside them."""
+
+_NEAR = frozenset({"last", "next", "this"})
+_NEAR_SPAN = re.compile(r"\b(?:last|next|this) (?:week|month|year|night|weekend|spring|summer|autumn|fall|winter)\b")
+_TIME = re.compile(r"\b\d{1,2}[:.h]\d\d\b(?![.\d])|\b\d{1,2} ?(?:am|pm|uhr)\b")
+_HOURS = frozenset(
+    {"noon", "midnight", "o'clock", "mittags", "mitternacht", "midi", "minuit", "mediodia", "medianoche"}
+)
+_UNITS = _words(
+    """
+    second seconds minute minutes min mins hour hours day days night nights week weeks month months year years
+    sekunde sekunden minuten stunde stunden tag tage tagen woche wochen monat monate monaten monats jahr jahre
+    jahren jahrs minuto minutos hora horas dia dias semana semanas mes meses ano anos heure heures jour jours
+    semaine semaines mois an ans annee annees
+    """
+)
+_PASSED = re.compile(r"\b\d+ (?:tests? )?passed\b|\b0 (?:failed|failures|errors)\b")
+_FAILED = re.compile(r"\b[1-9]\d* (?:tests? )?(?:failed|failures|errors)\b")
+_TRACED = ("rror", "xception", "Traceback", "panic", "Segmentation", "exit", "SQLSTATE", "ERR!", "\nE ", "    at ")
+"""Of which one is in every trace."""
+_DURATION = re.compile(
+    r"\b(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|half an|ein\w*|zwei|drei|un\w*|dos|tres|deux|"
+    r"trois)[ -]"
+    r"(?:seconds?|minutes?|mins?|hours?|days?|nights?|weeks?|months?|years?|sekunden?|minuten?|stunden?|tagen?|"
+    r"tage|wochen?|"
+    r"monat\w{0,2}|jahr\w{0,2}|minutos?|horas?|dias?|semanas?|mes(?:es)?|anos?|heures?|jours?|semaines?|mois|ans?|"
+    r"annees?)\b"
+)
+_MONEY = re.compile(
+    r"[$\u20ac\u00a3\u00a5] ?\d|\d ?[$\u20ac\u00a3\u00a5]|\b\d[\d.,]{0,30}k? ?(?:usd|eur|gbp|chf|dollars?|euros?|"
+    r"pounds?|bucks|quid|francs?|franken|"
+    r"cents?|kr|kronor|forints?|huf|pesos)\b"
+)
+_LINK = re.compile(r"https?://|\bwww\.|\S@\S{1,253}\.\w")
+"""A domain is no longer; unbounded, a row of `@a.` takes quadratic time."""
+_CODE = re.compile(
+    r"```|\w\(\)|[{};]\s*$|=>|::|</\w|^[^\S\n]*(?:def|class|import|from|function|const|let|var|select|create) \w",
+    re.MULTILINE,
+)
+"""White space before a keyword is that of its own line: with the lines before, a thousand empty ones take a second."""
+
+
+def form_names(text: str, entities: Iterable[str]) -> set[str]:
+    """The names of the marks of a text's form; `entities` are those that the rules found in it."""
+    text = text[:LONGEST_READ]
+    folded = fold(text)
+    words = set(_WORD.findall(folded))
+    digits = _DIGIT.search(folded) is not None
+    # Most patterns are looked for only where a word or a digit is that they can't do without: it saves half the time.
+    seen = {
+        "NUMBER": digits or not _NUMBERS.isdisjoint(words),
+        "DATE": not _DAYS.isdisjoint(words) or (digits and _DATE.search(folded)) or _beside(words, folded),
+        "TIME": not _HOURS.isdisjoint(words) or (digits and _TIME.search(folded)),
+        "DURATION": not _UNITS.isdisjoint(words) and _DURATION.search(folded),
+        "MONEY": digits and _MONEY.search(folded),
+        "NAME": any(entity[0].isupper() and not entity.isupper() for entity in entities),
+        "LINK": _LINK.search(text),
+        "CODE": _CODE.search(text),
+        "COURTESY": len(text) <= LONGEST_COURTESY and GENERAL_WHOLE.fullmatch(folded.strip()),
+        "RESOLVED": digits and _PASSED.search(folded) and not _FAILED.search(folded),
+        "ERROR": any(piece in text for piece in _TRACED) and TRACE.search(text),
+    }
+    return {name for name, found in seen.items() if found}
+
+
+def _beside(words: set[str], folded: str) -> bool:
+    """Whether a span of time is named by how it lies to now, or a month that is another word by what stands beside."""
+    if not _NEAR.isdisjoint(words) and _NEAR_SPAN.search(folded):
+        return True
+    return not _OTHER_WORDS.isdisjoint(words) and _OF_DAY.search(folded) is not None

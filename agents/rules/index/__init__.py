@@ -1,0 +1,1 @@
+"""In-memory columns of a user's memories and the statistics of BM25."""

@@ -1,0 +1,1 @@
+"""Intentions: extraction from turns, state transitions, resolution, views."""

@@ -1,0 +1,116 @@
+"""How an intention changes: by what was found in a turn, by `set_intention`, and by forgetting. Pure.
+
+Enters: an intention and an event. Leaves: the intention after it, with a version one higher where anything is another.
+Guaranteed: the same event again changes nothing; turns may come in any order, as long as no list is full; no list has
+more than a fixed number of entries.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from agents.rules.intentions.extraction import Saying, saying
+from agents.rules.intentions.resolution import latest, resolved, undone
+from agents.rules.intentions.view import Find, says_so
+from schemas.events import Learned
+from schemas.intention import PARTS, Entry, Intention, Part, Sign
+
+MOST_OPEN = 40
+"""Entries of a list that still stand; the oldest leaves. Nobody is after more at once, and a context holds fewer."""
+
+MOST_DONE = 20
+"""Entries of a list that are done and still told: what a week or two of work leaves."""
+
+MOST_SIGNS = 30
+"""Signs that end nothing yet, the latest: what they speak of may come late, after a replay in another order."""
+
+
+def intended(before: Intention, event: Learned) -> Intention:
+    """The intention once what it has of a turn is replaced by what was found there."""
+    entries, signs = saying(event)
+    if (entries, signs) == _of_turn(before, event):
+        return before
+    lists: dict[Part, list[Entry]] = {
+        part: [one for one in before.of(part) if not _rests_on(one, event)] for part in PARTS
+    }
+    for part, entry in entries:
+        lists[part].append(entry)
+    others = [sign for sign in before.signs if sign.memory_id != event.memory_id]
+    return _settled(before, lists, [*others, *signs])
+
+
+def set_by_user(
+    before: Intention, wanted: Iterable[tuple[Part, Sequence[str]]], at: datetime, offset: int
+) -> Intention:
+    """The intention once these lists are set; what was set in them before goes, what was inferred stays.
+
+    A command that was carried out already, by its place `offset`, changes nothing. What is set again as it stands keeps
+    its time; what was done meanwhile is open again.
+    """
+    if offset <= before.set_at:
+        return before
+    lists = {part: list(before.of(part)) for part in PARTS}
+    for part, texts in wanted:
+        kept = {one.text: one for one in before.open(part) if one.source == "set"}
+        new = (Entry(text=text, source="set", at=at, offset=offset) for text in dict.fromkeys(texts))
+        lists[part] = [one for one in lists[part] if one.source != "set"]
+        lists[part] += [kept.get(one.text, one) for one in new]
+    return _settled(before, lists, before.signs).model_copy(update={"set_at": offset})
+
+
+def without_what_was_set(before: Intention, offset: int) -> Intention:
+    """The intention without what was set by a command that stands before this place."""
+    lists = {part: [one for one in before.of(part) if one.source != "set" or one.offset >= offset] for part in PARTS}
+    return _settled(before, lists, before.signs)
+
+
+def without_gone(before: Intention, find: Find) -> Intention:
+    """The intention without what rests on memories that are not there, or say something else by now."""
+    lists = {part: [one for one in before.of(part) if _is_there(one, find)] for part in PARTS}
+    return _settled(before, lists, [sign for sign in before.signs if says_so(sign.memory_id, sign.text_hash, find)])
+
+
+def _is_there(entry: Entry, find: Find) -> bool:
+    has_item = entry.item_id is None or find(entry.item_id) is not None
+    return has_item and all(says_so(memory_id, entry.text_hash, find) for memory_id in entry.memory_ids)
+
+
+def _of_turn(before: Intention, event: Learned) -> Saying:
+    """What the intention has of a turn, as the turn said it."""
+    entries = tuple((part, undone(entry)) for part, entry in before.entries() if _rests_on(entry, event))
+    return entries, tuple(sign for sign in before.signs if sign.memory_id == event.memory_id)
+
+
+def _settled(before: Intention, lists: dict[Part, list[Entry]], signs: Iterable[Sign]) -> Intention:
+    """The intention with these lists and signs: resolved anew, in order, within the bounds, with its version."""
+    every: dict[str, object] = {part: tuple(sorted(found, key=_when)) for part, found in lists.items()}
+    ordered = _ordered(signs)
+    after = resolved(before.model_copy(update={**every, "signs": ordered}))
+    bounded: dict[str, tuple[Entry, ...]] = {part: _bounded(after.of(part)) for part in PARTS}
+    after = after.model_copy(update={**bounded, "signs": _wanted(ordered, bounded.values())})
+    return before if after == before else after.model_copy(update={"version": before.version + 1})
+
+
+def _ordered(signs: Iterable[Sign]) -> tuple[Sign, ...]:
+    return tuple(sorted(signs, key=lambda sign: (sign.at, sign.offset, sign.source, sign.text)))
+
+
+def _when(entry: Entry) -> tuple[datetime, int]:
+    return entry.at, entry.offset
+
+
+def _bounded(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    standing = latest([one for one in entries if one.resolved_by is None], MOST_OPEN, lambda one: one.at)
+    done = latest([one for one in entries if one.resolved_by], MOST_DONE, lambda one: one.resolved_at or one.at)
+    kept = {id(one) for one in (*standing, *done)}
+    return tuple(one for one in entries if id(one) in kept)
+
+
+def _wanted(signs: Sequence[Sign], lists: Iterable[Sequence[Entry]]) -> tuple[Sign, ...]:
+    """The signs that something kept rests on, and the latest of the others."""
+    needed = {one for entries in lists for entry in entries for one in (entry.resolved_by, *entry.advanced_by)}
+    free = {id(sign) for sign in [sign for sign in signs if sign.memory_id not in needed][-MOST_SIGNS:]}
+    return tuple(sign for sign in signs if sign.memory_id in needed or id(sign) in free)
+
+
+def _rests_on(entry: Entry, event: Learned) -> bool:
+    return event.memory_id in entry.memory_ids

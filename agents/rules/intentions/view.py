@@ -1,0 +1,100 @@
+"""What is shown of an intention: what rests on memories that are there, each thing once. Pure.
+
+Enters: an intention as it is kept, and the records that it names, as far as they are there. Leaves: the intention with
+one entry for what several turns say. Guaranteed: nothing of a turn that was forgotten or says something else by now,
+nor of an item that is gone or that another has taken the place of.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from agents.rules.memory.understanding import text_hash_of
+from agents.rules.text.tokenizer import terms
+from schemas.intention import PARTS, Entry, Intention
+from schemas.memories import Memory
+from schemas.moments import iso
+
+Find = Callable[[str], Memory | None]
+"""The record of a memory."""
+
+
+def in_view(kept: Intention, find: Find) -> Intention:
+    """The intention as it may be shown."""
+    lists = {part: _merged(filter(None, (_live(entry, find) for entry in kept.of(part)))) for part in PARTS}
+    return Intention.model_validate({"version": kept.version, "set_at": kept.set_at, **lists})
+
+
+def shown_intention(view: Intention) -> dict[str, Any]:
+    """The intention as `get_intention` and `set_intention` answer it: what still stands, by its list; then the rest."""
+    lists: dict[str, Any] = {part: [_shown(entry) for entry in view.open(part)] for part in PARTS}
+    done = [
+        {"of": part, "resolved_by": entry.resolved_by, **_shown(entry)} for part, entry in view.entries() if entry.done
+    ]
+    return {**lists, "resolved": done, "categories": list(view.categories), "version": view.version}
+
+
+def _shown(entry: Entry) -> dict[str, Any]:
+    return {
+        "text": entry.text,
+        "state": entry.state,
+        "source": entry.source,
+        "since": iso(entry.at),
+        "item_id": entry.item_id,
+        "advanced_by": list(entry.advanced_by),
+        "evidence": [one.model_dump(mode="json") for one in entry.evidence],
+    }
+
+
+def _live(entry: Entry, find: Find) -> Entry | None:
+    """The entry as far as it rests on what is there; None where it rests on something that is not."""
+    if any(not says_so(memory_id, entry.text_hash, find) for memory_id in entry.memory_ids):
+        return None
+    item = find(entry.item_id) if entry.item_id else None
+    if entry.item_id and (item is None or item.superseded_by is not None):
+        return None
+    names = tuple(one.name for one in item.item.categories) if item and item.item else entry.categories
+    changed: dict[str, Any] = {"categories": names}
+    if entry.resolved_by and find(entry.resolved_by) is None:
+        changed |= {"resolved_by": None, "resolved_at": None}
+    changed["advanced_by"] = tuple(one for one in entry.advanced_by if find(one) is not None)
+    return entry.model_copy(update=changed)
+
+
+def says_so(memory_id: str, text_hash: str | None, find: Find) -> bool:
+    """Whether a turn is there and still has the text with this hash."""
+    memory = find(memory_id)
+    return memory is not None and text_hash_of(memory) == text_hash
+
+
+def _merged(entries: Iterable[Entry]) -> list[Entry]:
+    """One entry for each thing that is said, in the order in which it was said first.
+
+    The same words are the same thing, and so is what rests on one item: a consolidation has merged it.
+    """
+    groups: dict[str, list[Entry]] = {}
+    of_item: dict[str, str] = {}
+    for entry in entries:
+        words = " ".join(terms(entry.text)) or entry.text
+        thing = of_item.setdefault(entry.item_id, words) if entry.item_id else words
+        groups.setdefault(thing, []).append(entry)
+    return [_one(group) for group in groups.values()]
+
+
+def _one(group: list[Entry]) -> Entry:
+    """What several say as one: it stands while it stands for any of them, and was set where one was set."""
+    if len(group) == 1:
+        return group[0]
+    standing = [entry for entry in group if not entry.done]
+    model = next((entry for entry in group if entry.source == "set"), (standing or group)[-1])
+    ended = max(group, key=lambda entry: (entry.resolved_at or entry.at, entry.offset))
+    return model.model_copy(
+        update={
+            "at": group[0].at,
+            "evidence": tuple(dict.fromkeys(one for entry in group for one in entry.evidence)),
+            "item_id": next((entry.item_id for entry in group if entry.item_id), None),
+            "resolved_by": None if standing else ended.resolved_by,
+            "resolved_at": None if standing else ended.resolved_at,
+            "advanced_by": tuple(dict.fromkeys(one for entry in group for one in entry.advanced_by)),
+            "categories": tuple(dict.fromkeys(name for entry in group for name in entry.categories)),
+        }
+    )

@@ -1,0 +1,1 @@
+"""Interaction modes: features, classifier, votes, smoothing, drift."""

@@ -1,0 +1,180 @@
+"""The forms of sentences that state a fact: data for `agents.rules.items.facts` and `agents.rules.items.claims`.
+
+Each pattern is looked for in `Sentence.spaced` from its beginning. Every repetition is bounded or of one character
+class, so that each is linear in the sentence.
+"""
+
+import re
+from typing import NamedTuple
+
+
+class Form(NamedTuple):
+    """A pattern, the words of which one has to be there, and whether what stands behind it must be telling."""
+
+    triggers: frozenset[str]
+    pattern: re.Pattern[str]
+    telling: bool
+
+
+def _form(triggers: str, pattern: str, *, telling: bool = True) -> Form:
+    return Form(_words(triggers), re.compile(pattern), telling)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+OPENS = (
+    r"^ (?:(?:and|also|so|no|but|now|yes|yeah|yep|oh|well|wow|hey|thanks|btw|by the way|lately|und|also|y|et|"
+    r"(?:hey|thanks) [^ ,]+(?= ,)) (?:[,!] ?)?|actually (?:, ?)?|correction [,:] ){0,2}"
+)
+"""What may stand, up to twice, before what a sentence is about."""
+
+_NO_NOUN = (
+    r"(?:i|you|he|she|it|we|they|me|him|them|us|this|that|these|those|there|here|who|which|what|how|why|when|where|"
+    r"whoever|everything|something|anything|nothing|everybody|everyone|somebody|someone|nobody|one|ones|all|both|some|"
+    r"none|most|many|few|only|thing|things|question|problem|point|truth|idea|trouble|trick|answer|reason|joke|rest|is|"
+    r"are|was|were|be|been|has|have|had|do|does|did|can|will|would|not|never|because|as|while|though|although|than|"
+    r"he's|she's|it's|that's|i'm|i've|you're|we're|they're|next|moment|today|tomorrow|tonight|yesterday|her|his|their|its|your|"
+    r"ich|du|er|sie|es|wir|ihr|man|ist|sind|war|hat|haben|habe|wird|dass|was|wer|wie|wo|wenn|dumme|einzige|nicht|das|"
+    r"que|quien|como|no|pas|qui|quoi|ce|ca|el|ella|il|elle|on|je|tu)"
+)
+NOUN = rf"(?!{_NO_NOUN} )[^ ,:?!]+ "
+"""A word of a subject: no pronoun, verb or conjunction."""
+
+_THING = rf"(?:the |our |my |a |an )?(?:{NOUN}){{1,5}}?"
+_VALUE = (
+    r"(?:(?:now|still|currently|called|named|at|on|in|from|by|about|the|a|an|for|until|only|just|"
+    r"due|scheduled|planned|booked|set|pencilled|hosted|based|written|built|stored|made|always|roughly|around|of|"
+    r"[^ ,]+ed(?= on | at | for | by )) )*"
+)
+_KIN = (
+    r"(?:(?:older |younger |big |little |twin |grand|step|ex-)?(?:sister|brother|mother|father|mum|mom|dad|wife|"
+    r"husband|partner|girlfriend|boyfriend|daughter|son|cousin|aunt|uncle|niece|nephew|mother-in-law|father-in-law|"
+    r"sister-in-law|brother-in-law|boss|manager|flatmate|roommate|neighbour|neighbor|dentist|doctor|dog|cat|"
+    r"grandmother|grandfather|grandma|grandpa|friend|best friend|colleague))"
+)
+_TRADE = (
+    r"(?:teacher|nurse|doctor|engineer|developer|programmer|designer|student|lawyer|accountant|writer|novelist|author|"
+    r"journalist|musician|photographer|carpenter|electrician|plumber|chef|cook|baker|farmer|researcher|scientist|"
+    r"architect|librarian|translator|consultant|freelancer|founder|manager|paramedic|pharmacist|midwife|vet|dentist|"
+    r"pilot|driver|vegetarian|vegan|diabetic|widow|widower|twin|grandmother|grandfather|counselor|counsellor|artist|"
+    r"painter|coach|therapist|veteran|surgeon|analyst|biologist|chemist|physicist|historian|gardener|firefighter|"
+    r"woman|mom|mum|dad|mother|father|parent|immigrant|runner|cyclist|swimmer|gamer|dancer|singer|guitarist|pianist|"
+    r"entrepreneur|veterinarian|barista|waiter|waitress|actor|actress|editor|chemist)"
+)
+_STATE = (
+    r"(?:vegan|vegetarian|diabetic|left-handed|right-handed|colou?r-?blind|dyslexic|coeliac|celiac|pregnant|married|"
+    r"divorced|retired|asthmatic|lactose intolerant|deaf)"
+)
+_LIVES = r"(?:lives?|works?|studies|study|teach|teaches|grew up|was born|were born|comes? from)"
+_DOES = (
+    r"(?:lives|works|studies|teaches|comes|costs|starts|opens|closes|ends|leaves|arrives|expires|"
+    r"runs|listens|takes)"
+)
+_AT = r"(?:in|at|for|near|on|from|with|to|until|by|place|as)"
+
+FORMS: tuple[Form, ...] = (
+    # Of the speaker.
+    _form(
+        "live lives work works study studies teach teaches grew born come comes",
+        rf"{OPENS}(?:i|we) (?:still |now |both |also )?{_LIVES} (?:{_AT} )?(?:the |an? )?",
+    ),
+    _form("i'm am", rf"{OPENS}(?:i'm|i am) (?:a |an )(?:[^ ,]+ ){{0,2}}{_TRADE} ", telling=False),
+    _form("i'm am we're are", rf"{OPENS}(?:i'm|i am|we're|we are) (?:now )?{_STATE} ", telling=False),
+    _form("i'm am", rf"{OPENS}(?:i'm|i am) \d\d (?:years old|and|now|$)", telling=False),
+    _form(
+        "have i've we've",
+        rf"{OPENS}(?:i|we)(?: have|'ve got| have got)(?: [^ ,]+){{0,2}} (?:sisters?|brothers?|kids|children|sons?|"
+        r"daughters?|dogs?|cats?|grandchildren|twins|siblings) (?=$|, |and |called |named |who |aged |from |now |too )",
+        telling=False,
+    ),
+    _form(
+        "have i've we've",
+        rf"{OPENS}(?:i|we)(?: have|'ve got| have got) (?:an? )(?:{NOUN}){{1,4}}?(?:on|at|called|named|with) ",
+    ),
+    _form(
+        "use run host deploy store",
+        rf"{OPENS}(?:we|i) (?:now |still |currently )?(?:use|run|host|deploy|store) (?:{NOUN}){{0,3}}?(?:on |in )?",
+    ),
+    _form("i'm am we're are", rf"{OPENS}(?:i'm|i am|we're|we are) (?:originally |both )?from "),
+    _form(
+        "i've we've have",
+        rf"{OPENS}(?:i've|we've|i have|we have) (?:known|had|lived|worked|played|owned|run|"
+        r"been (?:living|working|playing|learning|studying|practi[cs]ing|teaching|training|dating|writing|married|"
+        r"together|friends|here|vegan|vegetarian|sober|at)) "
+        r"(?:[^ ,]+ ){0,6}?(?:for|since) "
+        r"(?:about |almost |over |nearly |the last |the past |more than |a |an )?",
+    ),
+    _form(
+        "adopted bought founded opened launched joined enrolled graduated",
+        rf"{OPENS}(?:i|we)(?:'ve| have)? (?:just |recently |finally |both )?(?:adopted|bought|founded|opened|launched|"
+        r"joined|enrolled in|graduated from) (?:an?|my|our|two|three) [^ ,]+ [^ ,]",
+        telling=False,
+    ),
+    _form(
+        "got lost quit",
+        rf"{OPENS}(?:i|we)(?:'ve| have)? (?:just |recently |finally )?(?:got (?:married|engaged|divorced|promoted|"
+        r"hired|laid off)|(?:lost|quit) my job) ",
+        telling=False,
+    ),
+    _form(
+        "play speak own drive coach collect volunteer",
+        rf"{OPENS}i (?:also |still |both )?(?:play|speak|own|drive|coach|collect|volunteer) "
+        rf"(?:the |an? |my |at |for )?{NOUN}",
+        telling=False,
+    ),
+    # Of people and things.
+    _form(
+        "love loves like likes hate hates enjoy enjoys",
+        rf"{OPENS}(?:my|our) (?:{_KIN}|kids|children|parents|sons|daughters|dogs|cats) (?:[^ ,]+ )?"
+        rf"(?:really |just |also )?(?:loves?|likes?|hates?|enjoys?) (?:the |to |an? |all )?{NOUN}",
+        telling=False,
+    ),
+    _form("is", rf"{OPENS}my {_KIN} (?:[^ ,]+ )?is an? (?:[^ ,]+ ){{0,2}}{_TRADE} ", telling=False),
+    _form(
+        "lives works studies teaches comes costs starts opens closes ends leaves arrives expires runs listens takes",
+        rf"{OPENS}{_THING}{_DOES} {_AT} (?:the |an? )?",
+    ),
+    _form(
+        "is are",
+        rf"{OPENS}{_THING}(?:is|are) (?!about to |going to |getting |not |so |too |very |all |what |how |why |where |"
+        rf"when |the (?:best|worst|same) ){_VALUE}",
+    ),
+    _form("isn't not", rf"{OPENS}{_THING}(?:isn't|is not) (?:[^ ,]+ ){{1,4}}(?:, )?but "),
+    _form("cost costs", rf"{OPENS}{_THING}costs? (?:us |me )?(?:only |about |around )?"),
+    _form(
+        "moved switched migrated changed renamed",
+        rf"{OPENS}(?:we|i|they)(?:'ve| have)? (?:just |now )?(?:moved|switched|migrated|changed|renamed) "
+        rf"(?:{NOUN}){{1,5}}(?:to|onto) ",
+    ),
+    # German, Spanish, French.
+    _form(
+        "wohne wohnen lebe leben arbeite arbeiten",
+        rf"{OPENS}(?:ich|wir) (?:wohne|wohnen|lebe|leben|arbeite|arbeiten) (?:jetzt |noch )?(?:in|bei|fur|am) ",
+    ),
+    _form(
+        "ist sind heisst lauft kostet",
+        rf"{OPENS}(?:der|die|das|unser|unsere|mein|meine) (?:{NOUN}){{1,4}}?(?:ist|sind|heisst|lauft|kostet) "
+        r"(?:jetzt |seit |auf |am |um |in |der |die |das )*",
+    ),
+    _form(
+        "vivo vivimos trabajo trabajamos",
+        rf"{OPENS}(?:vivo|vivimos|trabajo|trabajamos) (?:ahora )?(?:en|para|con) ",
+    ),
+    _form(
+        "es esta son llama cuesta",
+        rf"{OPENS}(?:el|la|los|las|nuestro|nuestra|mi) (?:{NOUN}){{1,5}}?(?:es|esta|son|se llama|cuesta) "
+        r"(?:ahora |en |a |el |la |las )*",
+    ),
+    _form(
+        "j'habite vis travaille habitons habite",
+        rf"{OPENS}(?:j'habite|je vis|je travaille|nous habitons|on habite) (?:maintenant )?(?:a|en|chez|pour|au) ",
+    ),
+    _form(
+        "est sont s'appelle coute",
+        rf"{OPENS}(?:le|la|les|notre|mon|ma) (?:{NOUN}){{1,5}}?(?:est|sont|s'appelle|coute) "
+        r"(?:maintenant |a |au |le |la |en )*",
+    ),
+)
+"""All forms."""

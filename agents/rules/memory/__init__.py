@@ -1,0 +1,1 @@
+"""The life of one memory: identity, versions, embedding status, superseding, forgetting."""

@@ -1,0 +1,1 @@
+"""Declared modes, and which mode a turn is in."""

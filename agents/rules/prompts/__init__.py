@@ -1,0 +1,1 @@
+"""Prompts for language models, filled in."""

@@ -1,0 +1,22 @@
+"""A category and its members as a prompt for a language model. Pure.
+
+Enters: a template of the project, and what is stored. Leaves: a prompt of bounded length, in which everything stored
+stands between fences that nothing stored can close.
+"""
+
+import json
+from collections.abc import Sequence
+
+from agents.rules.prompts.prompting import LONGEST_EXCERPT, LONGEST_TRAIT, clipped, filled_prompt
+from schemas.categories import Category
+from schemas.language import Prompt
+
+
+def summary_prompt(template: str, version: str, category: Category, texts: Sequence[str]) -> Prompt:
+    """What a model is asked about one category; `texts` are what its members say, the most typical first.
+
+    Raises ValueError for a template without its two parts or with a place that nothing fills.
+    """
+    about = {"name": category.name, "description": clipped(category.description, LONGEST_TRAIT)}
+    lines = "\n".join(json.dumps(clipped(text, LONGEST_EXCERPT), ensure_ascii=False) for text in texts)
+    return filled_prompt(template, version, {"category": json.dumps(about, ensure_ascii=False), "items": lines})

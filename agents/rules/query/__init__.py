@@ -1,0 +1,1 @@
+"""The question: its terms, its type, the plan of the search."""

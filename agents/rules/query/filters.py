@@ -1,0 +1,22 @@
+"""The filter of a request, as the indexes take it."""
+
+from datetime import datetime
+
+from schemas.moments import milliseconds_of
+from schemas.retrieval import RetrieveRequest
+from schemas.vectors import Where
+
+
+def where_of(request: RetrieveRequest) -> Where:
+    """Convert the selector, types and times of a request into a filter over all modes."""
+    return Where(
+        boundary=request.scope.boundary,
+        scope=request.scope.fields(),
+        types=None if request.types is None else tuple(request.types),
+        since_ms=_milliseconds(request.since),
+        until_ms=_milliseconds(request.until),
+    )
+
+
+def _milliseconds(moment: datetime | None) -> int | None:
+    return None if moment is None else milliseconds_of(moment)

@@ -1,0 +1,47 @@
+"""Where the memories lie that a request asks for by their types: among the turns, among the items, or both. Pure.
+
+Turns are episodic; what was distilled from several lies beside them, with types of its own. Items lie on a shelf of
+their own: they are shown inside their turns, and are hits themselves only where the types leave turns out. `working`
+are the last turns of the request's conversation, the same that a context may be made of.
+"""
+
+from dataclasses import dataclass
+
+from agents.rules.index.memory_columns import Roster
+from agents.rules.index.window import last_turns
+from schemas.memories import MemoryType, item_shelf
+from schemas.retrieval import RetrieveRequest
+from schemas.vectors import Where
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One shelf with what is looked for there.
+
+    `types` None are all; `within` names the only memories that may be found, None for any; `shown_as` is the type that
+    the hits show in place of their own.
+    """
+
+    shelf: str
+    types: tuple[str, ...] | None = None
+    within: frozenset[str] | None = None
+    shown_as: MemoryType | None = None
+
+
+def parts_of(request: RetrieveRequest, turns: Roster) -> list[Part]:
+    """Where to look; at least one part. `turns` are the turns of the boundary, with what was distilled from them."""
+    boundary, types = request.scope.boundary, request.types
+    if types is None or "episodic" in types:
+        return [Part(boundary, None if types is None else tuple(types))]
+    others = tuple(one for one in types if one != "working")
+    found = [Part(item_shelf(boundary), others)] if others else []
+    if any(kind.type in others for kind in turns.kinds):
+        found.append(Part(boundary, others))
+    if "working" in types:
+        found.append(Part(boundary, ("episodic",), _window(request, turns), "working"))
+    return found or [Part(boundary, ())]
+
+
+def _window(request: RetrieveRequest, turns: Roster) -> frozenset[str]:
+    where = Where(boundary=request.scope.boundary, scope=request.scope.fields())
+    return frozenset(last_turns(turns, where, request.conversation_id, 0))

@@ -1,0 +1,64 @@
+"""What kind of question it is, told by its words, in English, German, Spanish, French, Italian and Portuguese. Pure.
+
+Enters: a question as it is asked. Leaves: names of traits, each of which may make some marks of a memory tell more: an
+answer to `when` has a date. Guaranteed: the same text always has the same traits, in time linear in it. A question may
+have several traits, or none; in another language it has few.
+"""
+
+import re
+from collections.abc import Mapping
+
+from agents.rules.text.tokenizer import fold
+
+LONGEST_TEXT = 4096
+"""Characters of a question that are read: what is longer is a pasted page, whose words are no question's."""
+
+_OPENING = re.compile(r"^[^\w]+")
+
+_FORMS: Mapping[str, str] = {
+    "when": (
+        r"\b(?:when|wann|seit wann|cuando|quand|quando)\b|^how long ago\b"
+        r"|\b(?:what|which) (?:date|day|month|year|time)\b"
+        r"|\ban welchem tag\b|\bin welche[mr] (?:monat|jahr|woche)\b|\ben que (?:ano|mes|fecha|dia)\b"
+        r"|\bque (?:dia|fecha)\b|\bquel(?:le)? (?:jour|date|annee|mois)\b"
+        r"|\b(?:em|in) (?:que|che) (?:dia|mes|ano|anno|mese)\b"
+    ),
+    "how_many": (
+        r"\bhow (?:many|much|often|long|old|far|big|tall|fast|large)\b"
+        r"|\bwie ?(?:viel\w*|oft|lange|alt|gross|hoch|weit|teuer)\b"
+        r"|\bcuant[oa]s?\b|\bcombien\b|\bquant[oaie]s?\b"
+    ),
+    "where": r"\b(?:where|wo|woher|wohin|donde|dove|onde|ou)\b|\b(?:what|which) (?:city|country|place|state|town)\b",
+    "who": r"\b(?:who|whom|whose|wer|wem|wen|wessen|quien(?:es)?|chi|quem)\b|^(?:a |avec |de |pour )?qui\b",
+    "why": (
+        r"\b(?:why|warum|wieso|weshalb|pourquoi|perche)\b|\bpor que\b|\breason\b"
+        r"|\bwhat (?:made|inspired|motivated|prompted|caused)\b"
+    ),
+    "yes_no": (
+        r"^(?:is|are|was|were|do|does|did|has|have|had|would|could|can|should|will|might"
+        r"|ist|sind|war|hat|haben|kann|wurde|soll)\b"
+    ),
+    "would": r"\b(?:would|might|likely|probably|could|considered)\b",
+    "several": (
+        r"\b(?:what|which) (?:\w+ )?(?:\w+[^s\W]s|kind|type)\b|\b(?:step by step|change[ds]?|each|all)\b"
+        r"|\bwelche \w+en\b|\b(?:que|quais|quali) \w+[si]\b|\bquel(?:le)?s\b"
+    ),
+    "what": r"^(?:what|which|welche\w*|was|que|cual(?:es)?|quel\w*|che|qual\w*)\b",
+    "what_kind": r"\b(?:what|which) (?:kind|type|sort)s?\b",
+    "own": (
+        r"\b(?:i|my|me|we|our|us|ich|mein\w*|mir|mich|wir|uns\w*|yo|mi|mis|nos|je|j'ai|mon|ma|mes|nous|io|mio|mia|miei"
+        r"|eu|meus?|minhas?)\b"
+    ),
+    "yours": r"\b(?:you|your|du|dein\w*|tu|tus|usted|tuo|tua|voce|vous|votre)\b",
+}
+
+TRAITS = frozenset(_FORMS)
+"""The names of all traits."""
+
+_PATTERNS = {name: re.compile(form) for name, form in _FORMS.items()}
+
+
+def traits_of(question: str) -> frozenset[str]:
+    """The names of the traits of a question."""
+    text = _OPENING.sub("", fold(question[:LONGEST_TEXT]))
+    return frozenset(name for name, pattern in _PATTERNS.items() if pattern.search(text))

@@ -1,0 +1,1 @@
+"""Ranking: features of each memory, their weights, rank fusion, explanation."""

@@ -1,0 +1,82 @@
+"""A question in one language and memories in another: which these are, and how their likenesses stand beside others.
+
+Enters: a roster, and what models found. Leaves: masks of shape (memories,), by number, and one order. Pure.
+Guaranteed: where no question crosses, what was found is left as it is. A model can only be asked about vectors that it
+made; what it says of others is chance.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from agents.rules.index.columns import Mask
+from agents.rules.index.memory_columns import Roster
+from agents.rules.text.languages import ENGLISH_PLACE
+from schemas.vectors import Scored
+
+ODD_SHARE, ENOUGH = 0.01, 10
+"""Memories in another language are asked about when they are more than this share, or so many: below are quotes and
+mistakes, which are no reason for each question to wait for a second model, 8 ms more for the multilingual one."""
+
+
+class Raised(NamedTuple):
+    """What is added to a memory's cosine and to its late interaction."""
+
+    dense: float
+    late: float
+
+
+RAISED: Mapping[bool, Raised] = {False: Raised(0.11, 0.0), True: Raised(0.11, 0.06)}
+"""For questions that cross, by whether they are foreign. The mean over all memories in another language lies so much
+below that over memories in the question's own; not raised, the best of them stand behind what is merely alike. Means
+of 95 questions (`docs/ranking_report.md`)."""
+
+HIGHEST = 1.0
+"""No likeness is raised above that of equals."""
+
+
+def unlike(roster: Roster, *, foreign: bool) -> Mask:
+    """The memories in a language that the model of such questions does not read.
+
+    For a foreign question these are the ones that are known to be English. What is too short to tell was embedded by
+    the English model as well, which finds all alike that is not English: it is left to chance.
+    """
+    if not foreign:
+        return roster.foreign()
+    english: Mask = roster.columns.languages == ENGLISH_PLACE
+    return ~roster.foreign() & english
+
+
+def matter(unlike_ones: int, all_of_them: int) -> bool:
+    """Whether there are enough memories in another language to ask about them."""
+    return unlike_ones > 0 and (unlike_ones >= ENOUGH or unlike_ones > ODD_SHARE * all_of_them)
+
+
+def divided(memory_ids: Iterable[str], roster: Roster, *, foreign: bool) -> Mapping[bool, list[str]]:
+    """These memories by whether they are unlike such a question, in their order; who is not there is in neither."""
+    numbers, elsewhere = roster.number_of, unlike(roster, foreign=foreign)
+    parts: dict[bool, list[str]] = {False: [], True: []}
+    for one in memory_ids:
+        if one in numbers:
+            parts[bool(elsewhere[numbers[one]])].append(one)
+    return parts
+
+
+def crossed(
+    found: Mapping[bool, Sequence[Scored]], roster: Roster, *, foreign: bool, raised: float, limit: int
+) -> list[Scored]:
+    """The best of what was found by whether it was asked for by crossing, best first, equal ones by id.
+
+    Where the question was asked both ways, either tells of its own memories alone.
+    """
+    if True not in found:
+        return list(found[False])
+    best: list[Scored] = []
+    for crosses, scored in found.items():
+        own = set(divided((one.memory_id for one in scored), roster, foreign=foreign)[crosses])
+        more = raised if crosses else 0.0
+        best += [_raised(one, more) for one in scored if len(found) == 1 or one.memory_id in own]
+    return sorted(best, key=lambda one: (-one.cosine, one.memory_id))[:limit]
+
+
+def _raised(one: Scored, more: float) -> Scored:
+    return Scored(one.memory_id, min(one.cosine + more, HIGHEST)) if more else one

@@ -1,0 +1,1 @@
+"""Text processing: tokens, stems, languages, sentences, chunks, dates, entities."""

@@ -1,0 +1,1 @@
+"""Reads what a turn is for: classifier, rules, and a language model where one is set."""

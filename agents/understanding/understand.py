@@ -1,0 +1,143 @@
+"""Understands turns: by the rules and the classifier at once, by a language model when it answers.
+
+Memories come in; what they are for leaves, and `Understood` events from models. Writes nothing, and no turn waits for
+a model: what it does not answer stays `pending` on the record, and is asked again. What is stored is data in the
+prompt, never an instruction.
+"""
+
+from collections.abc import Callable, Sequence
+
+from agents.ports.categories import Categories
+from agents.ports.clock import Clock
+from agents.ports.language_model import LanguageModel
+from agents.ports.lexical_index import WordIndex
+from agents.ports.stores import Modes
+from agents.rules.categories.assignment import known
+from agents.rules.interaction.voting import settled
+from agents.rules.memory.understanding import needs_understanding, text_hash_of
+from agents.rules.prompts.prompting import RecentTurn, Template, understanding_prompt
+from agents.rules.text.embedding_text import embedding_text
+from agents.understanding.interaction_reader import InteractionReader
+from schemas.categories import Taxonomy
+from schemas.events import Understood
+from schemas.failures import ModelMissing, Unavailable
+from schemas.interaction import Interaction
+from schemas.language import Unanswerable
+from schemas.memories import Memory
+from schemas.scopes import PROJECT
+from schemas.understanding import Understanding
+from schemas.vectors import Where
+
+STEP, ROLE = "understand.turn", "understand"
+"""By what a deployment may name a language model profile for this."""
+
+UNANSWERABLE = "unanswerable"
+"""In place of a profile, on what none answered validly."""
+
+RECENT_TURNS = 6
+"""Turns before this one whose modes a model is told, so that a thread stays in its register."""
+
+
+class Understand:
+    """Memories in, `Understood` out."""
+
+    def __init__(
+        self,
+        reader: InteractionReader,
+        model: LanguageModel,
+        template: Template,
+        modes: Modes,
+        words: WordIndex,
+        record: Callable[[int, str], Memory | None],
+        clock: Clock,
+        categories: Categories | None = None,
+    ) -> None:
+        """Take the ports; `record` reads by partition and memory id."""
+        self._categories = categories
+        self._reader = reader
+        self._model = model
+        self._template = template
+        self._modes = modes
+        self._words = words
+        self._record = record
+        self._clock = clock
+
+    async def by_rules(self, memory: Memory) -> Interaction | None:
+        """What the turn is for, without a language model; None where that is known, or is not asked of it."""
+        if not needs_understanding(memory):
+            return None
+        leading = await self._reader.read(memory.text, embedding_text(memory))
+        self._reader.noted(leading)
+        return settled(leading)
+
+    async def by_model(self, memory: Memory, partition: int) -> Understood:
+        """What a language model says of the turn. Raises Unavailable when it is to be asked again."""
+        prompt = understanding_prompt(
+            self._template.text,
+            self._template.version,
+            turn_text=memory.text,
+            role=memory.role or "user",
+            speaker=memory.speaker,
+            occurred_at=memory.occurred_at,
+            modes=self._modes.get(partition, memory.boundary).visible((memory.scope[PROJECT],)),
+            recent=self._recent(memory, partition),
+            categories=[(one.name, one.description) for one in self._taxonomy(memory, partition).all()],
+        )
+        try:
+            answered = await self._model.ask(STEP, ROLE, prompt, Understanding)
+        except Unanswerable:
+            return self._said(memory, None, None, UNANSWERABLE)
+        found = self._with_known_categories(answered.answer, memory, partition)
+        interaction = await self._with_vote(memory, found)
+        return self._said(memory, interaction, found, answered.profile)
+
+    async def _with_vote(self, memory: Memory, found: Understanding) -> Interaction | None:
+        if memory.role != "user":
+            return None
+        vote = None
+        if found.interaction_mode is not None:
+            vote = Interaction(mode=found.interaction_mode, confidence=found.interaction_confidence)
+        try:
+            read = await self._reader.read(memory.text, embedding_text(memory), intent=found.intent, model=vote)
+        except (ModelMissing, Unavailable):
+            return None  # The rest of the answer is not to be asked for, and paid, again.
+        return settled(read)
+
+    def _taxonomy(self, memory: Memory, partition: int) -> Taxonomy:
+        return Taxonomy() if self._categories is None else self._categories.get(partition, memory.scope)
+
+    def _with_known_categories(self, found: Understanding, memory: Memory, partition: int) -> Understanding:
+        if not found.categories:
+            return found
+        return found.model_copy(update={"categories": known(found.categories, self._taxonomy(memory, partition))})
+
+    def _recent(self, memory: Memory, partition: int) -> Sequence[RecentTurn]:
+        """The turns before this one in its conversation, oldest first."""
+        where = Where(
+            boundary=memory.boundary,
+            scope={name: (value,) for name, value in memory.scope.items()},
+            until_ms=memory.occurred_ms + 1,
+        )
+        latest = self._words.roster(partition, memory.boundary).latest(
+            where, memory.conversation_id or "", RECENT_TURNS + 1
+        )
+        before = [self._record(partition, memory_id) for memory_id in latest if memory_id != memory.memory_id]
+        turns = [one for one in before if one is not None][-RECENT_TURNS:]
+        return [RecentTurn(role=one.role or "user", mode=one.mode, text=one.text) for one in turns]
+
+    def _said(
+        self,
+        memory: Memory,
+        interaction: Interaction | None,
+        found: Understanding | None,
+        profile: str,
+    ) -> Understood:
+        return Understood(
+            memory_id=memory.memory_id,
+            text_hash=text_hash_of(memory),
+            interaction=interaction,
+            found=found,
+            profile=profile,
+            prompt=self._template.version,
+            at=self._clock.now(),
+        )

@@ -1,0 +1,1 @@
+"""Which embedders there are, and which are loaded."""

@@ -1,0 +1,1 @@
+"""Runs a model: tokens in, pooled and token vectors out."""

@@ -1,0 +1,100 @@
+"""One ONNX embedding model in this process, through fastembed, from a folder and never from the network.
+
+Enters: a folder and how to read the model's output. Leaves: vectors of one text. Guaranteed: one thread a run, any
+number of runs at once from any threads, pooled and token vectors from the same run, and a fingerprint.
+"""
+
+import hashlib
+from typing import Self
+
+import numpy as np
+from fastembed.text.onnx_embedding import OnnxTextEmbedding
+
+from schemas.modes import Fingerprint
+from schemas.vectors import Encoded, Matrix, Vector
+from streams.adapters.embedding.inference.fastembed_opening import limit_tokens, opened
+from streams.adapters.embedding.inference.local_model import LocalModel
+from streams.adapters.embedding.inference.model_run import ModelRun
+from streams.adapters.embedding.inference.pooled_centre import PooledCentre
+from streams.adapters.embedding.inference.token_vectors import TokenVectors
+from streams.adapters.embedding.inference.unit_length import unit
+
+PROBE = "probe"
+"""Any text of at least one token: what the model makes of it shows its dimension, and whether it gives token states."""
+
+
+class FastembedModel:
+    """A loaded model. All methods block; any thread may call them. A prefix that is None is the model's own."""
+
+    def __init__(self, local: LocalModel, onnx: OnnxTextEmbedding, file_sha256: str) -> None:
+        """Take an opened model and try it; `load` opens one."""
+        max_tokens = limit_tokens(onnx, local.max_tokens)
+        self._local = local
+        self._onnx = onnx
+        self._run = ModelRun(onnx)
+        learned = local.learned_arrays()
+        self._centre = PooledCentre.of({} if learned is None else learned.arrays)
+        self._tokens = TokenVectors.of(learned, local.dim) if self._gives_states() else None
+        self.fingerprint = _fingerprint(local, file_sha256, max_tokens, self._tokens)
+
+    @classmethod
+    def load(cls, local: LocalModel) -> Self:
+        """Load and try the model; takes a tenth of a second for a small one.
+
+        Raises OSError for a missing file, ValueError for a model of another dimension or without a usable tokenizer.
+        """
+        with (local.directory / local.model_file).open("rb") as file:
+            file_sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        return cls(local, opened(local), file_sha256)
+
+    def passage(self, text: str, prefix: str | None = None) -> Encoded:
+        """Embed a text that is kept."""
+        output = self._run(self._local.passage_prefix if prefix is None else prefix, text)
+        pooled = self._centre.of_passage(self._pooled(output.states))
+        if self._tokens is None:
+            return Encoded(pooled, np.empty((0, 0), np.float32))
+        return Encoded(pooled, self._tokens.of_passage(text, output.spans, output.states[output.own]))
+
+    def query(self, text: str, prefix: str | None = None) -> Encoded:
+        """Embed a question."""
+        output = self._run(self._local.query_prefix if prefix is None else prefix, text)
+        pooled = self._centre.of_question(self._pooled(output.states))
+        if self._tokens is None:
+            return Encoded(pooled, np.empty((0, 0), np.float32), spans=np.empty((0, 2), np.int32))
+        tokens, spans = self._tokens.of_question(output.spans, output.states[output.own])
+        return Encoded(pooled, tokens, spans=spans)
+
+    def _pooled(self, states: Matrix | Vector) -> Vector:
+        """Of length 1 where the embedder normalises; never a view that would keep all token states alive."""
+        vector = states
+        if states.ndim > 1:
+            vector = states.mean(axis=0) if self._local.pooling == "mean" else states[0]
+        return unit(vector) if self._local.normalize else vector.copy()
+
+    def _gives_states(self) -> bool:
+        """Try the model: raises ValueError for vectors of another dimension, or that are not finite."""
+        states = self._run(self._local.passage_prefix, PROBE).states
+        pooled = self._pooled(states)
+        if pooled.shape != (self._local.dim,):
+            raise ValueError(
+                f"embedder {self._local.name!r} is declared with {self._local.dim} dimensions,"
+                f" its model gives vectors of shape {pooled.shape}"
+            )
+        if not np.isfinite(pooled).all():
+            raise ValueError(f"the model of embedder {self._local.name!r} gives vectors that are not finite")
+        return states.ndim > 1
+
+
+def _fingerprint(local: LocalModel, file_sha256: str, max_tokens: int, tokens: TokenVectors | None) -> Fingerprint:
+    return Fingerprint(
+        embedder=local.name,
+        file_sha256=file_sha256,
+        precision=local.precision,
+        dim=local.dim,
+        pooling=local.pooling,
+        normalize=local.normalize,
+        passage_prefix=local.passage_prefix,
+        max_tokens=max_tokens,
+        tokens=None if tokens is None else tokens.name,
+        token_dim=0 if tokens is None else tokens.dim,
+    )

@@ -1,0 +1,119 @@
+"""The embedder port over a process of its own.
+
+A model in this process would fight the event loop for the interpreter: each text cost the loop several times what
+it takes to hand it over a pipe. The child ends with this process. One that dies is started again; what it had in
+hand is `Unavailable`, and comes again.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Self
+
+import structlog
+
+from schemas.failures import ModelMissing
+from schemas.modes import Fingerprint
+from schemas.vectors import Encoded
+from streams.adapters.embedding.inference.local_model import LocalModel
+from streams.adapters.embedding.process.child_process import Child
+from streams.adapters.embedding.process.frames import PASSAGE, QUERY
+from streams.adapters.export.model_export import Precision
+
+CHILD = (sys.executable, "-m", "streams.adapters.embedding.process.child")
+
+log = structlog.get_logger()
+
+
+class ProcessEmbedder:
+    """Implements `agents.ports.Embedder`, with prefixes that a caller may put in place of the embedder's own."""
+
+    def __init__(self, command: Sequence[str], query_prefix: str = "", passage_prefix: str = "") -> None:
+        """Start the child; `load` and `fingerprint` wait for its model."""
+        self._command = command
+        self._query_prefix = query_prefix
+        self._passage_prefix = passage_prefix
+        self._child = Child(command)
+        self._fingerprint: Fingerprint | None = None
+        self._restarting: asyncio.Task[None] | None = None
+
+    @classmethod
+    def start(
+        cls,
+        local: LocalModel,
+        threads_at_once: int = 0,
+        *,
+        export: Precision | None = None,
+        hub: str | None = None,
+        reader: Path | None = None,
+    ) -> Self:
+        """Start with a model; 0 threads stands for as many as this process may use cores.
+
+        `export` makes the model of that name first, from published weights; `hub` names the repository that it is
+        downloaded from where its folder is not filled; `reader` is the file of a classifier that reads every passage
+        as well.
+        """
+        threads = threads_at_once or len(os.sched_getaffinity(0))
+        model = asdict(local) | {"directory": str(local.directory.absolute())}
+        made = {"model": local.name, "precision": export} if export else None
+        options = {"model": model, "threads": threads, "export": made, "hub": hub}
+        options["reader"] = None if reader is None else str(reader.absolute())
+        return cls((*CHILD, json.dumps(options)), local.query_prefix, local.passage_prefix)
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """What decides where passages lie. Blocks until the model is loaded; ModelMissing where it can't be."""
+        if self._fingerprint is None:
+            self._fingerprint = self._child.hello()
+        return self._fingerprint
+
+    async def load(self) -> Fingerprint:
+        """Wait for the model without blocking; to be called once, first. Raises ModelMissing, with the reason."""
+        self._fingerprint = await self._child.loaded()
+        return self._fingerprint
+
+    async def passage(self, text: str, prefix: str | None = None) -> Encoded:
+        """Embed a text that is kept."""
+        return await self._ask(PASSAGE, self._passage_prefix if prefix is None else prefix, text)
+
+    async def query(self, text: str, prefix: str | None = None) -> Encoded:
+        """Embed a question, ahead of any passages that are waiting."""
+        return await self._ask(QUERY, self._query_prefix if prefix is None else prefix, text)
+
+    async def close(self) -> None:
+        """End the child; nothing may be called afterwards."""
+        if self._restarting is not None:
+            self._restarting.cancel()
+            await asyncio.wait([self._restarting])
+        await self._child.end()
+
+    async def _ask(self, kind: int, prefix: str, text: str) -> Encoded:
+        _ = self.fingerprint
+        if self._child.ended and (self._restarting is None or self._restarting.done()):
+            log.warning("the embedder's process ended and is started again")
+            self._restarting = asyncio.create_task(self._restart())
+        return await self._child.ask(kind, prefix, text)
+
+    async def _restart(self) -> None:
+        await self._child.end()
+        child = await asyncio.to_thread(Child, self._command)
+        try:
+            loaded = await child.loaded()
+        except ModelMissing as problem:
+            await self._give_up(child, str(problem))
+        except asyncio.CancelledError:
+            await child.end()
+            raise
+        else:
+            if loaded == self._fingerprint:
+                self._child = child
+            else:
+                await self._give_up(child, "its model is another one now; only a new worker can use it")
+
+    async def _give_up(self, child: Child, reason: str) -> None:
+        log.warning("the embedder's process could not be started again", reason=reason)
+        await child.end()

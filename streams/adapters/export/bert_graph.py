@@ -1,0 +1,183 @@
+"""A BERT encoder as an ONNX graph.
+
+Enters: published tensors and `config.json`; the table of words may come in 4 bits, and stays so. Leaves: a model that
+takes `input_ids` and `attention_mask`, both int64 of shape (texts, tokens), and gives `last_hidden_state`, float32 of
+shape (texts, tokens, hidden). Guaranteed: the same input gives the same bytes. One text has one segment, so segment 0
+is part of the positions and no input.
+
+Architecture: Devlin et al. 2019, https://arxiv.org/abs/1810.04805.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, checker, helper, numpy_helper
+
+from streams.adapters.export.four_bits import WEIGHTS_IN_BLOCK, FourBits
+from streams.adapters.export.package_weights import Weights
+
+OPSET = 20
+"""The first ONNX operator set with `Gelu`; `LayerNormalization` is there since 17."""
+
+IR_VERSION = 9
+"""The file format that belongs to this operator set."""
+
+MASKED = 1e9
+"""Taken from the scores of padding: far more than any score, far less than the greatest float32."""
+
+OUTPUT = "last_hidden_state"
+
+RUNTIME = "com.microsoft"
+"""Operators of ONNX Runtime's own, which fastembed runs on: only there can rows of a table in 4 bits be looked up.
+https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md"""
+
+
+class Graph:
+    """Collects nodes and constants; every method returns the name of what it added."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.nodes: list[NodeProto] = []
+        self.constants: list[TensorProto] = []
+        self.types: list[ValueInfoProto] = []
+        self.weights = weights
+
+    def constant(self, name: str, value: NDArray[Any]) -> str:
+        """Add a constant; scalars stay scalars."""
+        self.constants.append(numpy_helper.from_array(np.array(value, order="C"), name))
+        return name
+
+    def add(self, operator: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
+        """Add a node with one output, which has the node's name."""
+        self.nodes.append(helper.make_node(operator, list(inputs), [output], name=output, **attributes))
+        return output
+
+    def split(self, tensor: str, outputs: list[str]) -> list[str]:
+        """Cut the last axis into equal parts."""
+        name, parts = f"{tensor}.split", len(outputs)
+        self.nodes.append(helper.make_node("Split", [tensor], outputs, name=name, axis=-1, num_outputs=parts))
+        return outputs
+
+    def linear(self, tensor: str, weight: NDArray[np.float32], bias: NDArray[np.float32], output: str) -> str:
+        """`tensor @ weight.T + bias`, with the weight as published: (out, in)."""
+        product = self.add("MatMul", [tensor, self.constant(f"{output}.weight", weight.T)], f"{output}.product")
+        return self.add("Add", [product, self.constant(f"{output}.bias", bias)], output)
+
+    def published_linear(self, tensor: str, name: str) -> str:
+        """Add a linear layer with the tensors of that name."""
+        return self.linear(tensor, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"], name)
+
+    def layer_norm(self, tensor: str, name: str, epsilon: float, output: str) -> str:
+        """Normalise the last axis with the tensors of that name."""
+        scale = self.constant(f"{name}.weight", self.weights[f"{name}.weight"])
+        shift = self.constant(f"{name}.bias", self.weights[f"{name}.bias"])
+        return self.add("LayerNormalization", [tensor, scale, shift], output, axis=-1, epsilon=epsilon)
+
+
+def bert_model(weights: Weights, config: Mapping[str, Any], words: FourBits | None = None) -> ModelProto:
+    """Build and check the encoder. `words` is the table of words, where `weights` has none.
+
+    Raises KeyError for a missing tensor.
+    """
+    graph = Graph(weights)
+    _shared_constants(graph, config)
+    states, padding = _embeddings(graph, config, words), _padding_bias(graph)
+    last = config["num_hidden_layers"] - 1
+    for number in range(last + 1):
+        layer = f"encoder.layer.{number}"
+        attended = _attention(graph, states, padding, layer, config)
+        states = _feed_forward(graph, attended, layer, config, OUTPUT if number == last else f"{layer}.states")
+    return _checked_model(graph, config["hidden_size"])
+
+
+def _shared_constants(graph: Graph, config: Mapping[str, Any]) -> None:
+    hidden, heads = config["hidden_size"], config["num_attention_heads"]
+    graph.constant("first", np.array([0], np.int64))
+    graph.constant("head_axes", np.array([1, 2], np.int64))
+    graph.constant("by_head", np.array([0, 0, heads, hidden // heads], np.int64))
+    graph.constant("merged", np.array([0, 0, hidden], np.int64))
+    graph.constant("one", np.array(1, np.float32))
+    graph.constant("masked", np.array(MASKED, np.float32))
+
+
+def _embeddings(graph: Graph, config: Mapping[str, Any], words: FourBits | None) -> str:
+    weights = graph.weights
+    segment = weights["embeddings.token_type_embeddings.weight"][0]
+    table = graph.constant("positions", weights["embeddings.position_embeddings.weight"] + segment)
+    length = graph.add("Shape", ["input_ids"], "length", start=1, end=2)
+    positions = graph.add("Slice", [table, "first", length, "first"], "positions.here")
+    summed = graph.add("Add", [_words(graph, words), positions], "embeddings.sum")
+    return graph.layer_norm(summed, "embeddings.LayerNorm", config["layer_norm_eps"], "embeddings")
+
+
+def _words(graph: Graph, words: FourBits | None) -> str:
+    if words is None:
+        table = graph.constant("words", graph.weights["embeddings.word_embeddings.weight"])
+        return graph.add("Gather", [table, "input_ids"], "words.here")
+    levels, scales = graph.constant("words", words.neighbours()), graph.constant("words.scales", words.scales())
+    # Nothing but the runtime knows what its operators give; quantising has to know it.
+    graph.types.append(helper.make_tensor_value_info("words.here", TensorProto.FLOAT, None))
+    # No zero points: of unsigned levels in 4 bits, 8 stands for 0 where nothing else is said, as in ours.
+    sizes = {"bits": 4, "block_size": WEIGHTS_IN_BLOCK, "gather_axis": 0, "quantize_axis": 1}
+    return graph.add("GatherBlockQuantized", [levels, "input_ids", scales], "words.here", domain=RUNTIME, **sizes)
+
+
+def _padding_bias(graph: Graph) -> str:
+    """0 where there is a token, far below zero where there is padding, for every head and every asking token."""
+    mask = graph.add("Cast", ["attention_mask"], "mask.float", to=TensorProto.FLOAT)
+    mask = graph.add("Unsqueeze", [mask, "head_axes"], "mask.by_head")
+    return graph.add("Mul", [graph.add("Sub", [mask, "one"], "mask.absent"), "masked"], "mask.bias")
+
+
+def _attention(graph: Graph, states: str, padding: str, layer: str, config: Mapping[str, Any]) -> str:
+    query, key, value = _query_key_value(graph, states, f"{layer}.attention", config)
+    scores = graph.add("Add", [graph.add("MatMul", [query, key], f"{layer}.scores"), padding], f"{layer}.scores.masked")
+    shares = graph.add("Softmax", [scores], f"{layer}.shares", axis=-1)
+    context = graph.add("MatMul", [shares, value], f"{layer}.context.by_head")
+    context = graph.add("Transpose", [context], f"{layer}.context.by_token", perm=[0, 2, 1, 3])
+    context = graph.add("Reshape", [context, "merged"], f"{layer}.context")
+    return _residual(graph, context, states, f"{layer}.attention.output", config, f"{layer}.attended")
+
+
+def _query_key_value(graph: Graph, states: str, name: str, config: Mapping[str, Any]) -> list[str]:
+    """One product for all three; the usual division of the scores by sqrt(head size) is part of the query's weights."""
+    scale = np.float32(1 / math.sqrt(config["hidden_size"] // config["num_attention_heads"]))
+    parts = {"query": scale, "key": np.float32(1), "value": np.float32(1)}
+    weight = np.concatenate([graph.weights[f"{name}.self.{part}.weight"] * by for part, by in parts.items()])
+    bias = np.concatenate([graph.weights[f"{name}.self.{part}.bias"] * by for part, by in parts.items()])
+    outputs = graph.split(graph.linear(states, weight, bias, f"{name}.qkv"), [f"{name}.{part}" for part in parts])
+    axes = ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])
+    return [_by_head(graph, output, order) for output, order in zip(outputs, axes, strict=True)]
+
+
+def _by_head(graph: Graph, states: str, axes: list[int]) -> str:
+    cut = graph.add("Reshape", [states, "by_head"], f"{states}.cut")
+    return graph.add("Transpose", [cut], f"{states}.by_head", perm=axes)
+
+
+def _feed_forward(graph: Graph, states: str, layer: str, config: Mapping[str, Any], output: str) -> str:
+    wide = graph.add("Gelu", [graph.published_linear(states, f"{layer}.intermediate.dense")], f"{layer}.gelu")
+    return _residual(graph, wide, states, f"{layer}.output", config, output)
+
+
+def _residual(graph: Graph, branch: str, states: str, name: str, config: Mapping[str, Any], output: str) -> str:
+    projected = graph.published_linear(branch, f"{name}.dense")
+    summed = graph.add("Add", [projected, states], f"{name}.sum")
+    return graph.layer_norm(summed, f"{name}.LayerNorm", config["layer_norm_eps"], output)
+
+
+def _checked_model(graph: Graph, hidden: int) -> ModelProto:
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.INT64, ["texts", "tokens"])
+        for name in ("input_ids", "attention_mask")
+    ]
+    states = helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, ["texts", "tokens", hidden])
+    encoder = helper.make_graph(graph.nodes, "bert", inputs, [states], graph.constants, value_info=graph.types)
+    versions = [helper.make_opsetid("", OPSET)]
+    if any(node.domain == RUNTIME for node in graph.nodes):
+        versions.append(helper.make_opsetid(RUNTIME, 1))
+    model = helper.make_model(encoder, opset_imports=versions, ir_version=IR_VERSION)
+    checker.check_model(model)
+    return model

@@ -1,0 +1,34 @@
+"""all-MiniLM-L6-v2, to be exported: its weights and tokenizer are files of an installed package.
+
+Enters: an empty folder. Leaves: the model and the tokenizer's files in it.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+from streams.adapters.export.minilm_weights import WEIGHTS_SHA256, model_folder, read_config, read_weights
+from streams.adapters.export.model_source import MODEL, ModelSource
+
+MAX_TOKENS = 256
+"""Where the published model cuts a text (its `sentence_bert_config.json`); the package's tokenizer says 512."""
+
+COPIED = ("config.json", "tokenizer.json", "special_tokens_map.json")
+TOKENIZER_CONFIG = "tokenizer_config.json"
+
+
+def write(folder: Path) -> None:
+    """Write all files. Raises FileNotFoundError without the package, ValueError for other weights."""
+    # Imported here: half a second and fifty megabytes, which nobody needs once the model is there.
+    from streams.adapters.export.bert_graph import bert_model  # noqa: PLC0415
+
+    source = model_folder()
+    model = bert_model(read_weights(source), read_config(source))
+    (folder / MODEL).write_bytes(model.SerializeToString(deterministic=True))
+    for name in COPIED:
+        shutil.copyfile(source / name, folder / name)
+    config = json.loads((source / TOKENIZER_CONFIG).read_text())
+    (folder / TOKENIZER_CONFIG).write_text(json.dumps({**config, "model_max_length": MAX_TOKENS}, indent=2) + "\n")
+
+
+MINILM = ModelSource("all-MiniLM-L6-v2", WEIGHTS_SHA256, MAX_TOKENS, (TOKENIZER_CONFIG, *COPIED), write)

@@ -1,0 +1,1 @@
+"""The lexical index on SQLite, one file a partition."""

@@ -1,0 +1,166 @@
+"""Rosters, postings and counts out of one partition's word index."""
+
+import json
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+
+import numpy as np
+
+from agents.rules.index.bm25 import Postings
+from agents.rules.index.memory_columns import Roster, Row
+from agents.rules.index.traits import Trait
+from agents.rules.index.vocabulary import Vocabulary
+from schemas.memories import EmbeddingStatus, Place
+from streams.adapters.lexical.columns_cache import Rosters
+from streams.adapters.lexical.file import NUMBER_BITS, translated
+from streams.adapters.lexical.keys import Keys
+from streams.adapters.lexical.text_analysis import AFTER_ENTITIES, COUNT_BITS, COUNT_MASK
+
+_PAGE = 1000
+"""Ids fetched at once while all memories of a status are gone through."""
+
+NOWHERE = Postings(np.zeros(0, np.int64), np.zeros(0, np.int64))
+"""The postings of a word that no memory has."""
+
+_POSTINGS = (
+    "SELECT (SELECT group_concat(entry) FROM postings WHERE boundary = ? AND term = asked.value)"
+    " FROM json_each(?) AS asked ORDER BY asked.key"
+)
+"""A row for each word, its postings as one text: a third of the time of a row for each posting."""
+
+_READY_PAGE = "SELECT row, memory_id FROM memories WHERE status = ? AND row > ? ORDER BY row LIMIT ?"
+_UNREAD_PAGE = "SELECT row, memory_id FROM memories WHERE unread = 1 AND row > ? ORDER BY row LIMIT ?"
+_UNREADY_PAGE = _READY_PAGE.replace("ORDER BY", "AND status <> 'ready' ORDER BY")
+"""The last says what its partial index says, so that SQLite uses it."""
+
+
+class WordsReader:
+    """The reading half of one open index."""
+
+    def __init__(self, connection: sqlite3.Connection, rosters: Rosters, keys: Keys) -> None:
+        self._execute = connection.execute
+        self._rosters = rosters
+        self._keys = keys
+
+    def applied(self) -> dict[str, int]:
+        """The progress by topic."""
+        with translated():
+            return dict(self._execute("SELECT topic, next_offset FROM progress"))
+
+    def has(self, memory_id: str) -> bool:
+        """Whether a memory is here."""
+        with translated():
+            return self._execute("SELECT 1 FROM memories WHERE memory_id = ?", (memory_id,)).fetchone() is not None
+
+    def roster(self, boundary: str) -> Roster:
+        """All memories of a boundary."""
+        with translated():
+            key = self._keys.boundary(boundary)
+            if key is None:
+                return Roster()
+            roster = self._rosters.get(key)
+            if roster is None:
+                roster = self._read_roster(key)
+                self._rosters.keep(key, roster)
+            return roster
+
+    def _read_roster(self, boundary: int) -> Roster:
+        stored = self._execute("SELECT id, value FROM traits WHERE boundary = ?", (boundary,))
+        traits = {key: Trait.loads(value) for key, value in stored}
+        rows = self._execute(
+            "SELECT row - ?, memory_id, trait, occurred_ms, source, length, importance, superseded, space,"
+            " language, marks FROM memories WHERE row >= ? AND row < ?",
+            (boundary << NUMBER_BITS, boundary << NUMBER_BITS, (boundary + 1) << NUMBER_BITS),
+        )
+        return Roster(list(map(Row._make, rows)), traits)
+
+    def postings(self, boundary: str, terms: Sequence[str], *, alike: bool) -> list[Postings]:
+        """For each term the memories that have it, or a word that counts as it."""
+        roster = self.roster(boundary)
+        with translated():
+            key = self._keys.boundary(boundary)
+            if key is None or not terms:
+                return [NOWHERE] * len(terms)
+            vocabulary = self._rosters.vocabulary(key, self._read_vocabulary)
+            return self._postings_of(key, vocabulary.same(terms, roster.languages(), alike=alike))
+
+    def exact_postings(self, boundary: str, terms: Sequence[str]) -> list[Postings]:
+        """For each term the memories that have it as it is written."""
+        with translated():
+            key = self._keys.boundary(boundary)
+            return [NOWHERE] * len(terms) if key is None else self._postings_of(key, [[term] for term in terms])
+
+    def _read_vocabulary(self, boundary: int) -> Vocabulary:
+        rows = self._execute(
+            "SELECT DISTINCT term FROM postings WHERE boundary = ? AND term > ?", (boundary, AFTER_ENTITIES)
+        )
+        return Vocabulary(chain.from_iterable(rows))
+
+    def _postings_of(self, boundary: int, words: Sequence[Sequence[str]]) -> list[Postings]:
+        """The postings of each list of words, as if they were one word; all in one statement."""
+        flat = json.dumps(list(chain.from_iterable(words)), ensure_ascii=False)
+        found = chain.from_iterable(self._execute(_POSTINGS, (boundary, flat)).fetchall())
+        return [_merged(",".join(filter(None, islice(found, len(some))))) for some in words]
+
+    def counts(self, boundary: str) -> dict[str, dict[EmbeddingStatus, int]]:
+        """How many memories there are, by mode and embedding status."""
+        counted: defaultdict[str, Counter[EmbeddingStatus]] = defaultdict(Counter)
+        with translated():
+            key = self._keys.boundary(boundary)
+            if key is None:
+                return {}
+            rows = self._execute(
+                "SELECT value, status, count(*) FROM memories JOIN traits ON traits.id = memories.trait"
+                " WHERE row >= ? AND row < ? GROUP BY trait, status",
+                (key << NUMBER_BITS, (key + 1) << NUMBER_BITS),
+            )
+            for value, status, number in rows:
+                counted[Trait.loads(value).kind.mode][status] += number
+        return {mode: dict(statuses) for mode, statuses in counted.items()}
+
+    def with_status(self, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]:
+        """The ids of all memories with one of these statuses, each status by itself."""
+        for status in statuses:
+            last = -1
+            while rows := self._page(status, last):
+                yield from (memory_id for _, memory_id in rows)
+                last = rows[-1][0]
+
+    def _page(self, status: EmbeddingStatus, last: int) -> list[tuple[int, str]]:
+        with translated():
+            return self._execute(_READY_PAGE if status == "ready" else _UNREADY_PAGE, (status, last, _PAGE)).fetchall()
+
+    def unread(self) -> Iterator[str]:
+        """The ids of all memories that a language model is still to read, oldest first."""
+        last = -1
+        while rows := self._unread_page(last):
+            yield from (memory_id for _, memory_id in rows)
+            last = rows[-1][0]
+
+    def _unread_page(self, last: int) -> list[tuple[int, str]]:
+        with translated():
+            return self._execute(_UNREAD_PAGE, (last, _PAGE)).fetchall()
+
+    def ready_places(self) -> dict[Place, int]:
+        """How many memories have their vector in each place."""
+        counted: Counter[Place] = Counter()
+        with translated():
+            rows = self._execute(
+                "SELECT value, space, count(*) FROM memories JOIN traits ON traits.id = memories.trait"
+                " WHERE space IS NOT NULL GROUP BY trait, space"
+            )
+            for value, space, number in rows:
+                counted[Place(mode=Trait.loads(value).kind.mode, space=space)] += number
+        return dict(counted)
+
+
+def _merged(entries: str) -> Postings:
+    """Postings of words that count as one: a memory that has several of them has it so many times."""
+    found = np.fromstring(entries, np.int64, sep=",")
+    numbers, counts = found >> COUNT_BITS, found & COUNT_MASK
+    if bool((np.diff(numbers) > 0).all()):
+        return Postings(numbers, counts)
+    once, places = np.unique(numbers, return_inverse=True)
+    return Postings(once, np.bincount(places, weights=counts).astype(np.int64))

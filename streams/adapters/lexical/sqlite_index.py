@@ -1,0 +1,124 @@
+"""The word index on SQLite: one file a Kafka partition, so that a partition that leaves takes its file with it.
+
+Implements `agents.ports.lexical_index.WordIndex`. Terms, postings and statistics are kept by boundary, so a question costs what
+its user's memories cost, whatever others have stored, and no other user's text moves a score.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from sqlite3 import Connection
+
+from agents.rules.index.bm25 import Postings
+from agents.rules.index.memory_columns import Roster
+from schemas.memories import EmbeddingStatus, Memory, Place
+from streams.adapters.lexical.columns_cache import Rosters
+from streams.adapters.lexical.file import delete_file, open_file, translated
+from streams.adapters.lexical.keys import Keys
+from streams.adapters.lexical.reader import WordsReader
+from streams.adapters.lexical.text_analysis import category_term, entity_term
+from streams.adapters.lexical.writer import WordsWriter
+
+
+@dataclass(frozen=True, slots=True)
+class _Partition:
+    """One open index."""
+
+    connection: Connection
+    writer: WordsWriter
+    reader: WordsReader
+
+
+class SqliteWords:
+    """All open indexes of one worker. Belongs to one thread."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._open: dict[int, _Partition] = {}
+
+    def open(self, partition: int) -> None:
+        """Begin to serve a partition; one that is open already is closed before, without a commit."""
+        self._close(partition)
+        connection = open_file(self._path(partition))
+        rosters, keys = Rosters(), Keys(connection)
+        opened = _Partition(connection, WordsWriter(connection, rosters, keys), WordsReader(connection, rosters, keys))
+        self._open[partition] = opened
+
+    def drop(self, partition: int) -> None:
+        """Delete a partition's file, open or not."""
+        self._close(partition)
+        delete_file(self._path(partition))
+
+    def commit(self, partition: int) -> None:
+        """Make everything safe that was written to this partition."""
+        self._open[partition].writer.commit()
+
+    def close(self) -> None:
+        """Commit and close all partitions."""
+        for partition in list(self._open):
+            try:
+                self.commit(partition)
+            finally:
+                self._close(partition)
+
+    def applied(self, partition: int) -> Mapping[str, int]:
+        """The progress by topic."""
+        opened = self._open[partition]
+        return {**opened.reader.applied(), **opened.writer.progress}
+
+    def set_applied(self, partition: int, topic: str, next_offset: int) -> None:
+        """Note the progress in one topic."""
+        self._open[partition].writer.set_applied(topic, next_offset)
+
+    def put(self, partition: int, memory: Memory) -> None:
+        """Write a memory over the one before."""
+        self._open[partition].writer.put(memory)
+
+    def remove(self, partition: int, memory_id: str) -> None:
+        """Forget a memory and its words."""
+        self._open[partition].writer.remove(memory_id)
+
+    def has(self, partition: int, memory_id: str) -> bool:
+        """Whether a memory is here."""
+        return self._open[partition].reader.has(memory_id)
+
+    def roster(self, partition: int, boundary: str) -> Roster:
+        """All memories of a boundary."""
+        return self._open[partition].reader.roster(boundary)
+
+    def postings(self, partition: int, boundary: str, terms: Sequence[str], *, alike: bool = True) -> list[Postings]:
+        """For each term the memories that have it, or a word that counts as it."""
+        return self._open[partition].reader.postings(boundary, terms, alike=alike)
+
+    def entity_postings(self, partition: int, boundary: str, entities: Sequence[str]) -> list[Postings]:
+        """For each entity the memories that name it."""
+        return self._open[partition].reader.exact_postings(boundary, [entity_term(entity) for entity in entities])
+
+    def category_postings(self, partition: int, boundary: str, names: Sequence[str]) -> list[Postings]:
+        """For each category the memories that are under it."""
+        return self._open[partition].reader.exact_postings(boundary, [category_term(name) for name in names])
+
+    def counts(self, partition: int, boundary: str) -> Mapping[str, Mapping[EmbeddingStatus, int]]:
+        """How many memories a boundary has, by mode and embedding status."""
+        return self._open[partition].reader.counts(boundary)
+
+    def with_status(self, partition: int, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]:
+        """The ids of all memories with one of these statuses."""
+        return self._open[partition].reader.with_status(statuses)
+
+    def unread(self, partition: int) -> Iterator[str]:
+        """The ids of all memories that a language model is still to read."""
+        return self._open[partition].reader.unread()
+
+    def ready_places(self, partition: int) -> Mapping[Place, int]:
+        """How many memories have their vector in each place."""
+        return self._open[partition].reader.ready_places()
+
+    def _path(self, partition: int) -> Path:
+        return self._directory / f"words-{partition}.sqlite"
+
+    def _close(self, partition: int) -> None:
+        opened = self._open.pop(partition, None)
+        if opened is not None:
+            with translated():
+                opened.connection.close()

@@ -1,0 +1,1 @@
+"""The vector index in the worker's process, on Qdrant Edge."""

@@ -1,0 +1,38 @@
+"""A point as it is held beside the engine: what filters ask of it, and its vectors, unpacked."""
+
+from collections.abc import Mapping
+from typing import NamedTuple, Self
+
+from schemas.vectors import Point, Where
+from streams.adapters.vectors.embedded.edge_packing import Unpacked
+
+
+class Kind(NamedTuple):
+    """What filters ask of a point beside its time."""
+
+    mode: str
+    type: str
+    scope: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, mode: str, type_: str, scope: Mapping[str, str]) -> Self:
+        """The kind of points with such a payload."""
+        return cls(mode, type_, tuple(sorted(scope.items())))
+
+    def admitted(self, where: Where) -> bool:
+        """Whether a read may see such points."""
+        return where.admits(self.mode, self.type, dict(self.scope))
+
+
+class Row(NamedTuple):
+    """A point as it is held."""
+
+    memory_id: str
+    kind: Kind
+    occurred_ms: int
+    vectors: Unpacked
+
+    @classmethod
+    def of(cls, point: Point, vectors: Unpacked) -> Self:
+        """A point with its vectors, unpacked."""
+        return cls(point.memory_id, Kind.of(point.mode, point.type, point.scope), point.occurred_ms, vectors)

@@ -1,0 +1,175 @@
+"""The collections of a Qdrant server: made when first written to, with fingerprint, payload indexes and alias.
+
+In go vector spaces; out come collection names that may be read or written. Guaranteed: a collection whose kept
+fingerprint is another is refused, and every field that is filtered by has its index before data arrives.
+The fingerprint is kept in the collection's metadata, which needs a server of version 1.16 or later.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from qdrant_client import AsyncQdrantClient
+from qdrant_client.http.exceptions import UnexpectedResponse
+from qdrant_client.models import (
+    CreateAlias,
+    CreateAliasOperation,
+    Datatype,
+    Distance,
+    HnswConfigDiff,
+    IntegerIndexParams,
+    IntegerIndexType,
+    KeywordIndexParams,
+    KeywordIndexType,
+    MultiVectorComparator,
+    MultiVectorConfig,
+    UpdateResult,
+    VectorParams,
+)
+
+from schemas.failures import Unavailable
+from schemas.modes import Fingerprint, VectorSpace
+from schemas.vectors import Point
+from streams.adapters.vectors.server.qdrant_calls import answered, applied, is_missing
+from streams.adapters.vectors.shared.qdrant_payload import PARTITION, TENANT, TIME, alias, indexed_fields
+from streams.adapters.vectors.shared.qdrant_vectors import POOLED, TOKENS
+from streams.adapters.vectors.shared.vector_contract import checked_fingerprint
+
+T = TypeVar("T")
+
+FINGERPRINT = "fingerprint"
+"""The key in a collection's metadata."""
+
+NO_GRAPHS = HnswConfigDiff(m=0, payload_m=0)
+"""Every search is exact and within one boundary, whose points are found by their index: a graph would only be built."""
+
+
+@dataclass
+class Known:
+    """A collection that was seen: what it holds, and the fields that this process has seen indexed."""
+
+    fingerprint: Fingerprint
+    indexed: set[str] = field(default_factory=set)
+
+
+class ServerCollections:
+    """What this process knows of a server's collections, and the way to them."""
+
+    def __init__(self, client: AsyncQdrantClient, prefix: str, timeout_s: float) -> None:
+        """`prefix` starts the name of every collection and alias; the timeout is that of one request."""
+        self._client = client
+        self._prefix = prefix
+        self._timeout_s = timeout_s
+        self._known: dict[str, Known] = {}
+        self._preparing = asyncio.Lock()
+
+    async def readable(self, space: VectorSpace) -> str | None:
+        """Give the collection's name, or None where it does not exist. Raises ValueError for another fingerprint."""
+        name = self._prefix + space.collection
+        known = self._known.get(name) or await self._look_up(name)
+        if known is None:
+            return None
+        checked_fingerprint(space, known.fingerprint)
+        return name
+
+    async def writable(self, space: VectorSpace, points: Sequence[Point]) -> str:
+        """Give the collection's name when it can take these points: made, indexed, with an alias in front."""
+        # One at a time: a second writer that sees the collection could otherwise write before its indexes exist.
+        async with self._preparing:
+            name = await self.readable(space) or await self._create(space)
+            indexed = self._known[name].indexed
+            if not indexed:
+                await self._ensure_alias(space, name)
+            for path in [path for path in indexed_fields(points) if path not in indexed]:
+                await self.write(name, self._client.create_payload_index(name, path, index_of(path), wait=True))
+                indexed.add(path)
+        return name
+
+    async def fingerprints(self) -> Mapping[str, Fingerprint]:
+        """Give the collections with this prefix by the rest of their names; those of other programs are left out."""
+        listed = (await answered(self._client.get_collections(), self._timeout_s)).collections
+        names = [one.name for one in listed if one.name.startswith(self._prefix)]
+        kept = [(name.removeprefix(self._prefix), await self._kept(name)) for name in names]
+        return {name: fingerprint for name, fingerprint in kept if fingerprint}
+
+    async def ask(self, name: str, request: Awaitable[T]) -> T:
+        """Await an answer about a collection, and forget one that was deleted behind our back."""
+        try:
+            return await answered(request, self._timeout_s)
+        except Unavailable as error:
+            self._forget_missing(name, error)
+            raise
+
+    async def write(self, name: str, request: Awaitable[UpdateResult]) -> None:
+        """Await that a write is applied, and forget a collection that was deleted behind our back."""
+        try:
+            await applied(request, self._timeout_s)
+        except Unavailable as error:
+            self._forget_missing(name, error)
+            raise
+
+    async def _create(self, space: VectorSpace) -> str:
+        name = self._prefix + space.collection
+        shape = vector_params(space.fingerprint)
+        metadata = {FINGERPRINT: space.fingerprint.model_dump()}
+        create = self._client.create_collection(name, shape, hnsw_config=NO_GRAPHS, metadata=metadata)
+        try:
+            await self.ask(name, create)
+        except UnexpectedResponse:
+            # Another worker may have been faster.
+            if await self.readable(space) is None:
+                raise
+        self._known.setdefault(name, Known(space.fingerprint))
+        await self._point_alias(space, name)
+        return name
+
+    async def _ensure_alias(self, space: VectorSpace, name: str) -> None:
+        """Set the alias where a failure kept it from being set; one that points elsewhere stays."""
+        present = (await self.ask(name, self._client.get_aliases())).aliases
+        if self._prefix + alias(space.mode) not in {one.alias_name for one in present}:
+            await self._point_alias(space, name)
+
+    async def _point_alias(self, space: VectorSpace, name: str) -> None:
+        pointer = CreateAlias(collection_name=name, alias_name=self._prefix + alias(space.mode))
+        await self.ask(name, self._client.update_collection_aliases([CreateAliasOperation(create_alias=pointer)]))
+
+    async def _look_up(self, name: str) -> Known | None:
+        if not await self.ask(name, self._client.collection_exists(name)):
+            return None
+        kept = await self._kept(name)
+        if kept is None:
+            raise ValueError(f"collection {name} keeps no fingerprint: another program made it, or an old server")
+        return self._known.setdefault(name, Known(kept))
+
+    async def _kept(self, name: str) -> Fingerprint | None:
+        metadata = (await self.ask(name, self._client.get_collection(name))).config.metadata or {}
+        return Fingerprint.model_validate(metadata[FINGERPRINT]) if FINGERPRINT in metadata else None
+
+    def _forget_missing(self, name: str, error: Unavailable) -> None:
+        if is_missing(error):
+            self._known.pop(name, None)
+
+
+def vector_params(fingerprint: Fingerprint) -> VectorParams | dict[str, VectorParams]:
+    """Give the pooled vector's shape, and beside it that of the token vectors where the space keeps them."""
+    pooled = VectorParams(size=fingerprint.dim, distance=Distance.COSINE)
+    if not fingerprint.token_dim:
+        return pooled
+    tokens = VectorParams(
+        size=fingerprint.token_dim,
+        distance=Distance.DOT,
+        multivector_config=MultiVectorConfig(comparator=MultiVectorComparator.MAX_SIM),
+        datatype=Datatype.FLOAT16,
+    )
+    return {POOLED: pooled, TOKENS: tokens}
+
+
+def index_of(path: str) -> KeywordIndexParams | IntegerIndexParams:
+    """Give the index that a payload field needs for its use."""
+    keyword = KeywordIndexParams(type=KeywordIndexType.KEYWORD, is_tenant=True if path == TENANT else None)
+    numbers = {
+        PARTITION: IntegerIndexParams(type=IntegerIndexType.INTEGER, lookup=True, range=False),
+        TIME: IntegerIndexParams(type=IntegerIndexType.INTEGER, lookup=False, range=True),
+    }
+    return numbers.get(path, keyword)

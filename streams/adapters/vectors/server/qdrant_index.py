@@ -1,0 +1,179 @@
+"""The vector index on a Qdrant server, shared by any number of workers.
+
+In go points and questions of the port; out come scored ids. Guaranteed: a write that returned is applied
+(`wait=True`); a server that is away, slow, busy or broken is `Unavailable` within the timeout of each request.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from qdrant_client import AsyncQdrantClient
+from qdrant_client.models import (
+    Condition,
+    FieldCondition,
+    Filter,
+    HasIdCondition,
+    MatchAny,
+    MatchValue,
+    PointStruct,
+    Range,
+    SearchParams,
+)
+
+from schemas.modes import Fingerprint, VectorSpace
+from schemas.vectors import Encoded, Matrix, Point, Scored, Vector, Where
+from streams.adapters.vectors.server.qdrant_collections import ServerCollections
+from streams.adapters.vectors.shared.qdrant_payload import HASH, PARTITION, TIME, admits_none, admitted, payload
+from streams.adapters.vectors.shared.qdrant_vectors import TOKENS, encoded, named_vectors, pooled_name
+from streams.adapters.vectors.shared.vector_contract import (
+    BATCH,
+    FETCHED,
+    checked,
+    checked_ids,
+    checked_rows,
+    checked_vector,
+    cosines,
+    nearest,
+    portions,
+    ranked,
+)
+from streams.batching import batches
+
+EXACT = SearchParams(exact=True)
+"""No graph decides what is found: an older collection may have one, and it is made of all users' points."""
+
+
+class QdrantIndex:
+    """`VectorIndex` on a Qdrant server."""
+
+    def __init__(self, client: AsyncQdrantClient, *, prefix: str = "", timeout_s: float = 5.0) -> None:
+        """Use this client, and close it at the end. `prefix` begins collections' names; a request has `timeout_s`."""
+        self._client = client
+        self._collections = ServerCollections(client, prefix, timeout_s)
+
+    @classmethod
+    def connect(cls, url: str, *, api_key: str | None = None, prefix: str = "", timeout_s: float = 5.0) -> Self:
+        """Give an index on the server at `url`. Nothing is sent: it may be started before the server."""
+        seconds = math.ceil(timeout_s)
+        client = AsyncQdrantClient(url=url, api_key=api_key, timeout=seconds, check_compatibility=False)
+        return cls(client, prefix=prefix, timeout_s=timeout_s)
+
+    async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
+        """Write points; the same id again replaces."""
+        fresh = checked(space, points)
+        if not fresh:
+            return
+        name = await self._collections.writable(space, fresh)
+        for batch in portions(fresh):
+            structs = [server_point(space.fingerprint, point) for point in batch]
+            await self._collections.write(name, self._client.upsert(name, structs, wait=True))
+
+    async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
+        """Remove points; unknown ids are ignored."""
+        known = checked_ids(memory_ids)
+        if (name := await self._collections.readable(space)) is None:
+            return
+        for batch in batches(known, BATCH):
+            await self._collections.write(name, self._client.delete(name, list(batch), wait=True))
+
+    async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
+        """The nearest points that `where` admits: exact, best first, equal ones by id."""
+        numbers, using = checked_vector(space, vector), pooled_name(space.fingerprint)
+
+        async def fetch(count: int) -> list[Scored]:
+            return cosines(await self._found(space, numbers, using, where, count))
+
+        return await nearest(fetch, limit)
+
+    async def late(
+        self, space: VectorSpace, question: Matrix, where: Where, limit: int, memory_ids: Sequence[str] | None = None
+    ) -> list[Scored]:
+        """Late interaction, exact: over all that `where` admits, or over these memories as far as it admits them."""
+        rows, known = checked_rows(space, question), None if memory_ids is None else checked_ids(memory_ids)
+        if not rows or known == []:
+            return []
+
+        async def fetch(count: int) -> list[Scored]:
+            return ranked(await self._found(space, rows, TOKENS, where, count, known))
+
+        return await nearest(fetch, limit)
+
+    async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
+        """The content hash of each of these memories' points, for those that have one."""
+        known = checked_ids(memory_ids)
+        kept: dict[str, str] = {}
+        if (name := await self._collections.readable(space)) is None:
+            return kept
+        for batch in batches(known, BATCH):
+            found = self._client.retrieve(name, list(batch), [HASH], with_vectors=False)
+            records = await self._collections.ask(name, found)
+            kept |= {str(record.id): record.payload[HASH] for record in records if record.payload}
+        return kept
+
+    async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
+        """The vectors of these memories' points, the pooled ones of length 1 as a cosine index keeps them."""
+        known = checked_ids(memory_ids)
+        kept: dict[str, Encoded] = {}
+        if (name := await self._collections.readable(space)) is None:
+            return kept
+        for batch in batches(known, FETCHED):
+            found = self._client.retrieve(name, list(batch), with_payload=False, with_vectors=True)
+            records = await self._collections.ask(name, found)
+            kept |= {str(record.id): encoded(space.fingerprint, record.vector) for record in records}
+        return kept
+
+    async def count(self, space: VectorSpace, partition: int) -> int:
+        """How many points a partition has in this space."""
+        if (name := await self._collections.readable(space)) is None:
+            return 0
+        only = Filter(must=[FieldCondition(key=PARTITION, match=MatchValue(value=partition))])
+        return (await self._collections.ask(name, self._client.count(name, only, exact=True))).count
+
+    async def spaces(self) -> Mapping[str, Fingerprint]:
+        """The collections that exist, by name without the prefix, with the fingerprint that is kept in each."""
+        return await self._collections.fingerprints()
+
+    async def close(self) -> None:
+        """Close the client's connections."""
+        await self._client.close()
+
+    async def _found(
+        self,
+        space: VectorSpace,
+        query: list[float] | list[list[float]],
+        using: str | None,
+        where: Where,
+        limit: int,
+        memory_ids: Sequence[str] | None = None,
+    ) -> list[tuple[object, float]]:
+        if admits_none(where) or (name := await self._collections.readable(space)) is None:
+            return []
+        asked = self._client.query_points(
+            name,
+            query=query,
+            using=using,
+            query_filter=server_filter(where, memory_ids),
+            search_params=EXACT,
+            limit=limit,
+            with_payload=False,
+            with_vectors=False,
+        )
+        return [(point.id, point.score) for point in (await self._collections.ask(name, asked)).points]
+
+
+def server_point(fingerprint: Fingerprint, point: Point) -> PointStruct:
+    """Give a point in the client's class."""
+    return PointStruct(id=point.memory_id, vector=named_vectors(fingerprint, point), payload=payload(point))
+
+
+def server_filter(where: Where, ids: Sequence[str] | None) -> Filter:
+    """Give a filter in the client's classes; its ranges are of floats, exact for milliseconds far beyond any date."""
+    must: list[Condition] = [
+        FieldCondition(key=field, match=MatchAny(any=words)) for field, words in admitted(where).items()
+    ]
+    if where.since_ms is not None or where.until_ms is not None:
+        must.append(FieldCondition(key=TIME, range=Range(gte=where.since_ms, lt=where.until_ms)))
+    if ids is not None:
+        must.append(HasIdCondition(has_id=list(ids)))
+    return Filter(must=must)

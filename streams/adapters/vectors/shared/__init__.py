@@ -1,0 +1,1 @@
+"""What both vector indexes share: payloads, vectors, checks."""

@@ -1,1 +1,0 @@
-"""The word index: one SQLite file a partition."""

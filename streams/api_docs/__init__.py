@@ -1,0 +1,1 @@
+"""AsyncAPI and JSON Schema documents of the wire, made from the models."""

@@ -1,0 +1,97 @@
+"""The AsyncAPI document of a deployment: its public topics and all that may be on them.
+
+The settings enter; a document of AsyncAPI 3.0.0 leaves. What is in it comes from the models and from the wiring, so
+that nothing can be forgotten.
+"""
+
+from typing import Any
+
+from streams.api_docs.channels import BINDING, DEAD_LETTER, REPLY_TO, channel_name, channel_of, channels
+from streams.api_docs.json_schemas import components, wire_payloads
+from streams.api_docs.messages import JSON_TYPE, messages
+from streams.api_docs.payloads import reply_name
+from streams.api_docs.wire_headers import dead_letter_headers, reply_headers, request_headers
+from streams.channels import Inputs, inputs
+from streams.settings import Settings
+from streams.topics import Topics, group_id, named
+
+VERSION = "0.1.0"
+"""The version of the project, as `pyproject.toml` has it, which is not there in a container."""
+
+Json = dict[str, Any]
+
+
+def asyncapi(settings: Settings) -> Json:
+    """The document, by the settings' addresses, topic names, partitions and scope model."""
+    topics = named(settings.topic_prefix)
+    asked = inputs(topics, settings.scope_model)
+    kinds = [kind for channel in asked.public() for kind in channel.kinds]
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "modestream",
+            "version": VERSION,
+            "description": "Conversation memory: turns in, memories out over request and reply.",
+            "license": {"name": "Apache-2.0"},
+        },
+        "defaultContentType": JSON_TYPE,
+        "servers": _servers(settings),
+        "channels": channels(settings, topics, asked),
+        "operations": {
+            **{_operation_name(kind): _asking(settings, asked, kind) for kind in kinds},
+            "reply": _sending(settings, topics.replies, [reply_name(kind) for kind in kinds]),
+            "dead_letter": _sending(settings, topics.dead_letters, [DEAD_LETTER]),
+        },
+        "components": {
+            "messages": messages(kinds),
+            "schemas": {**components(wire_payloads(settings)), **_headers(topics)},
+            "correlationIds": {"correlation_id": {"location": "$message.header#/correlation_id"}},
+        },
+    }
+
+
+def _servers(settings: Settings) -> Json:
+    addresses = settings.bootstrap_servers
+    return {f"kafka-{number}": {"host": one, "protocol": "kafka"} for number, one in enumerate(addresses, 1)}
+
+
+def _operation_name(kind: str) -> str:
+    return kind.partition(".")[0]
+
+
+def _asking(settings: Settings, asked: Inputs, kind: str) -> Json:
+    """What the worker does with one kind of request."""
+    name = channel_name(settings, channel_of(asked, kind).topic)
+    group = {"type": "string", "const": group_id(settings)}
+    return {
+        "action": "receive",
+        "channel": _channel(name),
+        "messages": [_message(name, kind)],
+        "reply": {
+            "address": {"location": "$message.header#/reply_to", "description": "Without it there is no reply."},
+            "channel": _channel(REPLY_TO),
+            "messages": [_message(REPLY_TO, reply_name(kind))],
+        },
+        "bindings": {"kafka": {"groupId": group, "bindingVersion": BINDING}},
+    }
+
+
+def _sending(settings: Settings, topic: str, names: list[str]) -> Json:
+    name = channel_name(settings, topic)
+    return {"action": "send", "channel": _channel(name), "messages": [_message(name, one) for one in names]}
+
+
+def _channel(name: str) -> Json:
+    return {"$ref": f"#/channels/{name}"}
+
+
+def _message(channel: str, name: str) -> Json:
+    return {"$ref": f"#/channels/{channel}/messages/{name}"}
+
+
+def _headers(topics: Topics) -> Json:
+    return {
+        "request-headers": request_headers(topics.replies),
+        "reply-headers": reply_headers(),
+        "dead-letter-headers": dead_letter_headers(),
+    }

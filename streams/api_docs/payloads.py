@@ -1,0 +1,129 @@
+"""Every value that is on the wire, as a Pydantic model that says all of it: also its `schema`, and replies by request.
+
+The public channels enter; payloads leave, by the name that the documents give them.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field, RootModel, create_model
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
+from pydantic_core import core_schema
+
+from schemas.assemble import AssembleResult
+from schemas.commands import Command
+from schemas.consolidation import Difference, ModeCounts
+from schemas.failures import ErrorCode
+from schemas.replies import Warned
+from schemas.retrieval import RetrieveResult
+from schemas.turns import TurnAccepted
+from streams.api_docs.command_kinds import one_of_the_commands
+from streams.flow.requests.pipeline import Channel
+
+REPLY = "reply.v1"
+"""The `schema` of every reply."""
+
+
+class Consolidation(BaseModel):
+    """The result of a trigger: what a run has changed."""
+
+    run: str
+    created: list[str]
+    superseded: list[str]
+    modes: dict[str, ModeCounts]
+    diff: list[Difference]
+
+
+class WireError(BaseModel):
+    """What is wrong, by code and in words; `field` is a dotted path, null where no field is to blame."""
+
+    code: ErrorCode
+    message: str
+    field: str | None
+
+
+RESULTS: Mapping[str, Any] = {
+    "turn.v1": TurnAccepted,
+    "retrieve.v1": RetrieveResult,
+    "assemble.v1": AssembleResult,
+    "command.v1": dict[str, Any],
+    "consolidate.v1": Consolidation,
+}
+"""What a request is answered with, by its `schema`. Each command has a result of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A value on the wire; `mode` says whether it is read or written here."""
+
+    name: str
+    model: type[BaseModel]
+    mode: JsonSchemaMode
+
+    @property
+    def component(self) -> str:
+        """What its schema is called among others."""
+        return component_name(self.name)
+
+
+class WireSchema(GenerateJsonSchema):
+    """JSON Schemas whose patterns every implementation reads: the end of a text is written `$`."""
+
+    def str_schema(self, schema: core_schema.StringSchema) -> JsonSchemaValue:
+        """The schema of a string."""
+        described = super().str_schema(schema)
+        if "pattern" in described:
+            described["pattern"] = described["pattern"].replace(r"\z", "$")
+        return described
+
+
+def component_name(name: str) -> str:
+    """A name without dots, at which Pydantic would cut it."""
+    return name.replace(".", "_")
+
+
+def reply_name(kind: str) -> str:
+    """What the reply to a request is called in the documents."""
+    return f"{kind}.reply"
+
+
+def payloads(channels: Iterable[Channel]) -> list[Payload]:
+    """Requests and their replies, and `reply.v1`, which is any of these replies."""
+    kinds = {kind: model for channel in channels for kind, model in channel.kinds.items()}
+    requests = [Payload(kind, _request(kind, model), "validation") for kind, model in kinds.items()]
+    failed = create_model("error_reply", __base__=_reply("error"), error=(WireError, ...))
+    replies = {kind: _reply_to(kind, failed) for kind in kinds}
+    answers = [Payload(reply_name(kind), model, "serialization") for kind, model in replies.items()]
+    return [*requests, *answers, Payload(REPLY, _any_of(REPLY, [*replies.values()]), "serialization")]
+
+
+def _request(kind: str, model: type[BaseModel]) -> type[BaseModel]:
+    """A request with its `schema`, which decides what it is read as."""
+    if issubclass(model, Command):
+        return one_of_the_commands(component_name(kind), create_model("command", __base__=model, **_schema(kind)))
+    return create_model(component_name(kind), __base__=model, __doc__=model.__doc__, **_schema(kind))
+
+
+def _reply_to(kind: str, failed: type[BaseModel]) -> type[BaseModel]:
+    name = component_name(f"{kind}.result")
+    done = create_model(name, __base__=_reply("ok"), result=(RESULTS[kind], ...), warnings=(list[Warned], ...))
+    return _any_of(reply_name(kind), [done, failed])
+
+
+def _reply(status: str) -> type[BaseModel]:
+    said: Any = Literal[status]
+    return create_model("Reply", status=(said, ...), **_schema(REPLY))
+
+
+def _schema(name: str) -> dict[str, Any]:
+    return {"schema_": (Literal[name], Field(alias="schema"))}
+
+
+def _any_of(name: str, models: list[type[BaseModel]]) -> type[BaseModel]:
+    union: Any = models[0]
+    for model in models[1:]:
+        union |= model
+    parent: Any = RootModel[union]
+    made: type[BaseModel] = create_model(component_name(name), __base__=parent)
+    return made

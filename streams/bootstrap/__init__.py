@@ -1,0 +1,1 @@
+"""Builds a worker from the settings: adapters, agents, checks at the start."""

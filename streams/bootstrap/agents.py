@@ -1,0 +1,120 @@
+"""The agents of a worker over its parts: who is given what. They are the same over real parts and over fakes."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from agents.categories.categorize import Categorize
+from agents.categories.matching import CategoryFits
+from agents.categories.medoids import BestMembers
+from agents.categories.members import CategoryMembers
+from agents.categories.refresh import RefreshCategories, SummaryModel
+from agents.commands.handle_commands import Govern
+from agents.commands.health import Health
+from agents.consolidation.consolidate import Bounds, Consolidate
+from agents.consolidation.deduplicate import Evolve
+from agents.consolidation.summarise import Distil
+from agents.context.assemble import Assemble
+from agents.context.category_summaries import CategoryCapsules
+from agents.embedding.embed import Embed
+from agents.embedding.maintain import Maintain
+from agents.intentions.intend import Intend
+from agents.memory.remember import Remember
+from agents.modes.suggest_modes import SuggestModes
+from agents.modes.vector_spaces import ModeSpaces
+from agents.ports.vector_index import VectorIndex
+from agents.retrieval.drill_down import Layers
+from agents.retrieval.retrieve import Retrieve
+from agents.rules.prompts.prompting import Template
+from agents.rules.ranking.ranking import Weights
+from agents.understanding.understand import Understand
+from streams.adapters.language.prompt_files import read_prompt
+from streams.bootstrap.adapters import Models
+from streams.flow.worker_context import Surroundings
+from streams.settings import Settings
+from streams.topology import Agents
+
+RANKING_WEIGHTS = Path(__file__).parents[2] / "agents" / "data" / "ranking_weights.json"
+"""The weights that come with the project."""
+
+UNDERSTANDING_PROMPT = "understand-1"
+"""The version of the prompt that language models are asked by."""
+
+DISTILLING_PROMPT = "distil-1"
+"""The version of the prompt by which they distil."""
+
+CATEGORY_PROMPT = "categorize-1"
+"""The version of the prompt that language models sum up categories by."""
+
+Deployment = Callable[[], dict[str, Any]]
+"""How the worker stands, for `health`."""
+
+
+def agents_of(
+    settings: Settings, models: Models, index: VectorIndex, around: Surroundings, deployment: Deployment
+) -> Agents:
+    """The agents over these parts."""
+    weights = Weights.loads((settings.ranking_weights or RANKING_WEIGHTS).read_text())
+    memories, words, modes, clock = around.memories, around.words, around.modes, around.clock
+    spaces, asks_model = ModeSpaces(modes, models.embedders), len(settings.llm_profiles) > 0
+    intend = Intend(around.intentions, memories, clock)
+    layers = Layers(intend, around.categories, memories.get)
+    retrieve = Retrieve(words, memories.get, index, modes, spaces, clock, weights, layers)
+    capsules = CategoryCapsules(words, memories.get, around.categories)
+    members = CategoryMembers(words)
+    fits = CategoryFits(around.categories, memories, members, index, spaces)
+    refreshing = _refreshing(models, index, around, members, spaces)
+    categorize = Categorize(around.categories, memories, members, fits, refreshing)
+    suggest = SuggestModes(memories.get, words, index, spaces)
+    return Agents(
+        remember=Remember(memories, words, modes, spaces, around.claims, asks_model=asks_model),
+        embed=Embed(spaces, index, clock, fits),
+        understand=Understand(
+            models.reader,
+            models.language,
+            _template(UNDERSTANDING_PROMPT),
+            modes,
+            words,
+            memories.get,
+            clock,
+            around.categories,
+        ),
+        retrieve=retrieve,
+        assemble=Assemble(
+            words, memories.get, models.tokens, models.reader.judge, retrieve.turns, capsules, asks_model=asks_model
+        ),
+        govern=Govern(
+            memories,
+            modes,
+            models.embedders,
+            Health(words, modes, spaces, index, around.jobs, deployment, around.meters.usage),
+            clock,
+            {**intend.commands, **categorize.commands, **suggest.commands},
+            (intend.before_forgetting, categorize.before_forgetting),
+        ),
+        intend=intend,
+        categorize=categorize,
+        maintain=Maintain(memories, words, index, spaces, clock),
+        consolidate=Consolidate(
+            memories,
+            words,
+            index,
+            spaces,
+            Distil(models.language, _template(DISTILLING_PROMPT)),
+            Evolve(memories, words),
+            Bounds(settings.consolidation_seconds, settings.consolidation_tokens),
+        ),
+    )
+
+
+def _refreshing(
+    models: Models, index: VectorIndex, around: Surroundings, members: CategoryMembers, spaces: ModeSpaces
+) -> RefreshCategories:
+    """Who makes summaries of categories anew."""
+    best = BestMembers(around.memories, index, spaces)
+    model = SummaryModel(models.language, _template(CATEGORY_PROMPT))
+    return RefreshCategories(around.categories, around.memories, members, best, model)
+
+
+def _template(version: str) -> Template:
+    return Template(read_prompt(version), version)

@@ -1,0 +1,29 @@
+"""Whether the service behind a broker answers requests: what `up` waits for before it says `ready`."""
+
+from collections.abc import Awaitable, Callable
+
+from streams.client.memory_client import MemoryClient, MemoryClientError, MemoryServiceError
+
+PROBE = "modestream-probe"
+"""A user without memories, whose modes are asked for."""
+
+REFUSALS = ("invalid_value", "not_allowed")
+"""Answers of a service that lets such a user do nothing: his scope is none of its model's, or nothing is granted."""
+
+ATTEMPT_S = 3.0
+"""One attempt: the first request after a start may come before the worker has its partitions."""
+
+
+def answers_requests(topic_prefix: str) -> Callable[[str], Awaitable[bool]]:
+    """A probe that asks a command over Kafka and says whether the reply came."""
+
+    async def probe(bootstrap: str) -> bool:
+        try:
+            async with MemoryClient(bootstrap, user_id=PROBE, topic_prefix=topic_prefix, timeout=ATTEMPT_S) as memory:
+                return "modes" in await memory.command("list_modes")
+        except MemoryServiceError as refused:
+            return refused.code in REFUSALS
+        except MemoryClientError:
+            return False
+
+    return probe

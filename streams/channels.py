@@ -1,0 +1,50 @@
+"""The topics that records are asked on: what each carries, by the deployment's scope model, and how it is served.
+
+Topics enter; a channel for each of them leaves. The wiring reads them, and the documents of the wire are made of them.
+"""
+
+from dataclasses import dataclass
+
+from schemas.assemble import AssembleRequest
+from schemas.changes import Change
+from schemas.commands import Command
+from schemas.consolidation import Trigger
+from schemas.jobs import Job
+from schemas.retrieval import RetrieveRequest
+from schemas.scope_models import scoped
+from schemas.scopes import Scope
+from schemas.turns import Turn
+from streams.flow.requests.pipeline import Channel
+from streams.topics import Topics
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The channels: the first four are everybody's, the others the worker's own."""
+
+    turns: Channel
+    retrieve: Channel
+    commands: Channel
+    triggers: Channel
+    changes: Channel
+    jobs: Channel
+
+    def public(self) -> list[Channel]:
+        """Those that producers and clients write to."""
+        every = (self.turns, self.retrieve, self.commands, self.triggers, self.changes, self.jobs)
+        return [channel for channel in every if channel.act is not None]
+
+
+def inputs(topics: Topics, scope: type[Scope]) -> Inputs:
+    """Every channel whose records may want a reply, with scopes of this model."""
+    asked = {"retrieve.v1": scoped(RetrieveRequest, scope), "assemble.v1": scoped(AssembleRequest, scope)}
+    turn, command, trigger = scoped(Turn, scope), scoped(Command, scope), scoped(Trigger, scope)
+    change, job = scoped(Change, scope), scoped(Job, scope)
+    return Inputs(
+        turns=Channel(topics.turns, {"turn.v1": turn}, "write", keeps_rejected=True, outlives_deadline=True),
+        retrieve=Channel(topics.retrieve, asked, "read", concurrent=True),
+        commands=Channel(topics.commands, {"command.v1": command}, "manage"),
+        triggers=Channel(topics.consolidate, {"consolidate.v1": trigger}, "manage", concurrent=True),
+        changes=Channel(topics.changes, {"change.v1": change}, None, keeps_rejected=True, outlives_deadline=True),
+        jobs=Channel(topics.jobs, {"job.v1": job}, None, keeps_rejected=True, outlives_deadline=True, concurrent=True),
+    )

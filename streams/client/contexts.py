@@ -1,0 +1,56 @@
+"""Assembled contexts, as the client gives them back (CONTRACT §5). Unknown fields are ignored."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from schemas.assemble import AssembleResult, Breach
+from streams.client.answers import Notice, Reply, unreadable
+
+ChatMessage = dict[str, str]
+"""`role` and `content`, as chat models take them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A prompt that fits its budget, and how it came about."""
+
+    messages: list[ChatMessage]
+    """System, user with the memories as JSON, assistant."""
+    interaction_mode: str
+    """What the query is for: `TASK`, `EXPLORATION`, `DEBUGGING`, `LEARNING` or `GENERAL`."""
+    interaction_confidence: float
+    sections: Mapping[str, list[str]]
+    """Memory ids by section."""
+    budget: Mapping[str, int]
+    """Tokens that each section may take."""
+    tokens: Mapping[str, int]
+    """Tokens that each section takes; `total` counts all messages."""
+    dropped: tuple[str, ...] = ()
+    """Memories that were considered and are not there, oldest first."""
+    sticky: tuple[str, ...] = ()
+    """Memories that were kept before all else: safety, the user's corrections, constraints, current errors."""
+    breaches: tuple[Breach, ...] = ()
+    """Sticky memories that found no room."""
+    warnings: tuple[Notice, ...] = ()
+
+
+def context_of(reply: Reply) -> Context:
+    """Read the reply to an assemble request. Raises `MemoryServiceError` where it lacks what the contract promises."""
+    try:
+        result = AssembleResult.model_validate(reply.result)
+    except ValidationError as problem:
+        raise unreadable(problem) from problem
+    return Context(
+        messages=[{"role": message.role, "content": message.content} for message in result.messages],
+        interaction_mode=result.interaction_mode,
+        interaction_confidence=result.interaction_confidence,
+        sections={str(name): ids for name, ids in result.sections.items()},
+        budget={str(name): tokens for name, tokens in result.budget.items()},
+        tokens={str(name): tokens for name, tokens in result.tokens.items()},
+        dropped=tuple(result.dropped),
+        sticky=tuple(result.sticky),
+        breaches=tuple(result.breaches),
+        warnings=reply.warnings,
+    )

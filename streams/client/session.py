@@ -1,0 +1,99 @@
+"""A connection to the service, and whose memories its calls are about: what every call of the client begins with.
+
+Records of the contract enter; their replies leave, or one of the errors of `streams.client.failures`.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from streams.client.answers import Json, Reply
+from streams.client.records import record
+from streams.client.requests import Requests, Written
+
+DEFAULT_TIMEOUT_S = 10.0
+"""A question takes milliseconds; ten seconds outlast a worker's restart without hiding an outage for long."""
+
+OWN_WRITES: Literal["own_writes"] = "own_writes"
+"""As `read_after`: everything that this client has written for that user."""
+
+Selected = Mapping[str, str | Sequence[str]]
+"""Fields of a scope, each with one value, several, or `"*"` for any."""
+
+ReadAfter = int | Literal["own_writes"] | None
+
+
+class Session:
+    """A connection; `MemoryClient` says what it is opened with, and what every call raises."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        user_id: str | None = None,
+        project_id: str = "default",
+        topic_prefix: str = "memory.",
+        timeout: float = DEFAULT_TIMEOUT_S,
+        principal: str | None = None,
+        scope: Mapping[str, str] | None = None,
+    ) -> None:
+        self._requests = Requests(bootstrap, topic_prefix, timeout, principal)
+        self._user_id = user_id
+        self._project_id = project_id
+        self._further = dict(scope or {})
+
+    async def __aenter__(self) -> Self:
+        """Connect. Raises `MemoryUnreachable` where there is no broker, or none with the service's topics."""
+        await self._requests.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Fail what still waits with `MemoryClosed`, let Kafka acknowledge what was handed over, and disconnect."""
+        await self._requests.close()
+
+    async def command(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        timeout: float | None = None,
+    ) -> Json:
+        """Give a command of CONTRACT §6, such as `health` or `rename_mode`, and return its result.
+
+        Every later request sees its effect. Commands are idempotent; a long one wants a longer `timeout`.
+        """
+        scope = self._scope(user_id, project_id)
+        order = record("command.v1", command=name, scope=scope, arguments=arguments or {})
+        reply, _ = await self.request("commands", order, timeout=timeout)
+        return reply.result
+
+    async def request(
+        self, topic: str, value: Json, *, timeout: float | None = None, deadline: bool = True
+    ) -> tuple[Reply, Written]:
+        """Send any record of the contract that has a `scope`, and wait for its reply.
+
+        `topic` comes without the prefix, such as `consolidate`. With `deadline` the service drops the request once
+        the timeout has passed; a turn is stored all the same, without a reply.
+        """
+        return await self._requests.ask(topic, value, timeout=timeout, deadline=deadline)
+
+    def _after(self, user_id: str, read_after: ReadAfter) -> int | None:
+        return self._requests.last_turn(user_id) if read_after == OWN_WRITES else read_after
+
+    def _scope(self, user_id: str | None, project_id: str | None) -> Json:
+        return {**self._further, "user_id": self._users(user_id)[0], "project_id": project_id or self._project_id}
+
+    def _selector(self, user: str, projects: str | Sequence[str] | None, further: Selected | None) -> Json:
+        selected = self._project_id if projects is None else projects
+        return {**self._further, **(further or {}), "user_id": user, "project_id": selected}
+
+    def _users(self, users: str | Sequence[str] | None) -> list[str]:
+        named = self._user_id if users is None else users
+        asked = [named] if isinstance(named, str) else list(dict.fromkeys(named or ()))
+        if not asked:
+            raise ValueError("whose memories? Give a user here or `user_id` to MemoryClient")
+        return asked

@@ -1,0 +1,155 @@
+"""Asks a language model about memories, beside the events: fresh ones at once, the backlog at a bounded rate.
+
+What is to be asked stands on the records as `pending`, so nothing is lost with this process. Calls are concurrent up
+to a bound; while the model is away one call at a time finds out when it is back, and nothing waits. Answers leave as
+`understood.v1`. A memory that is asked about twice is answered twice, and the second answer changes nothing.
+"""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection, Iterator
+
+import structlog
+
+from agents.ports.language_model import LanguageModel
+from agents.understanding.understand import ROLE, STEP, Understand
+from schemas.failures import ModelMissing, Unavailable
+from schemas.memories import Memory
+from streams.flow.steps.step import event_out
+from streams.flow.worker_context import Surroundings
+
+log = structlog.get_logger()
+
+Due = tuple[int, str]
+"""A partition and a memory id."""
+
+MOST_FRESH = 1000
+"""Fresh turns that wait here; those beyond are found by their records."""
+
+MOST_ANSWERED = 10_000
+"""Answers that are remembered until their records say so: some seconds' worth."""
+
+LOOK_EVERY_S = 1.0
+"""Between two looks for records that are pending."""
+
+
+class AskingModel:
+    """Runs until it is cancelled. `ask` may be called at any time."""
+
+    def __init__(
+        self,
+        understand: Understand,
+        model: LanguageModel,
+        here: Callable[[], Collection[int]],
+        around: Surroundings,
+        *,
+        at_once: int,
+        backlog_per_second: float,
+        busy: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Take the parts; `here` gives the partitions of this worker. `at_once` calls are made concurrently.
+
+        While the worker is `busy` with what comes in, the backlog waits.
+        """
+        self._understand = understand
+        self._model = model
+        self._here = here
+        self._around = around
+        self._pause_s = 1 / backlog_per_second
+        self._busy = busy
+        self._room = asyncio.Semaphore(at_once)
+        self._fresh: deque[Due] = deque()
+        self._wake = asyncio.Event()
+        self._under_way: set[Due] = set()
+        self._answered: OrderedDict[tuple[Due, int], None] = OrderedDict()
+        self._calls: set[asyncio.Task[None]] = set()
+
+    def ask(self, partition: int, memory: Memory) -> None:
+        """Have a memory understood, ahead of the backlog."""
+        if len(self._fresh) < MOST_FRESH:
+            self._fresh.append((partition, memory.memory_id))
+            self._wake.set()
+
+    async def run(self) -> None:
+        """Ask, until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._ask_fresh())
+                group.create_task(self._work_off())
+        finally:
+            for call in list(self._calls):
+                call.cancel()
+
+    async def _ask_fresh(self) -> None:
+        while True:
+            while not self._fresh:
+                self._wake.clear()
+                await self._wake.wait()
+            await self._start(self._fresh.popleft())
+
+    async def _work_off(self) -> None:
+        """Go through what is pending, again and again."""
+        while True:
+            for due in self._pending():
+                while self._busy():  # noqa: ASYNC110 - lag is Kafka's, and nothing tells of it
+                    await asyncio.sleep(self._pause_s)
+                started = await self._start(due)
+                await asyncio.sleep(self._pause_s if started else 0)
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    def _pending(self) -> Iterator[Due]:
+        for partition in list(self._here()):
+            try:
+                yield from ((partition, memory_id) for memory_id in self._around.words.unread(partition))
+            except (KeyError, Unavailable):
+                continue  # The partition has just left.
+
+    async def _start(self, due: Due) -> bool:
+        """Begin a call, when the model is there and there is room; not for one that is under way or answered."""
+        if self._is_asked(due):
+            return False
+        await self._model.until_available(STEP, ROLE)
+        await self._room.acquire()
+        # Fresh and backlog may both have waited with the same memory.
+        if self._is_asked(due):
+            self._room.release()
+            return False
+        self._under_way.add(due)
+        call = asyncio.create_task(self._call(due))
+        self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
+        return True
+
+    async def _call(self, due: Due) -> None:
+        try:
+            await self._ask(*due)
+        except (Unavailable, ModelMissing) as problem:
+            # Its record stays pending, and it comes again with the backlog.
+            log.info("a memory can't be understood yet", problem=str(problem))
+        except Exception:
+            log.exception("a memory could not be understood", partition=due[0])
+        finally:
+            self._under_way.discard(due)
+            self._room.release()
+
+    async def _ask(self, partition: int, memory_id: str) -> None:
+        memory = self._memory(partition, memory_id)
+        if memory is None or memory.reading.status != "pending":
+            return
+        event = await self._understand.by_model(memory, partition)
+        out = event_out(self._around.topics.understood, memory.boundary, event)
+        await (await self._around.publisher.send(out))
+        self._answered[(partition, memory_id), memory.latest] = None
+        if len(self._answered) > MOST_ANSWERED:
+            self._answered.popitem(last=False)
+
+    def _is_asked(self, due: Due) -> bool:
+        """Whether nothing is to be asked: it is gone, a call is under way, or its record lacks the answer as yet."""
+        memory = self._memory(*due)
+        return due in self._under_way or memory is None or (due, memory.latest) in self._answered
+
+    def _memory(self, partition: int, memory_id: str) -> Memory | None:
+        try:
+            return self._around.memories.get(partition, memory_id)
+        except KeyError:
+            return None

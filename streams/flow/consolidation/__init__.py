@@ -1,0 +1,1 @@
+"""A consolidation run: summaries, deduplication, progress."""

@@ -1,0 +1,131 @@
+"""How the items of a scope evolve in a consolidation: doubles are merged, stability fades, categories are made anew."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import partial as bound
+
+from agents.categories.categorize import Categorize
+from agents.consolidation.deduplicate import Evolve
+from agents.rules.consolidation.dedup import Line
+from agents.rules.intentions.view import in_view
+from schemas.changes import Change
+from schemas.consolidation import Difference, Evolved, Operation
+from schemas.intention import Intention
+from schemas.memories import Assigned
+from streams.batching import batches
+from streams.flow.consolidation.run_under_way import SHOWN, UnderWay
+from streams.flow.support.awaiting import all_of
+from streams.flow.support.backoff import until_available
+
+PAGE = 200
+"""Items that are read in one go, and told of before the run looks what became of them."""
+
+LONGEST_WAIT_S = 10.0
+"""How long it waits until items are as they were told to be: one that somebody else wrote meanwhile may never be."""
+
+
+class Evolving:
+    """The evolution of one run."""
+
+    def __init__(self, evolve: Evolve, under_way: UnderWay) -> None:
+        self._evolve, self._under_way = evolve, under_way
+        self._run = under_way.run
+        self._merged: dict[str, str] = {}
+        self._intention = self._in_view()
+
+    async def of_mode(self, mode: str) -> None:
+        """Merge the items of a mode that say the same, and let those fade that are old."""
+        lines: list[Line] = []
+        fading: list[Evolved] = []
+        for page in batches(self._evolve.items(self._run, mode), PAGE):
+            some, fade = self._evolve.read(self._run, page)
+            lines += some
+            fading += fade
+            await asyncio.sleep(0)
+        # Off the event loop, as there may be tens of thousands.
+        merges = await asyncio.to_thread(self._evolve.merges, self._run, lines)
+        merged = {event.memory_id for event in merges}
+        self._under_way.count(mode, merged=await self._told(merges))
+        self._under_way.count(mode, decayed=await self._told([one for one in fading if one.memory_id not in merged]))
+
+    def of_intention(self) -> None:
+        """Say which entries went with their items, and what is shown for them: the entry of the item that stands."""
+        for part, entry in self._intention.entries():
+            into = self._merged.get(entry.item_id or "")
+            item = self._evolve.item(self._run, into) if into else None
+            if item is not None:
+                texts = {"before": entry.text[:SHOWN], "after": item.text[:SHOWN]}
+                self._under_way.diff.append(Difference(op="merge_entry", name=part, memory_id=into, **texts))
+
+    def _in_view(self) -> Intention:
+        """The intention as it is shown before anything is merged."""
+        around, partition = self._under_way.around, self._run.partition
+        return in_view(around.intentions.get(partition, self._run.scope), bound(around.memories.get, partition))
+
+    async def of_categories(self, categorize: Categorize) -> None:
+        """Put items under the categories that they belong under by now, and make summaries anew that are due."""
+        if self._under_way.is_over() or not self._under_way.is_here():
+            return
+        partition, scope = self._run.partition, self._run.scope
+        meters = self._under_way.around.meters
+        assigned = await until_available(lambda: categorize.reassigned(partition, scope), "vector index", meters)
+        for some in batches(sorted(assigned), PAGE):
+            if self._under_way.is_over() or not self._under_way.is_here():
+                return
+            await self._assigned({memory_id: assigned[memory_id] for memory_id in some})
+        before = self._under_way.around.categories.get(partition, scope)
+        changed = await categorize.refresh(partition, scope, allowance=self._under_way)
+        await all_of(self._under_way.around.categories.unwritten())
+        for after in changed:
+            was = before.find(after.name)
+            texts = {"before": was.summary if was else None, "after": after.summary}
+            shown = {name: text and text[:SHOWN] for name, text in texts.items()}
+            self._under_way.diff.append(Difference(op="refresh_category", name=after.name, **shown))
+
+    async def _assigned(self, assigned: Mapping[str, tuple[Assigned, ...]]) -> None:
+        before = {memory_id: self._named(memory_id) for memory_id in assigned}
+        change = Change(scope=self._run.trigger.scope, action="assign", assigned=dict(assigned), result={})
+        await self._under_way.tell([change], self._under_way.around.topics.changes)
+        await self._under_way.until(lambda: all(self._is_under(*one) for one in assigned.items()), LONGEST_WAIT_S)
+        self._under_way.diff += [
+            Difference(op="assign_category", memory_id=one, before=before[one], after=self._named(one))
+            for one in assigned
+        ]
+
+    def _is_under(self, memory_id: str, categories: tuple[Assigned, ...]) -> bool:
+        item = self._evolve.item(self._run, memory_id)
+        return item is None or item.item is None or item.item.categories == categories
+
+    def _named(self, memory_id: str) -> str | None:
+        item = self._evolve.item(self._run, memory_id)
+        named = item.item.categories if item and item.item else ()
+        return ", ".join(one.name for one in named) or None
+
+    async def _told(self, events: Sequence[Evolved]) -> int:
+        """Have the keeper told of what becomes of items, and wait for it; says how many it was."""
+        done = 0
+        for some in batches(events, PAGE):
+            if self._under_way.is_over() or not self._under_way.is_here():
+                break
+            before = {event.memory_id: self._shown(event.memory_id, event) for event in some}
+            await self._under_way.tell(some)
+            await self._under_way.until(bound(self._are_settled, some), LONGEST_WAIT_S)
+            for event in some:
+                after = self._shown(event.into or event.memory_id, event)
+                op: Operation = "merge" if event.into else "decay"
+                self._merged |= {event.memory_id: event.into} if event.into else {}
+                self._under_way.diff.append(
+                    Difference(op=op, memory_id=event.memory_id, before=before[event.memory_id], after=after)
+                )
+            done += len(some)
+        return done
+
+    def _are_settled(self, events: Sequence[Evolved]) -> bool:
+        return all(self._evolve.is_settled(self._run, event) for event in events)
+
+    def _shown(self, memory_id: str, event: Evolved) -> str | None:
+        """What a difference says of an item: its text where it is merged, its stability where it fades."""
+        item = self._evolve.item(self._run, memory_id)
+        if item is None or item.item is None:
+            return None
+        return item.text[:SHOWN] if event.into else str(item.item.stability)

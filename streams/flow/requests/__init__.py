@@ -1,0 +1,1 @@
+"""The request pipeline: address, admission, relocation, handling, reply or dead letter."""

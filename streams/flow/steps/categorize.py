@@ -1,0 +1,32 @@
+"""The keeper of categories on the topic of what was found in turns; all is written before it is acknowledged."""
+
+from collections.abc import Awaitable, Sequence
+
+from agents.categories.categorize import Categorize
+from schemas.events import Learned
+from schemas.records import Record
+from streams.flow.steps.step import Internal
+from streams.flow.support.awaiting import all_of
+from streams.flow.worker_context import Surroundings
+
+
+class CategorizeLearned(Internal):
+    """What was found in turns, one after another: summaries lose what rests on nothing any more."""
+
+    window = 256
+    pause_s = 0.0
+
+    def __init__(self, categorize: Categorize, around: Surroundings) -> None:
+        super().__init__({"learned.v1": Learned}, around)
+        self._categorize = categorize
+
+    async def begin(self, record: Record) -> Awaitable[None]:
+        """Apply one event."""
+        event: Learned | None = await self.read(record)
+        if event is not None:
+            self._categorize.learned(event, record.partition)
+        # Taken before anybody else may write: what is awaited here are the writes of this event.
+        return all_of(self._around.categories.unwritten())
+
+    async def settle(self, finished: Sequence[None]) -> None:
+        """Nothing is left to do: the table is written."""

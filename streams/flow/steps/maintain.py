@@ -1,0 +1,147 @@
+"""Jobs on their topic: each goes through the vectors of a boundary beside everything else, and is answered at its end.
+
+Nothing is noted on the way: a job that was cut off by a kill comes again, and what it has had made says so on its
+record. The keeper is told of so many memories at once that the indexer always has work, and of no more, so that new
+turns are not held up; each is still found meanwhile as it was before.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from dataclasses import asdict
+
+from pydantic import BaseModel
+
+from agents.embedding.maintain import Looked, Maintain
+from schemas.jobs import Job, Tally
+from schemas.records import Record
+from schemas.replies import Answer
+from streams.batching import batches
+from streams.flow.requests.pipeline import Asked, Channel, Handled
+from streams.flow.steps.step import Requested, event_out
+from streams.flow.support.awaiting import all_of
+from streams.flow.support.backoff import until_available
+from streams.flow.worker_context import Surroundings
+
+PAGE = 100
+"""Memories that are looked at in one go: some milliseconds."""
+
+MOST_AWAITED = 300
+"""Memories whose vectors a job awaits at the same time: a second or two of the indexer's work."""
+
+LOOK_EVERY_S = 0.1
+"""Between two looks at what became of them."""
+
+AT_ONCE = 4
+"""Jobs of one worker that run at the same time; others wait for their turn."""
+
+
+class RunJobs(Requested):
+    """Goes through the vectors of a boundary, as a job says."""
+
+    window = 64
+
+    def __init__(self, channel: Channel, maintain: Maintain, around: Surroundings) -> None:
+        super().__init__(channel, self._handle, around)
+        self._maintain = maintain
+        self._around = around
+        self._room = asyncio.Semaphore(AT_ONCE)
+
+    async def _handle(self, job: Job, record: Record, _asked: Asked) -> Handled:
+        async with self._room:
+            with self._around.jobs.running(job) as tally:
+                running = Running(job, tally, self._maintain, record.partition, self._around)
+                # Whoever has the partition now is given the job again, and answers it.
+                if not await running.to_its_end():
+                    return Handled(None)
+        return Handled(Answer(_summary(tally)), safe=self._noted(job, record.partition))
+
+    def _noted(self, job: Job, partition: int) -> list[Awaitable[None]]:
+        if job.kind not in ("backfill", "rebuild"):
+            return []
+        modes, now = self._maintain.modes(job, partition), self._around.clock.now()
+        return self._around.jobs.gone_through(partition, job.scope.boundary, modes, now)
+
+
+class Running:
+    """One job that runs."""
+
+    def __init__(self, job: Job, tally: Tally, maintain: Maintain, partition: int, around: Surroundings) -> None:
+        self._job, self._tally, self._maintain = job, tally, maintain
+        self._partition = partition
+        self._around = around
+        self._awaited: list[Looked] = []
+
+    async def to_its_end(self) -> bool:
+        """Go through all of it; False where the partition has left."""
+        ids = self._maintain.concerned(self._job, self._partition)
+        self._tally.total = len(ids)
+        for page in batches(ids, PAGE):
+            for looked in await self._looked_at(page):
+                await self._begin(looked)
+            await self._settle(MOST_AWAITED)
+            if not self._is_here():
+                return False
+        await self._settle(0)
+        if self._job.kind == "reconcile":
+            await self._remove_orphans()
+        return self._is_here()
+
+    async def _looked_at(self, page: Sequence[str]) -> list[Looked]:
+        def look() -> Awaitable[list[Looked]]:
+            return self._maintain.look(self._job, page, self._partition)
+
+        found = await until_available(look, "vector index", self._around.meters)
+        self._tally.skipped += len(page) - len(found)
+        return found
+
+    async def _begin(self, looked: Looked) -> None:
+        match looked.due:
+            case "skip":
+                self._tally.skipped += 1
+            case "done":
+                self._tally.processed += 1
+            case "fail":
+                self._tally.failed += 1
+            case "await":
+                self._awaited.append(looked)
+            case "make":
+                await self._tell(self._maintain.again(looked))
+                self._awaited.append(looked)
+
+    async def _settle(self, most: int) -> None:
+        """Wait until no more than so many vectors are awaited."""
+        while True:
+            self._awaited = [looked for looked in self._awaited if not self._is_settled(looked)]
+            if len(self._awaited) <= most or not self._is_here():
+                return
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    def _is_settled(self, looked: Looked) -> bool:
+        became = self._maintain.became(looked, self._partition)
+        if became is not None:
+            setattr(self._tally, became, getattr(self._tally, became) + 1)
+            self._tally.stale_cleared += looked.is_stale and became == "processed"
+        return became is not None
+
+    async def _remove_orphans(self) -> None:
+        async def told() -> int:
+            found = [event async for event in self._maintain.orphans(self._job, self._partition)]
+            for event in found:
+                await self._tell(event)
+            return len(found)
+
+        self._tally.orphans = await until_available(told, "vector index", self._around.meters)
+
+    async def _tell(self, event: BaseModel) -> None:
+        out = event_out(self._around.topics.embedded, self._job.scope.boundary, event)
+        await all_of([await self._around.publisher.send(out)])
+
+    def _is_here(self) -> bool:
+        log = self._around.turns_log
+        return log is None or log.is_here(self._partition)
+
+
+def _summary(tally: Tally) -> dict[str, object]:
+    """What a job is answered with."""
+    counted = {name: number for name, number in asdict(tally).items() if name != "job"}
+    return {"job_id": tally.job.job_id, **counted}

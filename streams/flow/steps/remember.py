@@ -1,0 +1,185 @@
+"""The keeper of memories on its topics of turns, of what the indexer did, and of what was understood.
+
+What is applied can be read at once; the word index is committed, and the changelog written, before anything is
+acknowledged. Each topic by itself is applied in order.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+
+from agents.memory.items import Event
+from agents.memory.remember import Accepted, Remember
+from schemas.consolidation import Consolidated, Distilled, Evolved
+from schemas.events import Embedded, Learned, Understood
+from schemas.records import Outgoing, Record
+from schemas.replies import Answer, Warned
+from schemas.turns import Turn
+from streams.flow.requests.pipeline import Asked, Channel, Handle, Handled
+from streams.flow.steps.step import Internal, Requested, event_out
+from streams.flow.support.awaiting import all_of
+from streams.flow.support.backoff import until_available
+from streams.flow.worker_context import Surroundings
+
+COMMIT_EVERY_S = 0.05
+"""Between two commits of the word index; only acknowledgements wait for them, not readers."""
+
+STORAGE_S = 30.0
+"""How long our own disk is waited for. A full one may get room; what stays broken needs a new start of the process."""
+
+FORGOTTEN = Warned("forgotten", "this turn was forgotten and stays so; nothing was stored")
+"""What the answer to a turn says that was forgotten before and comes again."""
+
+Told = Embedded | Understood | Distilled | Evolved | Consolidated
+"""What the keeper is told by others. The last of a consolidation only sums up what it did."""
+
+KINDS: Mapping[str, type[Told]] = {
+    "embedded.v1": Embedded,
+    "understood.v1": Understood,
+    "distilled.v1": Distilled,
+    "evolved.v1": Evolved,
+    "consolidated.v1": Consolidated,
+}
+"""By the name of its schema what a record is."""
+
+
+class Applied(Requested):
+    """Requests that change memories: each is noted as applied, whatever became of it, and committed before acks."""
+
+    window = 1024
+    pause_s = COMMIT_EVERY_S
+
+    def __init__(self, channel: Channel, handle: Handle, around: Surroundings) -> None:
+        super().__init__(channel, handle, around)
+        self._around = around
+
+    async def begin(self, record: Record) -> Awaitable[int]:
+        """Apply the record."""
+        finishing = await super().begin(record)
+        self._around.words.set_applied(record.partition, record.topic, record.offset + 1)
+        return _then(finishing, record.partition)
+
+    async def settle(self, finished: Sequence[int]) -> None:
+        """Commit the word index of the partitions that were written."""
+        await _commit(self._around, finished)
+
+
+class RememberTurns(Applied):
+    """Turns into memories, one after another; what is applied can be read at once."""
+
+    def __init__(self, channel: Channel, remember: Remember, around: Surroundings) -> None:
+        super().__init__(channel, self._handle, around)
+        self._remember = remember
+
+    async def begin(self, record: Record) -> Awaitable[int]:
+        """Apply the record, and tell those who wait for their own writes."""
+        finishing = await super().begin(record)
+        self._around.progress.advance(record.partition, record.offset + 1)
+        return finishing
+
+    async def _handle(self, turn: Turn, record: Record, _asked: Asked) -> Handled:
+        async def remember() -> Accepted:
+            return self._remember.turn(turn, record)
+
+        # A full disk is no reason to refuse a turn: it waits, and those behind it.
+        accepted = await until_available(remember, "storage", self._around.meters, at_most_s=STORAGE_S)
+        safe = unwritten(self._around)
+        if accepted.event is not None:
+            self._around.meters.usage.decided(accepted.result.mode_source)
+        warnings = (FORGOTTEN,) if accepted.forgotten else ()
+        events = follows(self._around, turn.scope.boundary, accepted.events)
+        return Handled(Answer(accepted.result, warnings), events, safe)
+
+
+HasWritten = Callable[[Embedded], Awaitable[bool]]
+"""Tells whether the vector of an event is in the index."""
+
+
+class RememberEvents(Internal):
+    """What the indexer did, and what was understood: one event, one record.
+
+    A vector that another run of a worker has written is looked for before its memory is ready: that disk may be lost.
+    Those of this run, nearly all, cost nothing more.
+    """
+
+    window = 1024
+    pause_s = COMMIT_EVERY_S
+
+    def __init__(self, remember: Remember, around: Surroundings, has_written: HasWritten | None = None) -> None:
+        """Take the keeper, and whom to ask for vectors; without him they are believed."""
+        super().__init__(KINDS, around)
+        self._remember = remember
+        self._has_written = has_written
+
+    async def begin(self, record: Record) -> Awaitable[int]:
+        """Apply one event."""
+        event = await self._believed(await self.read(record), record.partition)
+
+        async def remember() -> Sequence[Event]:
+            return [] if event is None else self._applied(event, record.partition)
+
+        events = await until_available(remember, "storage", self._around.meters, at_most_s=STORAGE_S)
+        safe = unwritten(self._around)
+        boundary = (record.key or b"").decode()
+        safe += [await self._around.publisher.send(out) for out in follows(self._around, boundary, events)]
+        self._around.words.set_applied(record.partition, record.topic, record.offset + 1)
+        return _then(all_of(safe), record.partition)
+
+    async def settle(self, finished: Sequence[int]) -> None:
+        """Commit the word index of the partitions that were written."""
+        await _commit(self._around, finished)
+
+    async def _believed(self, event: Told | None, partition: int) -> Told | None:
+        """The event; where it tells of a vector that the index does not have, one that has it made again."""
+        ask = self._has_written
+        if ask is None or not isinstance(event, Embedded) or not self._is_doubted(event, partition):
+            return event
+        is_there = await until_available(partial(ask, event), "vector index", self._around.meters)
+        return event if is_there else event.model_copy(update={"status": "stale"})
+
+    def _is_doubted(self, event: Embedded, partition: int) -> bool:
+        """Whether a memory would be ready by an event of another run."""
+        if event.status != "ready" or event.run == self._around.run:
+            return False
+        memory = self._around.memories.get(partition, event.memory_id)
+        return memory is not None and (memory.mode, memory.content_hash) == (event.mode, event.content_hash)
+
+    def _applied(self, event: Told, partition: int) -> Sequence[Event]:
+        if isinstance(event, Consolidated):
+            return []
+        if isinstance(event, Distilled | Evolved):
+            return self._remember.consolidated(event, partition)
+        if isinstance(event, Embedded):
+            after = self._remember.embedded(event, partition)
+            return [] if after is None else [after]
+        noted = self._remember.understood(event, partition)
+        if noted.agrees is not None:
+            self._around.meters.usage.model_answered(agrees=noted.agrees)
+        return noted.events
+
+
+async def _commit(around: Surroundings, partitions: Sequence[int]) -> None:
+    async def commit() -> None:
+        for partition in set(partitions):
+            async with around.unsafe[partition]:
+                around.words.commit(partition)
+
+    await until_available(commit, "storage", around.meters, at_most_s=STORAGE_S)
+
+
+def follows(around: Surroundings, boundary: str, events: Sequence[Event]) -> list[Outgoing]:
+    """What must follow a write, as it is published: to the indexer, or to those who keep more of a turn."""
+    topics = around.topics
+    return [
+        event_out(topics.learned if isinstance(event, Learned) else topics.remembered, boundary, event)
+        for event in events
+    ]
+
+
+def unwritten(around: Surroundings) -> list[Awaitable[object]]:
+    """What must be awaited for the keeper's writes since the last call."""
+    return [*around.memories.unwritten(), *around.claims.unwritten()]
+
+
+async def _then(finishing: Awaitable[object], partition: int) -> int:
+    await finishing
+    return partition

@@ -1,0 +1,1 @@
+"""What steps share: backoff, progress, publisher, logs of turns and jobs."""

@@ -1,0 +1,55 @@
+"""What is known of jobs: those that run in this process, and when modes were last gone through, kept in a table."""
+
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Protocol
+
+from schemas.jobs import Backfilled, Job, Tally
+
+
+class KeptJobs(Protocol):
+    """When the modes of each boundary were last gone through."""
+
+    def get(self, partition: int, boundary: str) -> Backfilled:
+        """What is known of a boundary."""
+        ...
+
+    def put(self, partition: int, boundary: str, backfilled: Backfilled) -> None:
+        """Write it over what was. Only while an event of that partition is being handled."""
+        ...
+
+    def unwritten(self) -> list[Awaitable[None]]:
+        """What must be awaited for the writes since the last call."""
+        ...
+
+
+class JobLog:
+    """Implements `agents.ports.jobs.Jobs`."""
+
+    def __init__(self, kept: KeptJobs) -> None:
+        self._kept = kept
+        self._running: dict[str, Tally] = {}
+
+    @contextmanager
+    def running(self, job: Job) -> Iterator[Tally]:
+        """Count what a job does, for all to see until it ends."""
+        tally = self._running[job.job_id] = Tally(job)
+        try:
+            yield tally
+        finally:
+            self._running.pop(job.job_id, None)
+
+    def under_way(self, boundary: str) -> Sequence[Tally]:
+        """How far the jobs of a boundary are that run now."""
+        return [tally for tally in self._running.values() if tally.job.scope.boundary == boundary]
+
+    def last_backfill(self, partition: int, boundary: str) -> Mapping[str, datetime]:
+        """When each mode's vectors were last gone through to the end."""
+        return self._kept.get(partition, boundary).last
+
+    def gone_through(self, partition: int, boundary: str, modes: Iterable[str], at: datetime) -> list[Awaitable[None]]:
+        """Note that modes were gone through; returns what must be awaited."""
+        last = {**self._kept.get(partition, boundary).last, **dict.fromkeys(modes, at)}
+        self._kept.put(partition, boundary, Backfilled(last=last))
+        return self._kept.unwritten()

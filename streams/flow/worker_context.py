@@ -1,0 +1,109 @@
+"""What every step of the map needs beside its agent."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+from uuid import uuid4
+
+from agents.commands.admit import Admit
+from agents.ports.categories import Categories
+from agents.ports.claims import Claims
+from agents.ports.clock import Clock
+from agents.ports.consolidation_runs import ConsolidationRuns
+from agents.ports.intentions import StoredIntentions
+from agents.ports.lexical_index import WordIndex
+from agents.ports.stores import Memories, Modes
+from schemas.changes import Issued
+from schemas.memories import Memory, Place
+from schemas.scopes import Scope
+from streams.flow.support.job_log import JobLog
+from streams.flow.support.progress import Progress
+from streams.flow.support.publisher import Publisher
+from streams.flow.support.turns_log import TurnsLog
+from streams.observability.metrics import Meters
+from streams.topics import Topics
+
+
+class Awaited(Protocol):
+    """What is written, and can be awaited."""
+
+    def unwritten(self) -> list[Awaitable[None]]:
+        """What must be awaited for the writes since the last call."""
+        ...
+
+
+class KeptMemories(Memories, Awaited, Protocol):
+    """The records of the partitions that are here, with writes that can be awaited."""
+
+    def all(self) -> Iterator[Memory]:
+        """Every record."""
+        ...
+
+    def gone(self) -> Iterator[tuple[str, Place]]:
+        """The ids of those that are no more, and where their vectors were."""
+        ...
+
+
+class KeptModes(Modes, Awaited, Protocol):
+    """What is declared, with writes that can be awaited."""
+
+
+class KeptIntentions(StoredIntentions, Awaited, Protocol):
+    """What somebody is after, with writes that can be awaited."""
+
+
+class KeptRuns(ConsolidationRuns, Awaited, Protocol):
+    """The last consolidations, with writes that can be awaited."""
+
+
+class KeptClaims(Claims, Awaited, Protocol):
+    """What is said of claims, with writes that can be awaited."""
+
+
+class KeptCategories(Categories, Awaited, Protocol):
+    """The categories of scopes, with writes that can be awaited."""
+
+
+class KeptIssued(Awaited, Protocol):
+    """What commands have asked for, by partition and boundary, with writes that can be awaited."""
+
+    def get(self, partition: int, boundary: str) -> Issued:
+        """The last changes that commands of a boundary have asked for."""
+        ...
+
+    def put(self, partition: int, boundary: str, issued: Issued) -> None:
+        """Write them over those before. Only while a command of that partition is being handled."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """One worker's shared parts."""
+
+    topics: Topics
+    partitions: int
+    memories: KeptMemories
+    modes: KeptModes
+    claims: KeptClaims
+    intentions: KeptIntentions
+    categories: KeptCategories
+    consolidations: KeptRuns
+    issued: KeptIssued
+    words: WordIndex
+    progress: Progress
+    publisher: Publisher
+    clock: Clock
+    meters: Meters
+    jobs: JobLog
+    admit: Admit = field(default_factory=Admit)
+    scope_model: type[Scope] = Scope
+    """The deployment's scopes."""
+    turns_log: TurnsLog | None = None
+    """None where turns are applied before any command comes."""
+    unsafe: defaultdict[int, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    """By partition, held while the word index has writes whose events are not out: it is not committed meanwhile. A
+    change that comes again finds by the committed words what was not finished."""
+    run: str = field(default_factory=lambda: uuid4().hex)
+    """Names this run of the worker: the vectors that it writes are on the disk that it has."""

@@ -1,0 +1,1 @@
+"""Metrics, liveness, logs and status of a worker."""

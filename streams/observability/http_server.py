@@ -1,0 +1,55 @@
+"""Numbers and liveness over HTTP, on the loopback interface alone: `/metrics` for Prometheus, `/live`, `/health`."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from streams.observability.metrics import Meters
+
+
+class Observing:
+    """A small web server; it serves nothing of any memory."""
+
+    def __init__(self, meters: Meters, alive: Callable[[], bool], standing: Callable[[], dict[str, Any]]) -> None:
+        self._meters = meters
+        self._alive = alive
+        self._standing = standing
+        self._runner: web.AppRunner | None = None
+
+    async def start(self, port: int, port_file: Path) -> None:
+        """Listen, and write the port down where a supervisor looks for it."""
+        application = web.Application()
+        application.router.add_get("/metrics", self._metrics)
+        application.router.add_get("/live", self._live)
+        application.router.add_get("/health", self._health)
+        self._runner = web.AppRunner(application, access_log=None)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", port)
+        await site.start()
+        await asyncio.to_thread(_write_down, port_file, self._runner.addresses[0][1])
+
+    async def stop(self) -> None:
+        """Stop listening."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _metrics(self, _request: web.Request) -> web.Response:
+        for topic, lag in self._standing().get("lag", {}).items():
+            self._meters.lag.labels(topic).set(lag)
+        return web.Response(body=self._meters.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def _live(self, _request: web.Request) -> web.Response:
+        alive = self._alive()
+        return web.json_response({"alive": alive}, status=200 if alive else 503)
+
+    async def _health(self, _request: web.Request) -> web.Response:
+        return web.json_response(self._standing())
+
+
+def _write_down(port_file: Path, port: int) -> None:
+    port_file.parent.mkdir(parents=True, exist_ok=True)
+    port_file.write_text(str(port))

@@ -1,0 +1,1 @@
+"""Everything that bends Faust: app, worker, consumer, held events, delivery, awaited table writes."""

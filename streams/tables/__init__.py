@@ -1,0 +1,1 @@
+"""The Faust tables behind the ports, one file each."""

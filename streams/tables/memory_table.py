@@ -1,0 +1,91 @@
+"""The table `memories`: records as JSON under their ids, and a mark where one was forgotten or removed."""
+
+from collections.abc import Awaitable, Iterator
+
+import faust
+
+from schemas.memories import Memory, Place
+from streams.runtime.awaited_table import AwaitedTable, all_stored, stored, unwritten
+from streams.tables.parsed_values import ParsedValues
+
+PARSED_MEMORIES = 2048
+"""Records that are kept parsed: some 15 MB, at most 50. To parse one takes 36 us."""
+
+SHORT_BYTES = 8192
+"""Of a record that is kept parsed; that of a usual turn has 1,500."""
+
+FORGOTTEN = b"forgotten"
+"""What a value begins with that stands in place of a forgotten record: kept for good, so that a replay does not bring
+it back. The place of its vector follows, if it had one."""
+
+REMOVED = b"removed"
+"""The same of a record that was removed, and may come again."""
+
+GONE = (FORGOTTEN, REMOVED)
+"""What a value begins with that is no record any more."""
+
+
+class MemoryTable:
+    """Implements `streams.flow.worker_context.KeptMemories`. Writes belong to the handling of the partition's events."""
+
+    def __init__(self, app: faust.App) -> None:
+        self.table = AwaitedTable(app, name="memories", key_type=bytes, value_type=bytes)
+        app.tables.add(self.table)
+        self._parsed = ParsedValues(Memory.model_validate_json, PARSED_MEMORIES, SHORT_BYTES)
+
+    def get(self, partition: int, memory_id: str) -> Memory | None:
+        """The record, or None. Answers read the same ones again and again."""
+        value = stored(self.table, partition, memory_id)
+        return None if value is None or value.startswith(GONE) else self._parsed[value]
+
+    def put(self, _partition: int, memory: Memory) -> None:
+        """Write a record over the one before."""
+        self.table[memory.memory_id.encode()] = memory.model_dump_json().encode()
+
+    def forget(self, _partition: int, memory_id: str, place: Place | None = None) -> None:
+        """Leave a mark in place of a record."""
+        self.table[memory_id.encode()] = FORGOTTEN + _written(place)
+
+    def remove(self, _partition: int, memory_id: str, place: Place | None = None) -> None:
+        """Leave nothing of a record but the place of its vector."""
+        self.table[memory_id.encode()] = REMOVED + _written(place)
+
+    def is_removed(self, partition: int, memory_id: str) -> bool:
+        """Whether the record is no more."""
+        return (stored(self.table, partition, memory_id) or b"").startswith(GONE)
+
+    def removed(self, partition: int) -> Iterator[str | None]:
+        """The ids of what was removed and not forgotten; None for everything else."""
+        return (key.decode() if value.startswith(REMOVED) else None for key, value in all_stored(self.table, partition))
+
+    def last_place(self, partition: int, memory_id: str) -> Place | None:
+        """The place in the mark."""
+        value = stored(self.table, partition, memory_id) or b""
+        return _place_in(value) if value.startswith(GONE) else None
+
+    def is_forgotten(self, partition: int, memory_id: str) -> bool:
+        """Whether a mark stands there."""
+        return (stored(self.table, partition, memory_id) or b"").startswith(FORGOTTEN)
+
+    def unwritten(self) -> list[Awaitable[None]]:
+        """What must be awaited for the writes since the last call."""
+        return unwritten(self.table)
+
+    def all(self) -> Iterator[Memory]:
+        """Every record of the partitions that are here."""
+        return (Memory.model_validate_json(value) for value in self.table.values() if not value.startswith(GONE))
+
+    def gone(self) -> Iterator[tuple[str, Place]]:
+        """The ids of those that are no more in the partitions that are here, and where their vectors were."""
+        for key, value in self.table.items():
+            if value.startswith(GONE) and (place := _place_in(value)) is not None:
+                yield key.decode(), place
+
+
+def _written(place: Place | None) -> bytes:
+    return place.model_dump_json().encode() if place else b""
+
+
+def _place_in(mark: bytes) -> Place | None:
+    place = mark.removeprefix(FORGOTTEN).removeprefix(REMOVED)
+    return Place.model_validate_json(place) if place else None

@@ -1,0 +1,16 @@
+"""The table `modes`: what each boundary has declared, as JSON under its key."""
+
+import faust
+
+from schemas.modes import Declared
+from streams.tables.json_table import JsonTable
+
+PARSED_MODES = 4096
+"""Declarations that are kept parsed, as every event asks: a few megabytes."""
+
+
+class ModeTable(JsonTable[str, Declared]):
+    """Implements `streams.flow.worker_context.KeptModes`. Its changelog is for reading, too."""
+
+    def __init__(self, app: faust.App) -> None:
+        super().__init__(app, "modes", Declared, key=str, parsed=PARSED_MODES)

@@ -1,1 +1,0 @@
-"""What an operator sees: numbers, logs, lag, liveness."""

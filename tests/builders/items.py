@@ -1,0 +1,61 @@
+"""Items and distilled memories for tests, resting on turns."""
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from schemas.memories import Evidence, Item, ItemKind, Memory
+from tests.builders.memories import made
+
+
+def item_of(*turns: Memory, text: str, kind: ItemKind | None = "fact", **fields: Any) -> Memory:
+    """An item that was found in these turns; one turn's item is said by whoever said that."""
+    last = turns[-1]
+    whose = {name: getattr(last, name) for name in ("turn_id", "conversation_id", "role", "speaker")}
+    known: dict[str, Any] = {
+        "memory_id": _id("item", last, text),
+        "origin": "extracted",
+        "type": "semantic",
+        "mode": last.mode,
+        "evidence": spans(turns),
+        "item": Item(kind=kind),
+        "occurred_at": last.occurred_at,
+        **(whose if len(turns) == 1 else dict.fromkeys(whose)),
+    }
+    return _beside(last, text, known | fields)
+
+
+def distilled_of(*turns: Memory, text: str, **fields: Any) -> Memory:
+    """A memory that stands for these turns."""
+    nobody = dict.fromkeys(("turn_id", "conversation_id", "role", "speaker"))
+    known: dict[str, Any] = {
+        "memory_id": _id("distilled", turns[-1], text),
+        "origin": "distilled",
+        "type": "semantic",
+        "mode": turns[-1].mode,
+        "evidence": spans(turns),
+        "item": Item(run="0-1"),
+        "occurred_at": turns[-1].occurred_at,
+        **nobody,
+    }
+    return _beside(turns[-1], text, known | fields)
+
+
+def having(turn: Memory, *items: Memory) -> Memory:
+    """The turn that names these items."""
+    return turn.model_copy(update={"items": tuple(one.memory_id for one in items)})
+
+
+def spans(turns: Sequence[Memory]) -> tuple[Evidence, ...]:
+    """Each turn's whole text as evidence."""
+    return tuple(
+        Evidence(turn_id=turn.turn_id or "", start=0, end=len(turn.text), memory_id=turn.memory_id) for turn in turns
+    )
+
+
+def _id(origin: str, turn: Memory, text: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{origin}/{turn.boundary}/{turn.mode}/{text}"))
+
+
+def _beside(turn: Memory, text: str, fields: dict[str, Any]) -> Memory:
+    return made(text, user=turn.scope["user_id"], project=turn.scope["project_id"], **fields)

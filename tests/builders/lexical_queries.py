@@ -1,0 +1,14 @@
+"""What a word index is asked for in most of its tests."""
+
+from agents.ports.lexical_index import WordIndex
+from agents.rules.text.tokenizer import question_terms
+
+
+def found(words: WordIndex, query: str, boundary: str = "ana", partition: int = 0) -> set[str]:
+    """The ids of the memories that have any word of the question."""
+    ids = words.roster(partition, boundary).id_of
+    return {
+        ids[number]
+        for postings in words.postings(partition, boundary, question_terms(query))
+        for number in postings.numbers.tolist()
+    }

@@ -1,0 +1,84 @@
+"""Clues of a question among a few turns of one conversation, made as the product makes them but for the word index."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import numpy as np
+
+from agents.rules.cues.labels import marks_of
+from agents.rules.index.bm25 import Postings
+from agents.rules.index.columns import Floats
+from agents.rules.index.memory_columns import Roster, Row
+from agents.rules.index.traits import Kind, Trait
+from agents.rules.query.questions import understood
+from agents.rules.ranking.field_scores import fields_by_words
+from agents.rules.ranking.query_features import Clues
+from agents.rules.text.tokenizer import terms
+from tests.builders.memories import START, made
+
+
+@dataclass(frozen=True)
+class Said:
+    """One turn."""
+
+    text: str
+    speaker: str = "Ana"
+    talk: str | None = "c1"
+    after: timedelta = timedelta(0)
+
+
+def clues_of(question: str, talk: Sequence[Said], dense: Floats | None = None, late: Floats | None = None) -> Clues:
+    """The clues; a turn a minute, later by what it says."""
+    roster = _roster(talk)
+    asked = understood(question, roster.speakers)
+    texts = [terms(one.text) for one in talk]
+    postings = [_postings([text.count(term) for text in texts]) for term in asked.terms]
+    return Clues(
+        question=asked,
+        columns=roster.columns,
+        order=roster.order(),
+        documents=roster.documents,
+        postings=postings,
+        by_words=fields_by_words(roster.columns, postings, roster.order(), roster.documents),
+        entities=[_postings([one.text.count(entity) for one in talk]) for entity in asked.entities],
+        named=roster.spoken_by(asked.named),
+        recency=np.zeros(len(roster.columns.live)),
+        embedded=roster.columns.live,
+        dense=_as_long(dense, roster),
+        late=_as_long(late, roster),
+    )
+
+
+def _roster(talk: Sequence[Said]) -> Roster:
+    kind = Kind((("user_id", "ana"),), "general", "episodic", "medium")
+    traits = {place: Trait(kind, one.talk, one.speaker) for place, one in enumerate(talk)}
+    rows = [_row(place, one) for place, one in enumerate(talk)]
+    return Roster(rows, traits)
+
+
+def _row(place: int, one: Said) -> Row:
+    memory = made(one.text, place)
+    when: datetime = START + timedelta(minutes=place) + one.after
+    return Row(
+        number=place,
+        memory_id=f"m{place}",
+        trait=place,
+        occurred_ms=round(when.timestamp() * 1000),
+        source=place,
+        length=len(terms(one.text)),
+        importance=0.5,
+        superseded=False,
+        space=None,
+        marks=int(marks_of(memory)),
+    )
+
+
+def _postings(counts: Sequence[int]) -> Postings:
+    numbers = np.flatnonzero(counts)
+    return Postings(numbers, np.array(counts, np.int64)[numbers])
+
+
+def _as_long(values: Floats | None, roster: Roster) -> Floats | None:
+    """Padded to the length of the roster's columns."""
+    return None if values is None else np.pad(values, (0, len(roster.columns.live) - len(values)))

@@ -1,0 +1,32 @@
+"""A classifier of interaction modes that says what it is told to, and what it was asked of."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.rules.interaction.classifier import InteractionClassifier
+from schemas.interaction import INTERACTION_MODES, InteractionMode
+from schemas.vectors import Vector
+
+
+class FixedClassifier(InteractionClassifier):
+    """Gives one mode a probability, and the others the rest alike. `asked` are the texts and vectors that came."""
+
+    asked: list[tuple[str, Vector]]
+
+    def __init__(self, mode: InteractionMode = "GENERAL", share: float = 0.2) -> None:
+        object.__setattr__(self, "asked", [])
+        self.say(mode, share)
+
+    def say(self, mode: InteractionMode, share: float) -> None:
+        """Say this from now on."""
+        object.__setattr__(self, "said", (mode, share))
+
+    def probabilities(self, text: str, vector: Vector) -> NDArray[np.float64]:
+        """What it was told to say."""
+        self.asked.append((text, vector))
+        said: Any = getattr(self, "said")  # noqa: B009 - the frozen parent does not declare it
+        mode, share = said
+        rest = (1 - share) / (len(INTERACTION_MODES) - 1)
+        return np.array([share if one == mode else rest for one in INTERACTION_MODES])

@@ -1,0 +1,117 @@
+"""An embedder without a model: words are hashed to directions, so texts that share words are similar.
+
+A word is a token, its direction is the token's state; from there on it is made as of a real model's states.
+
+Enters: texts. Leaves: their vectors. Guaranteed: what the port promises, by the same contract tests as the real one.
+"""
+
+import asyncio
+import hashlib
+import re
+
+import numpy as np
+
+from schemas.failures import Unavailable
+from schemas.modes import Fingerprint
+from schemas.vectors import Encoded, Matrix, Spans, Vector
+from streams.adapters.embedding.inference.token_projection import TokenProjection
+from streams.adapters.embedding.inference.token_vectors import TokenVectors
+
+WORD = re.compile(r"\w+")
+
+NO_TOKENS: Matrix = np.empty((0, 0), np.float32)
+
+
+class FakeEmbedder:
+    """Implements `agents.ports.Embedder`. While `outage` is true every call raises `Unavailable`.
+
+    `passages` and `queries` are the texts that it was given, in order. Without `tokens` it gives no token vectors,
+    as models do whose output is pooled already.
+    """
+
+    def __init__(
+        self,
+        name: str = "fake",
+        dim: int = 64,
+        *,
+        query_prefix: str = "",
+        passage_prefix: str = "",
+        max_tokens: int = 256,
+        tokens: bool = True,
+        accent: str = "",
+    ) -> None:
+        """Take what a real one is configured with; words mean the same to models of the same `accent` alone."""
+        self.outage = False
+        self.passages: list[str] = []
+        self.queries: list[str] = []
+        self._query_prefix = query_prefix
+        self._accent = accent
+        self._words: dict[str, Vector] = {}
+        self._one_at_a_time = asyncio.Lock()
+        self._tokens = TokenVectors(TokenProjection.plain(dim)) if tokens else None
+        self._fingerprint = Fingerprint(
+            embedder=name,
+            file_sha256=hashlib.sha256(b"no file").hexdigest(),
+            precision="fp32",
+            dim=dim,
+            pooling="mean",
+            normalize=True,
+            passage_prefix=passage_prefix,
+            max_tokens=max_tokens,
+            tokens=self._tokens.name if self._tokens else None,
+            token_dim=self._tokens.dim if self._tokens else 0,
+        )
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """What decides where passages lie."""
+        return self._fingerprint
+
+    async def passage(self, text: str) -> Encoded:
+        """Embed a text that is kept; passages wait for one another, a turn of the loop each, as they do for a core."""
+        return await self.passage_with(self._fingerprint.passage_prefix, text)
+
+    async def query(self, text: str) -> Encoded:
+        """Embed a question at once."""
+        return self.query_with(self._query_prefix, text)
+
+    async def passage_with(self, prefix: str, text: str) -> Encoded:
+        """As `passage`, with this prefix."""
+        self.passages.append(text)
+        async with self._one_at_a_time:
+            await asyncio.sleep(0)
+            pooled, states, spans = self._states(prefix, text)
+            return Encoded(pooled, self._tokens.of_passage(text, spans, states) if self._tokens else NO_TOKENS)
+
+    def query_with(self, prefix: str, text: str) -> Encoded:
+        """As `query`, with this prefix."""
+        self.queries.append(text)
+        pooled, states, spans = self._states(prefix, text)
+        tokens, spans = self._tokens.of_question(spans, states) if self._tokens else (NO_TOKENS, spans[:0])
+        return Encoded(pooled, tokens, spans=spans)
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+    def _states(self, prefix: str, text: str) -> tuple[Vector, Matrix, Spans]:
+        """The pooled vector, and the directions and places of the text's own words."""
+        if self.outage:
+            raise Unavailable("the embedder is out of order")
+        spoken, kept = WORD.findall(prefix), list(WORD.finditer(text))
+        words = [*spoken, *(match.group() for match in kept)][: self._fingerprint.max_tokens]
+        rows = self._directions([word.lower() for word in words])
+        pooled = rows.sum(axis=0) if len(rows) else self._direction("")
+        states = rows[len(spoken) :]
+        spans = np.array([match.span() for match in kept], np.int32).reshape(-1, 2)[: len(states)]
+        return pooled / np.linalg.norm(pooled), states, spans
+
+    def _directions(self, words: list[str]) -> Matrix:
+        rows = [self._direction(word) for word in words]
+        return np.stack(rows) if rows else np.empty((0, self._fingerprint.dim), np.float32)
+
+    def _direction(self, word: str) -> Vector:
+        if word not in self._words:
+            digest = hashlib.sha256((self._accent + word).encode("utf-8", "surrogatepass")).digest()
+            drawn = np.random.default_rng(list(digest)).standard_normal(self._fingerprint.dim).astype(np.float32)
+            self._words[word] = drawn / np.linalg.norm(drawn)
+        return self._words[word]

@@ -1,0 +1,163 @@
+"""All embedders that modes may name, without models: the presets, two small ones, and switches for what is loaded.
+
+It implements `agents.ports.Embedders` and passes the same contract tests as the registry.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from agents.ports.embedder import Embedder
+from schemas.embedders import ConfiguredEmbedder, EmbedderDescription
+from schemas.failures import ModelMissing
+from schemas.modes import GENERAL, Fingerprint, Mode
+from schemas.vectors import Encoded
+from streams.adapters.embedding.catalog.by_language import ByLanguage
+from streams.adapters.embedding.catalog.entries import Entry, catalog
+from streams.adapters.embedding.catalog.mode_embedder import ModeEmbedder
+from streams.adapters.embedding.catalog.presets import GENERAL_PRESET, MULTILINGUAL_SMALL
+from streams.adapters.embedding.catalog.recent_vectors import RecentVectors
+from tests.fakes.embedder import FakeEmbedder
+
+NOWHERE = Path("nowhere")
+"""The folder of models that are never read."""
+
+TINY = {name: ConfiguredEmbedder(path=NOWHERE / name, dim=dim) for name, dim in {"tiny32": 32, "tiny48": 48}.items()}
+
+
+class FakeModel(FakeEmbedder):
+    """A fake embedder that takes a prefix with each text, in place of its own."""
+
+    async def passage(self, text: str, prefix: str | None = None) -> Encoded:
+        """Embed a text that is kept."""
+        return await (super().passage(text) if prefix is None else self.passage_with(prefix, text))
+
+    async def query(self, text: str, prefix: str | None = None) -> Encoded:
+        """Embed a question."""
+        return await super().query(text) if prefix is None else self.query_with(prefix, text)
+
+
+class FakeEmbedders:
+    """`Embedders` over one `FakeModel` each. What is neither loaded nor present stays missing until `load`.
+
+    `on_loaded` is called with the name of an embedder that becomes loaded later on.
+    """
+
+    def __init__(
+        self,
+        configured: Mapping[str, ConfiguredEmbedder] = TINY,
+        loaded: Iterable[str] = (GENERAL, MULTILINGUAL_SMALL.name, *TINY),
+        present: Iterable[str] = (),
+        without_tokens: Iterable[str] = (),
+    ) -> None:
+        """Take what stands beside the presets, what is loaded from the start, and what is once it is asked for.
+
+        Those `without_tokens` give no token vectors.
+        """
+        self.on_loaded: Callable[[str], None] = lambda _: None
+        self._entries = catalogued(configured)
+        pooled = frozenset(without_tokens)
+        self._models = {entry.name: model_of(entry, entry.name not in pooled) for entry in self._entries.values()}
+        self._recent = {name: RecentVectors(model.passage) for name, model in self._models.items()}
+        self._loaded = set(loaded)
+        self._present = set(present)
+        self._asked: set[str] = set()
+
+    def model(self, name: str) -> FakeModel:
+        """The fake model of an embedder: what it was given, and its outage."""
+        return self._models[self._entries[name].name]
+
+    def fingerprint(self, name: str) -> Fingerprint:
+        """That of the vectors that an embedder makes, whether or not it is loaded."""
+        entry, own = self._entries[name], self.model(name).fingerprint
+        return (
+            own if name != GENERAL or entry.others is None else own.model_copy(update={"others": entry.others.identity})
+        )
+
+    def missing(self, name: str) -> None:
+        """Take an embedder's model away."""
+        self._loaded.discard(self._entries[name].name)
+
+    def load(self, name: str) -> None:
+        """Let an embedder's model be there, and say so."""
+        canonical = self._entries[name].name
+        self._loaded.add(canonical)
+        self.on_loaded(canonical)
+
+    async def start(self) -> None:
+        """Begin to load `general`, as if it was asked for."""
+        self._begin(GENERAL)
+
+    def described(self, name: str) -> EmbedderDescription | None:
+        """The embedder of that name, or whose model has it."""
+        entry = self._entries.get(name)
+        return entry.description if entry else None
+
+    def of(self, mode: Mode) -> Embedder:
+        """The embedder of a mode, with the mode's prefixes. Raises ModelMissing for one that is not loaded."""
+        entry = self._entries.get(mode.embedder)
+        self._asked.add(entry.name if entry else mode.embedder)
+        if entry is None or entry.name not in self._loaded:
+            self._begin(entry.name if entry else mode.embedder)
+            raise ModelMissing(f"embedder {mode.embedder!r} is missing")
+        model, recent = self._models[entry.name], self._recent[entry.name]
+        one = ModeEmbedder(model, recent, mode.query_prefix, mode.passage_prefix)
+        if mode.embedder != GENERAL or entry.others is None:
+            return one
+        others = Mode(name=mode.name, embedder=entry.others.name, embedding_dim=entry.others.local.dim)
+        return ByLanguage(one, lambda: self.of(others), entry.others.identity)
+
+    def for_text(self, mode: Mode, text: str) -> Embedder:
+        """The same, once the model is loaded that reads this text. Raises ModelMissing as `of` does."""
+        read = FakeEmbedders.of(self, mode)
+        if isinstance(read, ByLanguage):
+            read.reader(text)
+        return self.of(mode)
+
+    def crossing(self, mode: Mode, text: str) -> Embedder | None:
+        """The model of a mode that does not read this text by itself; None where there is none, or not both."""
+        try:
+            embedder = FakeEmbedders.of(self, mode)
+            return embedder.other_reader(text) if isinstance(embedder, ByLanguage) else None
+        except ModelMissing:
+            return None
+
+    def standing(self) -> dict[str, dict[str, Any]]:
+        """How each embedder stands that was asked for."""
+        return {name: self._standing(name) for name in sorted(self._asked)}
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+    def _begin(self, name: str) -> None:
+        if name in self._present:
+            self._present.discard(name)
+            asyncio.get_running_loop().call_soon(self.load, name)
+
+    def _standing(self, name: str) -> dict[str, Any]:
+        if name in self._loaded:
+            return {"state": "ready", "error": None}
+        return {"state": "missing", "error": f"embedder {name!r} is missing"}
+
+
+def catalogued(configured: Mapping[str, ConfiguredEmbedder]) -> dict[str, Entry]:
+    """The catalog, with the model of other languages whether or not its package is installed."""
+    entries = catalog(NOWHERE, configured, "int8")
+    general = replace(entries[GENERAL], others=entries[MULTILINGUAL_SMALL.name])
+    return entries | dict.fromkeys(GENERAL_PRESET.names, general)
+
+
+def model_of(entry: Entry, tokens: bool = True) -> FakeModel:
+    """A fake model with an embedder's dimension, prefixes and limit."""
+    local = entry.local
+    return FakeModel(
+        local.name,
+        local.dim,
+        query_prefix=local.query_prefix,
+        passage_prefix=local.passage_prefix,
+        max_tokens=local.max_tokens or 256,
+        tokens=tokens,
+        accent=local.name if entry.name == MULTILINGUAL_SMALL.name else "",
+    )

@@ -1,0 +1,100 @@
+"""A language model without a model: it answers as it is told, the empty answer unless told otherwise.
+
+Enters: prompts. Leaves: validated answers. Guaranteed: what the port promises, by the contract tests of the real one.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from schemas.failures import Unavailable
+from schemas.language import Answered, AnswerT, Profile, Profiles, Prompt, Unanswerable
+
+MARK = re.compile(r"\[\[([a-z0-9_-]+)\]\]")
+ONE_PROFILE = Profiles({"default": Profile(model="fake/model")})
+
+Behaviour = Literal["ok", "down", "wrong"]
+Answers = Callable[[Prompt], dict[str, Any]]
+
+
+def marked_mode(prompt: Prompt) -> dict[str, Any]:
+    """An answer that chooses the mode in the last `[[name]]` of the prompt's user text, and says nothing else."""
+    marks = MARK.findall(prompt.user)
+    return {"mode": marks[-1] if marks else None}
+
+
+class FakeLanguageModel:
+    """Implements `agents.ports.language_model.LanguageModel`. `asked` are the prompts that arrived, in order.
+
+    `become` decides: `ok` answers by `answers`, `down` raises `Unavailable`, `wrong` raises `Unanswerable`. While
+    `released` is cleared, questions that arrive wait.
+    """
+
+    def __init__(self, answers: Answers = marked_mode, profiles: Profiles = ONE_PROFILE) -> None:
+        """Take what answers a prompt: the fields of the object that is asked for."""
+        self.asked: list[Prompt] = []
+        self.answers = answers
+        self.released = asyncio.Event()
+        self.released.set()
+        self._profiles = profiles
+        self._up = asyncio.Event()
+        self._counts = {name: {"calls": 0, "failures": 0} for name, _ in profiles.items()}
+        self._errors: dict[str, str] = {}
+        self.become("ok")
+
+    def become(self, behaviour: Behaviour) -> None:
+        """Answer like this from now on."""
+        self._behaviour = behaviour
+        if behaviour == "down":
+            self._up.clear()
+        else:
+            self._up.set()
+
+    async def ask(self, step: str, role: str, prompt: Prompt, answer: type[AnswerT]) -> Answered[AnswerT]:
+        """Answer as told; a behaviour that changes while the question is held counts."""
+        name = self._profiles.chosen(step, role)
+        if name is None:
+            raise Unavailable("no language model is set")
+        self.asked.append(prompt)
+        self._counts[name]["calls"] += 1
+        await self.released.wait()
+        try:
+            return Answered(self._answer(prompt, answer), name, prompt.version, tokens_in=1, tokens_out=1)
+        except (Unavailable, Unanswerable) as problem:
+            self._counts[name]["failures"] += 1
+            self._errors[name] = str(problem)
+            raise
+
+    def available(self, step: str, role: str) -> bool:
+        """Whether it is up."""
+        return self._profiles.chosen(step, role) is not None and self._up.is_set()
+
+    async def until_available(self, step: str, role: str) -> None:
+        """Wait until it becomes anything but `down`."""
+        if self._profiles.chosen(step, role) is None:
+            await asyncio.Event().wait()
+        await self._up.wait()
+
+    def standing(self) -> Mapping[str, Mapping[str, Any]]:
+        """What it was asked so far."""
+        state = "closed" if self._up.is_set() else "open"
+        return {
+            name: {"model": profile.model, "state": state, **self._counts[name], "last_error": self._errors.get(name)}
+            for name, profile in self._profiles.items()
+        }
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+    def _answer(self, prompt: Prompt, answer: type[AnswerT]) -> AnswerT:
+        if self._behaviour == "down":
+            raise Unavailable("the language model is out of order")
+        if self._behaviour == "wrong":
+            raise Unanswerable("the language model answers nonsense")
+        try:
+            return answer.model_validate(self.answers(prompt))
+        except ValidationError as error:
+            raise Unanswerable("the answer that the test gave is not valid") from error

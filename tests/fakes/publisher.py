@@ -1,0 +1,52 @@
+"""A publisher that writes down what it is given, and can hold back, refuse or lose it."""
+
+import asyncio
+from collections.abc import Awaitable
+
+from schemas.records import Outgoing
+
+
+class FakePublisher:
+    """Implements `streams.flow.support.publisher.Publisher`. `sent` and `replies` are what was handed over, in order.
+
+    While `held` nothing is written: what `send` returned waits until `release`. `broken` is raised by `send`.
+    While `lost` every reply is given up.
+    """
+
+    def __init__(self) -> None:
+        self.sent: list[Outgoing] = []
+        self.replies: list[Outgoing] = []
+        self.broken: Exception | None = None
+        self.lost = False
+        self._open = asyncio.Event()
+        self._open.set()
+
+    def hold(self) -> None:
+        """Write nothing from now on."""
+        self._open.clear()
+
+    def release(self) -> None:
+        """Write what was held back, and everything after it."""
+        self._open.set()
+
+    def to(self, topic: str) -> list[Outgoing]:
+        """What was handed over for a topic."""
+        return [out for out in self.sent if out.topic == topic]
+
+    async def send(self, out: Outgoing) -> Awaitable[None]:
+        """Note a record."""
+        if self.broken is not None:
+            raise self.broken
+        self.sent.append(out)
+        return self._written()
+
+    async def reply(self, out: Outgoing) -> Awaitable[bool]:
+        """Note a reply."""
+        self.replies.append(out)
+        return self._taken()
+
+    async def _written(self) -> None:
+        await self._open.wait()
+
+    async def _taken(self) -> bool:
+        return not self.lost

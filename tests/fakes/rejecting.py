@@ -1,0 +1,48 @@
+"""Embedders and an index that refuse one text each, as models and collections do with what they can't take."""
+
+from collections.abc import Sequence
+
+from agents.ports.embedder import Embedder
+from agents.rules.memory.identity import text_hash
+from schemas.modes import Mode, VectorSpace
+from schemas.vectors import Encoded, Point
+from tests.fakes.embedders import FakeEmbedders
+from tests.fakes.vector_index import FakeIndex
+
+UNSPEAKABLE = "unspeakable"
+INFINITE = "infinite"
+BAD = (UNSPEAKABLE, INFINITE)
+"""Texts that no vector is made of: the model can't take the one, the index refuses that of the other."""
+
+
+class PickyEmbedder:
+    """An embedder that can't take one text."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self.fingerprint = embedder.fingerprint
+        self.query = embedder.query
+
+    async def passage(self, text: str) -> Encoded:
+        """Embed what can be."""
+        if text == UNSPEAKABLE:
+            raise ValueError("the model can't take this")
+        return await self._embedder.passage(text)
+
+
+class PickyEmbedders(FakeEmbedders):
+    """Embedders that can't take one text."""
+
+    def of(self, mode: Mode) -> Embedder:
+        """The embedder of a mode."""
+        return PickyEmbedder(super().of(mode))
+
+
+class PickyIndex(FakeIndex):
+    """An index that refuses one text's vectors."""
+
+    async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
+        """Write all, or nothing."""
+        if any(point.content_hash == text_hash([INFINITE]) for point in points):
+            raise ValueError("no numbers")
+        await super().upsert(space, points)

@@ -1,0 +1,81 @@
+"""The keeper of categories with a worker around it, and what it is told."""
+
+from pathlib import Path
+from typing import Any
+
+from agents.categories.categorize import Categorize
+from agents.categories.matching import CategoryFits
+from agents.categories.medoids import BestMembers
+from agents.categories.members import CategoryMembers
+from agents.categories.refresh import RefreshCategories, SummaryModel
+from agents.embedding.embed import Embed
+from agents.rules.prompts.prompting import Template
+from schemas.commands import Command
+from schemas.events import Embedded, Remembered
+from schemas.memories import Item, Memory, Origin
+from schemas.scopes import Scope
+from streams.adapters.language.prompt_files import read_prompt
+from streams.bootstrap.agents import CATEGORY_PROMPT
+from tests.builders.memories import made
+from tests.fakes.categories import FakeCategories
+from tests.harnesses.worker import HERE, OneWorker
+
+SCOPE = {"user_id": "u1", "project_id": "default"}
+DENTIST, PILLS, RENT = "The dentist appointment is on Tuesday.", "Allergic to penicillin.", "The rent is 900 euros."
+HEALTH = "dentist appointment, allergic penicillin"
+
+
+class Keeping:
+    """The keeper with a worker around it. What is told goes the way of items."""
+
+    def __init__(self, directory: Path, *, asks: bool = False) -> None:
+        self.worker = OneWorker(directory)
+        self.table = FakeCategories()
+        worker, index, spaces = self.worker, self.worker.index, self.worker.spaces
+        self.members = CategoryMembers(worker.words)
+        self.fits = CategoryFits(self.table, worker.memories, self.members, index, spaces)
+        self.embed = Embed(spaces, index, worker.clock, self.fits)
+        template = Template(read_prompt(CATEGORY_PROMPT), CATEGORY_PROMPT)
+        best = BestMembers(worker.memories, index, spaces)
+        model = SummaryModel(worker.language, template) if asks else None
+        self.refreshing = RefreshCategories(self.table, worker.memories, self.members, best, model)
+        self.keeper = Categorize(self.table, worker.memories, self.members, self.fits, self.refreshing)
+
+    def put(self, memory: Memory) -> Memory:
+        """Write a record and its words."""
+        self.worker.words.put(HERE, memory)
+        self.worker.memories.put(HERE, memory)
+        return memory
+
+    async def told(self, *texts: str, origin: Origin = "extracted", **fields: Any) -> list[Memory]:
+        """Items with their vectors, under what they fit."""
+        number = len(list(self.worker.memories.all()))
+        kind = "episodic" if origin == "said" else "semantic"
+        item = None if origin == "said" else Item()
+        known: dict[str, Any] = {"user": "u1", "origin": origin, "type": kind, "item": item}
+        some = [
+            self.put(made(text, number + place, content_hash=text, **(known | fields)))
+            for place, text in enumerate(texts)
+        ]
+        for memory in some:
+            await self.embedded(memory)
+        return [self.worker.kept(memory) for memory in some]
+
+    async def embedded(self, memory: Memory) -> Embedded:
+        """Embed a memory, and tell the keeper of memories."""
+        [said] = await self.embed.write([await self.embed.encode(Remembered(memory=memory), HERE)])
+        self.worker.remember.embedded(said, HERE)
+        return said
+
+    async def command(self, what: str, scope: Scope | None = None, **arguments: Any) -> dict[str, Any]:
+        """What a command is answered with, once what it changes is carried out."""
+        command = Command(command=what, scope=scope or Scope(user_id="u1"), arguments=arguments)
+        governed = await self.keeper.commands[what](command, HERE, 0)
+        if governed.change is not None:
+            list(self.worker.remember.changed(governed.change, HERE))
+        return governed.result
+
+    async def names(self, name: str = "health") -> set[str]:
+        """The texts of a category's members."""
+        items = (await self.command("get_category", name=name))["items"]
+        return {item["text"] for item in items}

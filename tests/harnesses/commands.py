@@ -1,0 +1,72 @@
+"""The keeper of what is declared, and what it is told, over fakes."""
+
+from typing import Any
+
+import pytest
+
+from agents.commands.handle_commands import Govern
+from agents.memory.remember import Remember
+from agents.modes.vector_spaces import ModeSpaces
+from agents.ports.command_types import Governed
+from schemas.changes import Change
+from schemas.commands import Command
+from schemas.failures import Rejected
+from schemas.modes import Declared
+from schemas.scopes import Scope
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from tests.builders.turns import record, turn
+from tests.fakes.claims import FakeClaims
+from tests.fakes.clock import FakeClock
+from tests.fakes.embedders import FakeEmbedders
+from tests.fakes.memories import FakeMemories
+from tests.fakes.modes import FakeModes
+
+PARTITION = record().partition
+
+
+class Governing:
+    """The keeper of what is declared, over two users' memories."""
+
+    def __init__(self, words: SqliteWords) -> None:
+        self.memories, self.modes, self.embedders = FakeMemories(), FakeModes(), FakeEmbedders()
+        self.keeper = Remember(self.memories, words, self.modes, ModeSpaces(self.modes, self.embedders), FakeClaims())
+        self.govern = Govern(self.memories, self.modes, self.embedders, self._health, FakeClock())
+        self.offset = 0
+
+    def tell(self, text: str, offset: int, **changes: Any) -> str:
+        """Remember a turn; returns the memory's id."""
+        accepted = self.keeper.turn(turn(text, **({"turn_id": "t"} | changes)), record(offset=offset))
+        return accepted.result.memory_id
+
+    async def carried_out(
+        self, command: str, project: str = "p1", offset: int | None = None, /, **arguments: Any
+    ) -> Governed:
+        """Give a command as u1, at the next offset unless told otherwise."""
+        self.offset = self.offset + 1 if offset is None else offset
+        scope = Scope(user_id="u1", project_id=project)
+        given = Command(command=command, scope=scope, arguments=arguments)
+        return await self.govern.command(given, PARTITION, self.offset)
+
+    async def __call__(self, command: str, project: str = "p1", /, **arguments: Any) -> dict[str, Any]:
+        """The result of a command."""
+        return (await self.carried_out(command, project, **arguments)).result
+
+    async def change(self, command: str, project: str = "p1", /, **arguments: Any) -> Change | None:
+        """What a command changes in memories."""
+        return (await self.carried_out(command, project, **arguments)).change
+
+    async def refused(self, command: str, project: str = "p1", /, **arguments: Any) -> tuple[str, str | None]:
+        """The code and the field of an error; nothing is changed by it."""
+        before = self.declared()
+        with pytest.raises(Rejected) as error:
+            await self(command, project, **arguments)
+        assert self.declared() == before
+        assert len(error.value.message) < 500
+        return error.value.code, error.value.field
+
+    def declared(self, user: str = "u1") -> Declared:
+        """What is declared."""
+        return self.modes.get(PARTITION, user)
+
+    async def _health(self, command: Command, partition: int) -> dict[str, Any]:
+        return {"of": command.scope.boundary, "partition": partition}

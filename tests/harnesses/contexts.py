@@ -1,0 +1,91 @@
+"""Everything that assembling reads, in one place, with memories written into it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.context.assemble import Assemble, Warnings
+from agents.context.category_summaries import CategoryCapsules
+from agents.ports.tokenizer import TokenCounter
+from agents.rules.answer.hits import hit_of
+from schemas.assemble import AssembleRequest, AssembleResult
+from schemas.failures import ModelMissing
+from schemas.interaction import Interaction
+from schemas.memories import Memory
+from schemas.retrieval import RetrieveRequest, RetrieveResult
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from tests.builders.memories import made
+from tests.fakes.tokenizer import FakeTokens
+
+
+@dataclass
+class Found:
+    """A search that finds these memories, the best first, whatever it is asked."""
+
+    memories: list[Memory] = field(default_factory=list)
+    warnings: Warnings = field(default_factory=list)
+    asked: list[RetrieveRequest] = field(default_factory=list)
+
+    async def __call__(self, request: RetrieveRequest, partition: int) -> tuple[RetrieveResult, Warnings]:
+        self.asked.append(request)
+        hits = [hit_of(memory, 1.0, None) for memory in self.memories][: request.top_k]
+        return RetrieveResult(hits=hits, modes=["general"], strategy="hybrid"), self.warnings
+
+
+@dataclass
+class Library:
+    """Everything that assembling reads, in one place."""
+
+    words: SqliteWords
+    tokens: TokenCounter = field(default_factory=FakeTokens)
+    search: Found = field(default_factory=Found)
+    judge_outage: bool = False
+    records: dict[str, Memory] = field(default_factory=dict)
+    judged: list[tuple[str, list[str]]] = field(default_factory=list)
+    capsules: CategoryCapsules | None = None
+    asks_model: bool = False
+
+    def __post_init__(self) -> None:
+        ports = (self.words, self.record, self.tokens, self._judge, self.search, self.capsules)
+        self.assemble = Assemble(*ports, asks_model=self.asks_model)
+
+    def record(self, partition: int, memory_id: str) -> Memory | None:
+        return self.records.get(memory_id) if partition == 0 else None
+
+    async def _judge(self, request: AssembleRequest, partition: int, turns: Sequence[Memory]) -> Interaction:
+        if self.judge_outage:
+            raise ModelMissing("the general embedder still loads")
+        self.judged.append((request.query, [turn.text for turn in turns]))
+        return Interaction(mode="EXPLORATION", confidence=0.8)
+
+    def hear(self, *memories: Memory) -> list[str]:
+        """Store memories; gives their ids."""
+        for memory in memories:
+            self.words.put(0, memory)
+            self.records[memory.memory_id] = memory
+        return [memory.memory_id for memory in memories]
+
+    async def ask(
+        self, user: str = "ana", project: str | list[str] = "default", **fields: Any
+    ) -> tuple[AssembleResult, Warnings]:
+        request = {"scope": {"user_id": user, "project_id": project}, "conversation_id": "c1", "query": "and now?"}
+        return await self.assemble.answer(AssembleRequest.model_validate_json(json.dumps(request | fields)), 0)
+
+    async def assembled(self, **fields: Any) -> AssembleResult:
+        return (await self.ask(**fields))[0]
+
+
+def memories(result: AssembleResult) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = json.loads(result.messages[1].content.partition("\n")[2])["memories"]
+    return found
+
+
+def contents(result: AssembleResult) -> list[str]:
+    return [memory["content"] for memory in memories(result)]
+
+
+def chatter(count: int, words: int = 30, first: int = 0, **fields: Any) -> list[Memory]:
+    """Turns of so many words, oldest first; `first` is the minute of the oldest."""
+    numbers = range(first, first + count)
+    return [made(f"Remark {number}" + " island" * (words - 2), number, **fields) for number in numbers]

@@ -1,0 +1,108 @@
+"""The indexer over fakes that refuse a text each, with modes of one user."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from agents.embedding.embed import Embed, Vectored
+from agents.modes.vector_spaces import ModeSpaces
+from agents.ports.embedder import Embedder
+from agents.rules.memory.versions import identity, next_memory
+from schemas.events import Embedded, Forgotten, Remembered
+from schemas.memories import Embedding, Memory, Place
+from schemas.modes import GENERAL, Mode, VectorSpace
+from schemas.moments import moment_of
+from schemas.vectors import Encoded, Point
+from tests.builders.turns import TIMESTAMP_MS, turn
+from tests.fakes.clock import FakeClock
+from tests.fakes.embedders import FakeEmbedders
+from tests.fakes.modes import FakeModes
+from tests.fakes.vector_index import FakeIndex
+
+PARTITION = 1
+
+
+def remembered(text: str, turn_id: str = "t", mode: str = "general") -> Memory:
+    """The record of a turn before it has a vector."""
+    said = turn(text, turn_id=turn_id)
+    return next_memory(said, identity(said, moment_of(TIMESTAMP_MS)), None, (mode, "caller"), 0, asks_model=False)
+
+
+class PickyEmbedder:
+    """Can't take `unspeakable`, and makes no numbers of `infinite`."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self.fingerprint = embedder.fingerprint
+        self.query = embedder.query
+
+    async def passage(self, text: str) -> Encoded:
+        """Embed what can be."""
+        if text == "unspeakable":
+            raise ValueError("x" * 1000)
+        encoded = await self._embedder.passage(text)
+        if text == "infinite":
+            return Encoded(np.full_like(encoded.pooled, np.inf), encoded.tokens)
+        return encoded
+
+
+class PickyEmbedders(FakeEmbedders):
+    """All of them picky."""
+
+    def of(self, mode: Mode) -> Embedder:
+        """The embedder of a mode."""
+        return PickyEmbedder(super().of(mode))
+
+
+class CountingIndex(FakeIndex):
+    """Counts what is written to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.upserts: list[list[str]] = []
+
+    async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
+        """Note the ids, and write."""
+        self.upserts.append([point.memory_id for point in points])
+        await super().upsert(space, points)
+
+
+class Indexer:
+    """The indexer with modes of its user: two of them share a space."""
+
+    def __init__(self) -> None:
+        self.modes, self.embedders = FakeModes(), PickyEmbedders()
+        self.index = CountingIndex()
+        self.clock = FakeClock()
+        self.spaces = ModeSpaces(self.modes, self.embedders)
+        self.embed = Embed(self.spaces, self.index, self.clock)
+        for name, embedder, dim in (("code", "tiny32", 32), ("notes", GENERAL, 384)):
+            mode = Mode(name=name, embedder=embedder, embedding_dim=dim)
+            self.modes.declare(mode, boundary="u1", partition=PARTITION)
+
+    def of(self, mode: str) -> VectorSpace:
+        """The space of a mode."""
+        return self.spaces.opened(self.spaces.mode(PARTITION, "u1", mode, {}))[1]
+
+    def place(self, mode: str) -> Place:
+        """Where a mode's vectors lie."""
+        return Place(mode=mode, space=self.of(mode).fingerprint.digest)
+
+    async def encoded(self, *events: Memory | Remembered | Forgotten) -> list[Vectored]:
+        """Their vectors."""
+        told = [Remembered(memory=one) if isinstance(one, Memory) else one for one in events]
+        return [await self.embed.encode(one, PARTITION) for one in told]
+
+    async def written(self, *events: Memory | Remembered | Forgotten) -> list[Embedded]:
+        """What is said when they are written in one batch."""
+        return await self.embed.write(await self.encoded(*events))
+
+    async def hash_of(self, memory: Memory, mode: str | None = None) -> str | None:
+        """The content hash of the point that is in the index, in the memory's mode or another."""
+        found = await self.index.hashes(self.of(mode or memory.mode), [memory.memory_id])
+        return found.get(memory.memory_id)
+
+    def ready(self, memory: Memory) -> Memory:
+        """The record as it is when its vector is in the index."""
+        embedding = Embedding(status="ready", place=self.place(memory.mode), content_hash=memory.content_hash)
+        return memory.model_copy(update={"embedding": embedding})

@@ -1,0 +1,63 @@
+"""Models of the adapter over a server that misbehaves, and questions to them."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from schemas.failures import Unavailable
+from schemas.language import Answered, Profile, Profiles, Prompt, Unanswerable
+from schemas.understanding import Understanding
+from streams.adapters.language.breaker import BreakerLimits
+from streams.adapters.language.endpoint import Outside
+from streams.adapters.language.litellm_models import LiteLLMModels
+from streams.observability.model_metrics import ModelMeters
+from tests.fakes.model_server import ModelServer
+
+PROMPT = Prompt(system="Describe the turn.", user="Deploying today [[code]].", version="understand-1")
+KEY = "a-key-that-nobody-may-read"
+AMPLE = BreakerLimits(failures=100, timeouts=100)
+
+
+@dataclass
+class Rig:
+    """A server, and what makes models that ask it. `pauses` are the seconds that were waited between attempts."""
+
+    server: ModelServer
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+    pauses: list[float] = field(default_factory=list)
+    made: list[LiteLLMModels] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.meters = ModelMeters(self.registry)
+
+    def models(
+        self, limits: BreakerLimits = AMPLE, environment: dict[str, str] | None = None, **fields: Any
+    ) -> LiteLLMModels:
+        """Models of one profile; `fields` are what is special about it."""
+        settings = {"model": "openai/any", "api_base": self.server.url, "api_key_env": "ANY_KEY", "retries": 0}
+        profile = Profile.model_validate(settings | fields)
+        given = {"ANY_KEY": KEY} if environment is None else environment
+        outside = Outside(environment=given, sleep=self._pause, chance=lambda: 1.0, limits=limits)
+        self.made.append(LiteLLMModels(Profiles({"default": profile}), self.meters, outside))
+        return self.made[-1]
+
+    def number(self, name: str, **labels: str) -> float | None:
+        """What a meter of the profile stands at."""
+        return self.registry.get_sample_value(f"modestream_model_{name}", {"profile": "default"} | labels)
+
+    async def _pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+
+async def ask(models: LiteLLMModels) -> Answered[Understanding]:
+    """Ask the usual question."""
+    return await models.ask("understand.turn", "understand", PROMPT, Understanding)
+
+
+async def failure(models: LiteLLMModels) -> Exception:
+    """Why the usual question had no answer."""
+    with pytest.raises((Unavailable, Unanswerable)) as failed:
+        await ask(models)
+    return failed.value

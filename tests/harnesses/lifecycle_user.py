@@ -1,0 +1,112 @@
+"""One user of the moving memories: what he says, commands and forgets, and what a language model answers about it.
+
+Enters: what is to be done with which of his turns; a turn is known by its number. Leaves: records at the ends of the
+topics `turns`, `commands` and `understood`, which nobody has read yet.
+"""
+
+from typing import Any
+
+from agents.rules.memory.identity import text_hash
+from agents.rules.memory.versions import identity
+from schemas.commands import Command
+from schemas.events import Understood
+from schemas.moments import moment_of
+from schemas.scopes import Scope
+from schemas.turns import Turn
+from schemas.understanding import FoundItem, Understanding
+from tests.builders.turns import TIMESTAMP_MS, record, turn
+from tests.fakes.clock import FakeClock
+from tests.fakes.memories import FakeMemories
+from tests.harnesses.lifecycle_indexer import Topic
+
+PARTITION = record().partition
+USER = "u1"
+
+
+class MovingUser:
+    """A user who writes to `topics`, by name, and looks at his memories."""
+
+    def __init__(self, topics: dict[str, Topic], memories: FakeMemories, clock: FakeClock) -> None:
+        """Take the topics, and the records of the memories."""
+        self.topics = topics
+        self.memories = memories
+        self.clock = clock
+
+    def say(self, number: int, text: str, mode: str | None = None) -> None:
+        """Publish a turn; every third is in another project."""
+        self.topics["turns"].events.append((_turn(number, text, mode), TIMESTAMP_MS + len(self.topics["turns"].events)))
+
+    def replay(self, place: int) -> None:
+        """Publish a turn that was published before once more, as a tool does that copies records."""
+        turns = self.topics["turns"].events
+        if turns:
+            turns.append(turns[place % len(turns)])
+
+    def command(self, command: str, project: str, /, **arguments: Any) -> None:
+        """Give a command."""
+        scope = Scope(user_id=USER, project_id=project)
+        self.topics["commands"].events.append(Command(command=command, scope=scope, arguments=arguments))
+
+    def set_mode(self, number: int, mode: str) -> None:
+        """Put the memory of a turn into a mode by command."""
+        self.command("set_memory_mode", _project(number), memory_id=_memory_id(number), mode=mode)
+
+    def forget(self, selector: str, number: int) -> None:
+        """Forget the memory of a turn, or all that is in its conversation, in its project or of its user."""
+        selectors: dict[str, dict[str, Any]] = {
+            "memory": {"memory_id": _memory_id(number)},
+            "turn": {"turn_id": f"t{number}", "conversation_id": _conversation(number)},
+            "conversation": {"conversation_id": _conversation(number)},
+            "project": {"project": True},
+            "user": {"user": True},
+        }
+        self.command("forget", _project(number), **selectors[selector])
+
+    def forget_item(self, number: int) -> None:
+        """Forget an item of a turn, if it has any now."""
+        for item in self._items_of(number)[:1]:
+            self.command("forget", _project(number), memory_id=item)
+
+    def set_item_mode(self, number: int, mode: str) -> None:
+        """Put an item of a turn into a mode by command."""
+        for item in self._items_of(number)[:1]:
+            self.command("set_memory_mode", _project(number), memory_id=item, mode=mode)
+
+    def replay_all(self) -> None:
+        """Publish everything once more."""
+        turns = self.topics["turns"].events
+        turns += list(turns)
+
+    def answer(self, number: int, text: str, mode: str | None) -> None:
+        """A language model has read a turn when it had this text."""
+        item = FoundItem(kind="fact", text=f"There is {text}", quote=text[:8] or "-")
+        said = Understood(
+            memory_id=_memory_id(number),
+            text_hash=text_hash([text]),
+            found=Understanding(mode=mode, items=(item,)),
+            profile="default",
+            prompt="p",
+            at=self.clock.now(),
+        )
+        self.topics["understood"].events.append(said)
+
+    def _items_of(self, number: int) -> tuple[str, ...]:
+        turn = self.memories.get(PARTITION, _memory_id(number))
+        return () if turn is None else turn.items
+
+
+def _project(number: int) -> str:
+    return "p2" if number == 2 else "p1"
+
+
+def _conversation(number: int) -> str:
+    return f"c{number % 2}"
+
+
+def _turn(number: int, text: str, mode: str | None) -> Turn:
+    scope = {"user_id": USER, "project_id": _project(number)}
+    return turn(text, turn_id=f"t{number}", scope=scope, mode=mode, conversation_id=_conversation(number))
+
+
+def _memory_id(number: int) -> str:
+    return identity(_turn(number, "any", None), moment_of(TIMESTAMP_MS)).memory_id

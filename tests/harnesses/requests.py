@@ -1,0 +1,84 @@
+"""One channel of requests with a handler that does what it is told."""
+
+import json
+from collections.abc import Awaitable
+from typing import Any
+
+from agents.commands.admit import Admit
+from schemas.commands import Command
+from schemas.records import Headers, Outgoing, Record
+from schemas.replies import Answer
+from schemas.turns import Turn
+from streams.flow.requests.pipeline import Asked, Channel, Handled, Requests
+from streams.observability.metrics import Meters
+from tests.builders.turns import PARTITIONS, record, turn_fields
+from tests.fakes.clock import FakeClock
+from tests.fakes.publisher import FakePublisher
+
+TURNS = Channel("memory.turns", {"turn.v1": Turn}, "write", keeps_rejected=True, outlives_deadline=True)
+COMMANDS = Channel("memory.commands", {"command.v1": Command}, "manage")
+CONCURRENT = Channel("memory.commands", {"command.v1": Command}, "manage", concurrent=True)
+COMMAND = {"schema": "command.v1", "command": "do", "scope": {"user_id": "u1"}}
+OPEN = Admit()
+EVENT = Outgoing("memory.remembered", b"u1", b"event")
+CHANNELS = {"turns": TURNS, "commands": COMMANDS, "concurrent": CONCURRENT}
+
+
+class Served:
+    """One channel, with a handler that does what it is told."""
+
+    def __init__(self, channel: Channel, admit: Admit = OPEN) -> None:
+        self.publisher = FakePublisher()
+        self.clock = FakeClock()
+        self.meters = Meters()
+        self.channel = channel
+        self.handled: list[tuple[Record, Asked]] = []
+        self.result: Handled = Handled(Answer({"done": True}))
+        self.problem: Exception | None = None
+        self._requests = Requests(
+            channel=channel,
+            handle=self._handle,
+            partitions=PARTITIONS,
+            replies="memory.replies",
+            dead_letters="memory.dead-letters",
+            publisher=self.publisher,
+            clock=self.clock,
+            meters=self.meters,
+            admit=admit,
+        )
+
+    async def _handle(self, _message: Any, taken: Record, asked: Asked) -> Handled:
+        self.handled.append((taken, asked))
+        if self.problem is not None:
+            raise self.problem
+        return self.result
+
+    def valid(self, *headers: tuple[str, bytes], **changes: Any) -> Record:
+        """A valid record of this channel, which asks for a reply."""
+        value = turn_fields() if self.channel is TURNS else COMMAND
+        return record(value, topic=self.channel.topic, headers=(*REPLY, *headers), **changes)
+
+    async def take(self, taken: Record) -> None:
+        """Serve a record to its end."""
+        await (await self.begin(taken))
+
+    async def begin(self, taken: Record) -> Awaitable[object]:
+        """Serve a record as far as order demands."""
+        return await self._requests.begin(taken)
+
+    @property
+    def errors(self) -> list[dict[str, Any]]:
+        """The errors that were replied."""
+        return [json.loads(reply.value or b"")["error"] for reply in self.publisher.replies]
+
+    @property
+    def letters(self) -> list[Outgoing]:
+        """The dead letters."""
+        return self.publisher.to("memory.dead-letters")
+
+    def counted(self, name: str, **labels: str) -> float:
+        """How often a meter moved."""
+        return self.meters.registry.get_sample_value(f"modestream_{name}_total", labels) or 0
+
+
+REPLY: Headers = (("reply_to", b"memory.replies.app"), ("correlation_id", b"\x00\xff"), ("reply_partition", b"2"))

@@ -1,0 +1,122 @@
+"""Everything that retrieval reads, in one place, with memories of any mode written into it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from agents.modes.vector_spaces import ModeSpaces
+from agents.retrieval.drill_down import Layers
+from agents.retrieval.retrieve import Retrieve, Warnings
+from agents.rules.ranking.ranking import Weights
+from agents.rules.text.embedding_text import embedding_text
+from schemas.memories import Embedding, Memory, Place
+from schemas.modes import VectorSpace
+from schemas.retrieval import RetrieveRequest, RetrieveResult
+from schemas.scopes import Selector
+from schemas.vectors import Point, Scored, Vector, Where
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from tests.builders.memories import START
+from tests.fakes.categories import FakeCategories
+from tests.fakes.embedders import FakeEmbedders
+from tests.fakes.intentions import FakeIntentions
+from tests.fakes.modes import FakeModes
+from tests.fakes.vector_index import FakeIndex
+
+WEIGHTS = Path(__file__).parents[2] / "agents" / "data" / "ranking_weights.json"
+
+
+@dataclass
+class Hour:
+    """A clock that stands still."""
+
+    time: datetime = START + timedelta(days=20)
+
+    def now(self) -> datetime:
+        return self.time
+
+
+class InterruptedIndex(FakeIndex):
+    """A vector index; while it searches, something else happens. `searched` are the spaces that it was asked for."""
+
+    meanwhile: Callable[[], object] | None = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.searched: list[VectorSpace] = []
+
+    async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
+        self.searched.append(space)
+        if self.meanwhile is not None:
+            self.meanwhile()
+        return await super().search(space, vector, where, limit)
+
+
+@dataclass
+class Library:
+    """Retrieval over fakes and a real word index, partition 0."""
+
+    words: SqliteWords
+    vectors: InterruptedIndex = field(default_factory=InterruptedIndex)
+    embedders: FakeEmbedders = field(default_factory=FakeEmbedders)
+    modes: FakeModes = field(default_factory=FakeModes)
+    clock: Hour = field(default_factory=Hour)
+    records: dict[str, Memory] = field(default_factory=dict)
+    intentions: FakeIntentions = field(default_factory=FakeIntentions)
+    categories: FakeCategories = field(default_factory=FakeCategories)
+
+    def __post_init__(self) -> None:
+        weights = Weights.loads(WEIGHTS.read_text())
+        self.spaces = ModeSpaces(self.modes, self.embedders)
+        layers = Layers(self.intentions, self.categories, self._record)
+        self.retrieve = Retrieve(
+            self.words, self._record, self.vectors, self.modes, self.spaces, self.clock, weights, layers
+        )
+
+    def _record(self, partition: int, memory_id: str) -> Memory | None:
+        return self.records.get(memory_id) if partition == 0 else None
+
+    async def remember(self, *memories: Memory) -> list[Memory]:
+        """Store memories with their vectors."""
+        stored = self.hear(*(self._ready(memory) for memory in memories))
+        await self.embed(*stored)
+        return stored
+
+    def _ready(self, memory: Memory) -> Memory:
+        digest = self.spaces.of(memory, 0)[1].fingerprint.digest
+        ready = Embedding(status="ready", place=Place(mode=memory.mode, space=digest))
+        return memory.model_copy(update={"embedding": ready})
+
+    def hear(self, *memories: Memory) -> list[Memory]:
+        """Store memories as they are."""
+        for memory in memories:
+            self.words.put(0, memory)
+            self.records[memory.memory_id] = memory
+        return list(memories)
+
+    async def embed(self, *memories: Memory) -> None:
+        """Write vectors alone."""
+        for memory in memories:
+            embedder, space = self.spaces.of(memory, 0)
+            point = Point(
+                memory_id=memory.memory_id,
+                vector=(await embedder.passage(embedding_text(memory))).pooled,
+                boundary=memory.shelf,
+                partition=0,
+                scope=memory.scope,
+                mode=memory.mode,
+                type=memory.type,
+                occurred_ms=memory.occurred_ms,
+                content_hash=memory.content_hash,
+            )
+            await self.vectors.upsert(space, [point])
+
+    async def ask(
+        self, query: str, user: str = "ana", project: str | list[str] = "*", **fields: Any
+    ) -> tuple[RetrieveResult, Warnings]:
+        selector = Selector.model_validate({"user_id": user, "project_id": project})
+        return await self.retrieve.answer(RetrieveRequest(scope=selector, query=query, **fields), 0)
+
+    async def texts(self, query: str, **fields: Any) -> list[str]:
+        return [hit.text for hit in (await self.ask(query, **fields))[0].hits]

@@ -1,0 +1,169 @@
+"""One worker's parts without Kafka: the real word index, and fakes for the tables, the models and the publisher."""
+
+from collections.abc import Awaitable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from agents.embedding.embed import Embed
+from agents.memory.remember import Remember
+from agents.modes.vector_spaces import ModeSpaces
+from agents.rules.interaction.classifier import InteractionClassifier
+from agents.rules.prompts.prompting import Template
+from agents.understanding.interaction_reader import InteractionReader
+from agents.understanding.understand import Understand
+from schemas.changes import Change, Issued
+from schemas.consolidation import Runs
+from schemas.events import Embedded, Forgotten, Remembered, Understood
+from schemas.jobs import Backfilled
+from schemas.memories import Memory
+from schemas.modes import GENERAL_MODE, Mode, VectorSpace
+from schemas.records import Record
+from streams.adapters.language.prompt_files import read_prompt
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.bootstrap.adapters import INTERACTION_MODEL
+from streams.bootstrap.agents import UNDERSTANDING_PROMPT
+from streams.flow.support.job_log import JobLog
+from streams.flow.support.progress import Progress
+from streams.flow.worker_context import Surroundings
+from streams.observability.metrics import Meters
+from streams.topics import named
+from tests.builders.turns import PARTITIONS, record, turn
+from tests.fakes.categories import FakeCategories
+from tests.fakes.claims import FakeClaims
+from tests.fakes.clock import FakeClock
+from tests.fakes.embedders import FakeEmbedders
+from tests.fakes.intentions import FakeIntentions
+from tests.fakes.json_table import FakeJsonTable
+from tests.fakes.language_model import FakeLanguageModel
+from tests.fakes.memories import FakeMemories
+from tests.fakes.modes import FakeModes
+from tests.fakes.publisher import FakePublisher
+from tests.fakes.vector_index import FakeIndex
+
+HERE = record().partition
+TOPICS = named("memory.")
+DIMS = {"general": 384, "tiny32": 32, "tiny48": 48}
+
+
+@cache
+def classifier() -> InteractionClassifier:
+    """The classifier that comes with the project."""
+    return InteractionClassifier.loads(INTERACTION_MODEL.read_bytes())
+
+
+class OneWorker:
+    """The parts, and what is asked of them in most tests. Its user is `u1`, in partition `HERE`."""
+
+    def __init__(self, directory: Path, *, asks_model: bool = False) -> None:
+        self.language = FakeLanguageModel()
+        self.memories = FakeMemories()
+        self.modes = FakeModes()
+        self.claims = FakeClaims()
+        self.words = SqliteWords(directory)
+        self.words.open(HERE)
+        self.index = FakeIndex()
+        self.embedders = FakeEmbedders()
+        self.publisher = FakePublisher()
+        self.progress = Progress()
+        self.clock = FakeClock()
+        self.meters = Meters()
+        self.around = Surroundings(
+            topics=TOPICS,
+            partitions=PARTITIONS,
+            memories=self.memories,
+            modes=self.modes,
+            claims=self.claims,
+            consolidations=FakeJsonTable(Runs),
+            issued=FakeJsonTable(Issued),
+            intentions=FakeIntentions(),
+            categories=FakeCategories(),
+            words=self.words,
+            progress=self.progress,
+            publisher=self.publisher,
+            clock=self.clock,
+            meters=self.meters,
+            jobs=JobLog(FakeJsonTable(Backfilled)),
+        )
+        self.spaces = ModeSpaces(self.modes, self.embedders)
+        self.remember = Remember(self.memories, self.words, self.modes, self.spaces, self.claims, asks_model=asks_model)
+        self.embed = Embed(self.spaces, self.index, self.clock)
+        reader = InteractionReader(lambda: self.embedders.of(GENERAL_MODE), classifier())
+        template = Template(read_prompt(UNDERSTANDING_PROMPT), UNDERSTANDING_PROMPT)
+        self.understand = Understand(
+            reader, self.language, template, self.modes, self.words, self.memories.get, self.clock
+        )
+
+    def declare(self, name: str, embedder: str) -> None:
+        """Declare a mode, or change its embedder."""
+        declared = self.modes.get(HERE, "u1")
+        others = tuple(mode for mode in declared.modes if mode.name != name)
+        mode = Mode(name=name, embedder=embedder, embedding_dim=DIMS[embedder])
+        self.modes.put(HERE, "u1", declared.model_copy(update={"modes": (*others, mode)}))
+
+    def tell(self, text: str, offset: int, **fields: Any) -> Memory:
+        """Remember a turn, applied up to its offset."""
+        accepted = self.remember.turn(turn(text, **{"turn_id": text, **fields}), record(offset=offset))
+        self.words.set_applied(HERE, TOPICS.turns, offset + 1)
+        assert accepted.event is not None
+        return accepted.event.memory
+
+    def kept(self, memory: Memory) -> Memory:
+        """The record as it is now."""
+        found = self.memories.get(HERE, memory.memory_id)
+        assert found is not None
+        return found
+
+    async def vector(self, memory: Memory) -> Memory:
+        """Embed a memory, and tell the keeper."""
+        [said] = await self.embed.write([await self.embed.encode(Remembered(memory=memory), HERE)])
+        self.remember.embedded(said, HERE)
+        return self.kept(memory)
+
+    async def told(self, text: str, offset: int, **fields: Any) -> Memory:
+        """Remember a turn that gets its vector at once."""
+        return await self.vector(self.tell(text, offset, **fields))
+
+    def space(self, mode: str, embedder: str) -> VectorSpace:
+        """The vectors of a mode by an embedder, without prefixes of its own."""
+        return VectorSpace(mode, self.embedders.fingerprint(embedder))
+
+    def finds(self, term: str) -> int:
+        """How many memories have this word."""
+        return len(self.words.postings(HERE, "u1", [term])[0].numbers)
+
+    def asked(self) -> list[Embedded]:
+        """What the keeper was told of vectors."""
+        return [Embedded.model_validate_json(out.value or b"") for out in self.publisher.to(TOPICS.embedded)]
+
+    def understood(self) -> list[Understood]:
+        """What the keeper was told of turns that were read."""
+        return [Understood.model_validate_json(out.value or b"") for out in self.publisher.to(TOPICS.understood)]
+
+    def remembered(self) -> list[Memory]:
+        """The memories whose vectors are due."""
+        sent = (out.value or b"" for out in self.publisher.to(TOPICS.remembered))
+        return [Remembered.model_validate_json(value).memory for value in sent if b'"remembered.v1"' in value]
+
+    def forgotten(self) -> list[Forgotten]:
+        """The memories whose vectors must go."""
+        sent = (out.value or b"" for out in self.publisher.to(TOPICS.remembered))
+        return [Forgotten.model_validate_json(value) for value in sent if b'"forgotten.v1"' in value]
+
+
+def arriving(event: BaseModel, topic: str, offset: int = 0, **how: Any) -> Record:
+    """An event of ours, or a change, as it is read from its topic."""
+    return record(event.model_dump_json(by_alias=True).encode(), topic=topic, offset=offset, **how)
+
+
+def change(action: Any, **fields: Any) -> Change:
+    """A change of the user's memories."""
+    return Change.model_validate({"scope": {"user_id": "u1", "project_id": "p1"}, "action": action, **fields})
+
+
+async def run(step: Any, *records: Record) -> None:
+    """Take records through both halves of a step, one after another begun, then settled together."""
+    finishing: list[Awaitable[Any]] = [await step.begin(one) for one in records]
+    await step.settle([await one for one in finishing])

@@ -1,0 +1,67 @@
+"""Where a model's files are looked for, and what is said where they are not."""
+
+from pathlib import Path
+
+import pytest
+
+from streams.adapters.embedding.inference.fastembed_model import FastembedModel
+from streams.adapters.embedding.inference.local_model import LocalModel
+from streams.adapters.embedding.inference.model_folder import folder_of, missing_files
+from tests.builders.tiny_models import write_tiny_model
+
+HUB = "some/where"
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+def local(folder: Path, **changes: str) -> LocalModel:
+    return LocalModel("tiny", folder, 8, "fp32", **changes)  # type: ignore[arg-type]
+
+
+def downloaded_before(models: Path) -> Path:
+    """A model as Hugging Face's client keeps it in its cache."""
+    kept = models / "models--some--where"
+    (kept / "refs").mkdir(parents=True)
+    (kept / "refs" / "main").write_text("abc")
+    return write_tiny_model(kept / "snapshots" / "abc", 8, words=("red",))
+
+
+def test_a_folder_that_has_the_files_is_used_before_a_download(tmp_path: Path) -> None:
+    downloaded_before(tmp_path)
+    folder = write_tiny_model(tmp_path / "tiny", 8)
+    assert folder_of(local(folder), HUB) == folder
+
+
+def test_a_download_that_is_there_is_used_without_the_network(tmp_path: Path) -> None:
+    kept = downloaded_before(tmp_path)
+    folder = folder_of(local(tmp_path / "tiny"), HUB)
+    assert folder.resolve() == kept.resolve()
+    found = LocalModel("tiny", folder, 8, "fp32")
+    assert FastembedModel.load(found).passage("red").pooled.shape == (8,)
+
+
+def test_a_folder_without_the_tokenizer_is_not_used(tmp_path: Path) -> None:
+    folder = write_tiny_model(tmp_path / "tiny", 8)
+    (folder / "tokenizer.json").unlink()
+    assert missing_files(local(folder)) == ["tokenizer.json"]
+    with pytest.raises(FileNotFoundError, match=rf"^tokenizer.json not found: put the model's files into {folder}"):
+        folder_of(local(folder), None)
+
+
+def test_a_model_file_may_lie_deeper_than_its_tokenizer(tmp_path: Path) -> None:
+    folder = write_tiny_model(tmp_path / "tiny", 8)
+    assert missing_files(local(folder, model_file="onnx/model.onnx")) == ["onnx/model.onnx"]
+    (folder / "onnx").mkdir()
+    (folder / "model.onnx").rename(folder / "onnx" / "model.onnx")
+    assert folder_of(local(folder, model_file="onnx/model.onnx"), None) == folder
+
+
+def test_a_download_that_is_forbidden_is_said_with_what_to_do_instead(tmp_path: Path) -> None:
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"model.onnx.* not found, and HF_HUB_OFFLINE forbids the download: put .* some/where into .*/tiny",
+    ):
+        folder_of(local(tmp_path / "tiny"), HUB)

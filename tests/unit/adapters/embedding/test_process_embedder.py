@@ -1,0 +1,198 @@
+"""The embedder's process: it may die at any moment, and must not outlive its worker."""
+
+import asyncio
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from schemas.failures import ModelMissing, Unavailable
+from schemas.vectors import Encoded
+from streams.adapters.embedding.inference.local_model import LocalModel
+from streams.adapters.embedding.inference.token_grid import from_grid
+from streams.adapters.embedding.process.frames import asked, packed, question, unpacked
+from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
+from tests.builders.tiny_models import write_tiny_model
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> LocalModel:
+    return LocalModel("tiny", write_tiny_model(tmp_path / "tiny", 32, words=("red", "house")), 32, "fp32")
+
+
+@pytest.fixture
+async def embedder(model: LocalModel) -> AsyncIterator[ProcessEmbedder]:
+    started = ProcessEmbedder.start(model, 1)
+    yield started
+    await started.close()
+
+
+async def soon(embedder: ProcessEmbedder, text: str) -> Encoded:
+    """Ask until the process is there again."""
+    while True:
+        try:
+            return await embedder.passage(text)
+        except Unavailable:
+            await asyncio.sleep(0.05)
+
+
+async def test_a_process_that_was_killed_is_started_again_and_gives_the_same_vectors(embedder: ProcessEmbedder) -> None:
+    before = await embedder.passage("the red house")
+    os.kill(embedder._child._process.pid, signal.SIGKILL)
+    after = await soon(embedder, "the red house")
+    assert np.array_equal(before.pooled, after.pooled)
+
+
+async def test_texts_that_a_killed_process_had_in_hand_are_unavailable(embedder: ProcessEmbedder) -> None:
+    await embedder.query("open")
+    os.kill(embedder._child._process.pid, signal.SIGSTOP)
+    asked = [asyncio.create_task(embedder.passage("red " * 50)) for _ in range(20)]
+    await asyncio.sleep(0)
+    os.kill(embedder._child._process.pid, signal.SIGKILL)
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert {type(answer) for answer in answers} == {Unavailable}
+
+
+async def test_signals_for_the_worker_do_not_end_it(embedder: ProcessEmbedder) -> None:
+    _ = embedder.fingerprint
+    for order in (signal.SIGTERM, signal.SIGINT):
+        os.kill(embedder._child._process.pid, order)
+    assert (await embedder.passage("the red house")).pooled.shape == (32,)
+
+
+def test_it_ends_when_its_worker_is_killed(model: LocalModel) -> None:
+    code = (
+        "import sys, time; from pathlib import Path;"
+        "from streams.adapters.embedding.inference.local_model import LocalModel;"
+        "from streams.adapters.embedding.process.process_embedder import ProcessEmbedder;"
+        f"e = ProcessEmbedder.start(LocalModel('tiny', Path({str(model.directory)!r}), 32, 'fp32'), 1);"
+        "e.fingerprint; print(e._child._process.pid, flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as worker:
+        assert worker.stdout
+        child = int(worker.stdout.readline())
+        reading = os.pidfd_open(child)
+        worker.kill()
+    waiting = select.poll()
+    waiting.register(reading, select.POLLIN)
+    assert waiting.poll(10_000), "the embedder's process outlived its worker"
+    os.close(reading)
+
+
+def test_it_ends_with_its_worker_also_while_it_loads() -> None:
+    code = "from streams.adapters.embedding.process.child import end_with_worker; end_with_worker()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as child:
+        assert child.stdin
+        child.stdin.close()
+        try:
+            assert child.wait(30) == 0
+        finally:
+            child.kill()
+
+
+def test_a_model_that_cannot_be_loaded_is_missing_with_the_reason(model: LocalModel) -> None:
+    started = ProcessEmbedder.start(replace(model, dim=31), 1)
+    with pytest.raises(ModelMissing, match="declared with 31 dimensions"):
+        _ = started.fingerprint
+    asyncio.run(started.close())
+
+
+async def test_a_folder_without_the_model_is_missing_with_what_to_put_where(model: LocalModel) -> None:
+    (model.directory / "model.onnx").unlink()
+    started = ProcessEmbedder.start(model, 1)
+    with pytest.raises(ModelMissing, match=rf"^model.onnx not found: put .* into {model.directory}"):
+        await started.load()
+    await started.close()
+
+
+async def test_a_process_that_ends_while_it_loads_is_a_missing_model() -> None:
+    started = ProcessEmbedder([sys.executable, "-c", "raise SystemExit(7)"])
+    with pytest.raises(ModelMissing, match="ended with code 7"):
+        await started.load()
+    await started.close()
+
+
+async def test_closing_while_it_loads_ends_the_process(model: LocalModel) -> None:
+    started = ProcessEmbedder([sys.executable, "-c", "import time; time.sleep(600)"])
+    loading = asyncio.create_task(started.load())
+    await asyncio.sleep(0)
+    loading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await loading
+    await started.close()
+    assert started._child._process.returncode == -signal.SIGKILL
+
+
+async def test_a_model_that_became_another_is_not_served_under_the_first_ones_name(
+    model: LocalModel, embedder: ProcessEmbedder
+) -> None:
+    await embedder.load()
+    write_tiny_model(model.directory, 32, words=("other",), seed=2)
+    os.kill(embedder._child._process.pid, signal.SIGKILL)
+    asked = [await outcome(embedder) for _ in range(2)]
+    assert embedder._restarting
+    await embedder._restarting
+    assert {type(one) for one in [*asked, await outcome(embedder)]} == {Unavailable}
+
+
+async def outcome(embedder: ProcessEmbedder) -> object:
+    try:
+        return await embedder.passage("red")
+    except Unavailable as refusal:
+        return refusal
+
+
+async def test_a_prefix_that_is_given_stands_in_place_of_the_models_own(model: LocalModel) -> None:
+    started = ProcessEmbedder.start(replace(model, query_prefix="red ", passage_prefix="red "), 1)
+    await started.load()
+    for call in (started.passage, started.query):
+        plain, own, other = [(await call("the house", prefix)).pooled for prefix in ("", None, "house \ud83d")]
+        assert np.allclose(own, (await call("red the house", "")).pooled, atol=1e-6)
+        assert not np.allclose(own, plain, atol=1e-3)
+        assert not np.allclose(own, other, atol=1e-3)
+    await started.close()
+
+
+@pytest.mark.parametrize("prefix", ["", "query: ", "\ud83d é"])
+@pytest.mark.parametrize("text", ["", "東京", "half \ud83d of a pair"])
+def test_questions_survive_the_pipe(prefix: str, text: str) -> None:
+    assert question(asked(prefix, text)) == (prefix, text)
+
+
+@pytest.mark.parametrize("tokens", [0, 1, 7])
+def test_a_questions_vectors_survive_the_pipe_with_their_places(tokens: int) -> None:
+    numbers = np.random.default_rng(1)
+    spans = numbers.integers(0, 99, (tokens, 2), np.int32)
+    encoded = Encoded(numbers.random(5, np.float32), numbers.random((tokens, 3), np.float32), spans=spans)
+    found = unpacked(packed(encoded))
+    assert np.array_equal(found.pooled, encoded.pooled)
+    assert np.array_equal(found.tokens, encoded.tokens)
+    assert found.tokens.shape == (tokens, 3)
+    assert found.spans is not None
+    assert np.array_equal(found.spans, spans)
+    assert found.pooled.flags.aligned
+    assert found.tokens.flags.aligned
+    assert found.shares is None
+
+
+@pytest.mark.parametrize("tokens", [0, 3])
+def test_what_a_passage_is_for_survives_the_pipe_with_its_vectors(tokens: int) -> None:
+    numbers = np.random.default_rng(1)
+    shares = np.full(5, 0.2, np.float32)
+    on_grid = from_grid(numbers.integers(-127, 128, (tokens, 128)).astype(np.int8))
+    encoded = Encoded(numbers.random(8, np.float32), on_grid, shares)
+    assert len(packed(encoded)) < 100 + tokens * 128
+    found = unpacked(packed(encoded))
+    assert found.shares is not None
+    assert np.array_equal(found.shares, np.full(5, 0.2, np.float32))
+    assert found.tokens.shape == (tokens, 128)
+    assert found.spans is None
+    assert np.array_equal(found.pooled, encoded.pooled)
+    assert np.array_equal(found.tokens, encoded.tokens)

@@ -1,0 +1,35 @@
+"""The general embedder's process reads what passages are for, in the same pass."""
+
+from collections.abc import AsyncIterator
+
+import numpy as np
+import pytest
+
+from agents.rules.interaction.classifier import InteractionClassifier
+from streams.adapters.embedding.inference.local_model import LocalModel
+from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
+from streams.bootstrap.adapters import INTERACTION_MODEL
+from tests.builders.exported_models import exported_minilm
+
+TEXT = "Why does the login fail after five minutes?"
+
+
+@pytest.fixture
+async def reading(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ProcessEmbedder]:
+    """The general model with the classifier that comes with the project."""
+    folder = exported_minilm("int8", tmp_path_factory)
+    local = LocalModel("all-MiniLM-L6-v2", folder, 384, "int8", max_tokens=256)
+    started = ProcessEmbedder.start(local, 1, reader=INTERACTION_MODEL)
+    yield started
+    await started.close()
+
+
+async def test_a_passage_comes_with_what_the_classifier_makes_of_it(reading: ProcessEmbedder) -> None:
+    encoded = await reading.passage(TEXT)
+    assert encoded.shares is not None
+    classifier = InteractionClassifier.loads(INTERACTION_MODEL.read_bytes())
+    assert np.allclose(encoded.shares, classifier.probabilities(TEXT, encoded.pooled), atol=1e-5)
+
+
+async def test_a_question_is_embedded_and_no_more(reading: ProcessEmbedder) -> None:
+    assert (await reading.query(TEXT)).shares is None

@@ -1,0 +1,216 @@
+"""The registry's processes: how many, what happens when they die, and that none is left."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from schemas.embedders import ConfiguredEmbedder
+from schemas.failures import ModelMissing, Unavailable
+from schemas.modes import GENERAL, GENERAL_MODE, Mode
+from schemas.vectors import Vector
+from streams.adapters.embedding.catalog.entries import Entry, catalog
+from streams.adapters.embedding.catalog.mode_embedder import ModeEmbedder
+from streams.adapters.embedding.catalog.model_loading import Pauses
+from streams.adapters.embedding.catalog.registry import VIEWS, EmbedderRegistry
+from streams.adapters.embedding.inference.local_model import LocalModel
+from tests.builders.tiny_models import write_tiny_model
+
+TINY = Mode(name="any", embedder="tiny", embedding_dim=32)
+JOURNAL = Mode(name="any", embedder="BAAI/bge-base-en-v1.5", embedding_dim=768)
+
+
+class Waiting:
+    """Notes what was loaded, and waits for it."""
+
+    def __init__(self, registry: EmbedderRegistry) -> None:
+        self.registry = registry
+        self.loaded: asyncio.Queue[str] = asyncio.Queue()
+        registry.on_loaded = self.loaded.put_nowait
+
+    async def until(self, name: str) -> None:
+        while await self.loaded.get() != name:
+            pass
+
+
+@pytest.fixture
+async def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EmbedderRegistry]:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    general = Entry(GENERAL, LocalModel("all-MiniLM-L6-v2", write_tiny_model(tmp_path / "general", 8), 8, "fp32"))
+    write_tiny_model(tmp_path / "tiny", 32, words=("red", "house"))
+    entries = catalog(tmp_path, {"tiny": ConfiguredEmbedder(path=tmp_path / "tiny", dim=32)}, "int8")
+    made = EmbedderRegistry(entries | {GENERAL: general}, threads=1, pauses=Pauses(0.01, 0.02))
+    yield made
+    await made.close()
+
+
+def pids(registry: EmbedderRegistry) -> list[int]:
+    models = registry._models.values()
+    return [model._process._child._process.pid for model in models if model._process]
+
+
+async def ready(registry: EmbedderRegistry, mode: Mode) -> ModeEmbedder:
+    """The embedder of a mode whose model is there."""
+    waiting = Waiting(registry)
+    try:
+        found = registry.of(mode)
+    except ModelMissing:
+        described = registry.described(mode.embedder)
+        assert described
+        await waiting.until(described.name)
+        found = registry.of(mode)
+    assert isinstance(found, ModeEmbedder)
+    return found
+
+
+async def test_the_process_of_general_runs_before_anything_is_asked_and_the_others_do_not(
+    registry: EmbedderRegistry,
+) -> None:
+    assert len(pids(registry)) == 1
+    assert registry.standing() == {"general": {"state": "loading", "error": None}}
+
+
+@pytest.mark.parametrize("needed", [True, False])
+async def test_the_model_of_other_languages_is_loaded_from_the_start_where_it_was_needed_before(
+    registry: EmbedderRegistry, tmp_path: Path, needed: bool
+) -> None:
+    others = Entry("multilingual-small", LocalModel("multilingual-e5-small", tmp_path / "others", 8, "int8"))
+    registry._entries = {**registry._entries, GENERAL: replace(registry._entries[GENERAL], others=others)}
+    if needed:
+        write_tiny_model(tmp_path / "others", 8)
+    await registry.start()
+    assert ("multilingual-small" in registry.standing()) is needed
+
+
+async def test_a_model_that_loads_says_so(registry: EmbedderRegistry) -> None:
+    with pytest.raises(ModelMissing, match="'tiny' is missing: its model is being loaded"):
+        registry.of(TINY)
+    assert registry.standing()["tiny"] == {"state": "loading", "error": None}
+
+
+async def test_all_modes_of_a_model_share_one_process(registry: EmbedderRegistry) -> None:
+    await ready(registry, TINY)
+    for prefix in ("", "a", "b"):
+        embedder = registry.of(TINY.model_copy(update={"passage_prefix": prefix, "query_prefix": prefix}))
+        await asyncio.gather(embedder.passage("red"), embedder.query("red"))
+    assert len(pids(registry)) == 2
+
+
+async def test_a_mode_gets_the_same_object_again(registry: EmbedderRegistry) -> None:
+    embedder = await ready(registry, TINY)
+    assert registry.of(TINY) is embedder
+    assert registry.of(TINY.model_copy(update={"name": "other"})) is embedder
+
+
+async def test_prefixes_without_end_do_not_fill_the_memory(registry: EmbedderRegistry) -> None:
+    await ready(registry, TINY)
+    for number in range(VIEWS + 10):
+        registry.of(TINY.model_copy(update={"query_prefix": str(number)}))
+    assert len(registry._views) <= VIEWS
+
+
+async def test_a_presets_folder_below_the_models_is_used(registry: EmbedderRegistry, tmp_path: Path) -> None:
+    folder = write_tiny_model(tmp_path / "journal", 768, words=("red",))
+    (folder / "model.onnx").rename(folder / "model_optimized.onnx")
+    fingerprint = (await ready(registry, JOURNAL)).fingerprint
+    assert (fingerprint.embedder, fingerprint.dim, fingerprint.pooling) == ("bge-base-en-v1.5", 768, "cls")
+
+
+async def test_a_preset_without_files_is_missing_with_what_to_do(registry: EmbedderRegistry) -> None:
+    while registry.standing().get("journal", {}).get("state") != "missing":
+        with pytest.raises(ModelMissing):
+            registry.of(JOURNAL)
+        await asyncio.sleep(0.02)
+    with pytest.raises(ModelMissing, match=r"put the files of .* into MODEL_DIR/journal"):
+        registry.of(JOURNAL)
+
+
+async def test_a_damaged_model_is_missing_with_the_reason_until_it_is_put_right(
+    registry: EmbedderRegistry, tmp_path: Path
+) -> None:
+    (tmp_path / "tiny" / "model.onnx").write_bytes(b"cut off")
+    loading = asyncio.create_task(ready(registry, TINY))
+    while not (error := registry.standing().get("tiny", {}).get("error")):
+        await asyncio.sleep(0.02)
+    assert "model.onnx" in error
+    write_tiny_model(tmp_path / "tiny", 32, words=("red", "house"))
+    assert (await (await loading).passage("red")).pooled.shape == (32,)
+    assert registry.standing()["tiny"] == {"state": "ready", "error": None}
+
+
+async def test_a_process_that_is_killed_is_unavailable_and_started_again(registry: EmbedderRegistry) -> None:
+    embedder = await ready(registry, TINY)
+    before = await embedder.query("red")
+    os.kill(pids(registry)[-1], signal.SIGKILL)
+    assert np.array_equal(before.pooled, await answer(embedder, "red"))
+    assert registry.of(TINY) is embedder
+
+
+async def answer(embedder: ModeEmbedder, text: str) -> Vector:
+    while True:
+        try:
+            return (await embedder.query(text)).pooled
+        except Unavailable:
+            await asyncio.sleep(0.05)
+
+
+async def test_what_fails_after_a_model_was_loaded_harms_nobody(registry: EmbedderRegistry) -> None:
+    called = asyncio.Event()
+
+    def fails(name: str) -> None:
+        called.set()
+        raise RuntimeError(name)
+
+    registry.on_loaded = fails
+    with pytest.raises(ModelMissing):
+        registry.of(TINY)
+    await called.wait()
+    assert registry.of(TINY).fingerprint.dim == 32
+    loading = registry._models["tiny"]._trying
+    assert loading
+    await loading
+
+
+async def test_starting_twice_loads_general_once(registry: EmbedderRegistry) -> None:
+    waiting = Waiting(registry)
+    await registry.start()
+    await registry.start()
+    await waiting.until("general")
+    assert registry.of(GENERAL_MODE).fingerprint.dim == 8
+    assert len(pids(registry)) == 1
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+async def test_closing_leaves_no_process(registry: EmbedderRegistry, loaded: bool) -> None:
+    if loaded:
+        await ready(registry, TINY)
+    else:
+        with pytest.raises(ModelMissing):
+            registry.of(TINY)
+        await asyncio.sleep(0)
+    running = pids(registry)
+    assert len(running) == 2
+    await registry.close()
+    for pid in running:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+@pytest.mark.parametrize(
+    ("pauses", "expected"), [(Pauses(), [30, 60, 120, 240, 480, 600, 600]), (Pauses(700, 600), [600, 600])]
+)
+def test_pauses_double_up_to_the_longest(pauses: Iterable[float], expected: list[Any]) -> None:
+    assert list(islice(pauses, len(expected))) == expected
+
+
+def test_a_configured_general_is_refused_before_anything_is_started(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="EMBEDDERS may not hold 'general'"):
+        EmbedderRegistry.open(tmp_path, {"general": ConfiguredEmbedder(path=tmp_path, dim=384)}, "int8")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,100 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from schemas.vectors import Matrix
+from streams.adapters.embedding.catalog.presets import GENERAL_PRESET
+from streams.adapters.embedding.inference import learned_arrays
+from streams.adapters.embedding.inference.learned_arrays import MAGIC, read_learned
+from streams.adapters.embedding.inference.token_projection import PLAIN_DIM, TokenProjection
+
+LEARNED = Path(learned_arrays.__file__).with_name(GENERAL_PRESET.learned)
+
+SHORT = MAGIC + b'{"kind":"x","arrays":[{"name":"passage","shape":[2,2]}]}\n' + bytes(12)
+
+
+def loaded(path: Path = LEARNED) -> TokenProjection:
+    return TokenProjection.of(read_learned(path))
+
+
+def states(tokens: int, dim: int) -> Matrix:
+    return np.random.default_rng(7).normal(size=(tokens, dim)).astype(np.float32)
+
+
+def cosines(rows: Matrix) -> Matrix:
+    units: Matrix = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return units @ units.T
+
+
+@pytest.mark.parametrize("projection", [loaded(), TokenProjection.plain(384), TokenProjection.plain(96)])
+def test_rows_have_length_one_and_the_projections_dimension(projection: TokenProjection) -> None:
+    dim = 96 if projection.dim == 96 else 384
+    for rows in (projection.of_passage(3 * states(5, dim)), projection.of_question(3 * states(5, dim))):
+        assert rows.shape == (5, projection.dim)
+        assert rows.dtype == np.float32
+        assert np.linalg.norm(rows, axis=1) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("projection", [loaded(), TokenProjection.plain(384)])
+def test_no_states_give_no_rows(projection: TokenProjection) -> None:
+    assert projection.of_passage(states(0, 384)).shape == (0, projection.dim)
+
+
+@pytest.mark.parametrize("projection", [loaded(), TokenProjection.plain(384)])
+def test_a_state_of_nothing_stays_finite(projection: TokenProjection) -> None:
+    assert np.isfinite(projection.of_passage(0 * states(2, 384))).all()
+
+
+@pytest.mark.parametrize("dim", [384, 768, 1024])
+def test_the_plain_projection_keeps_how_alike_states_are(dim: int) -> None:
+    one, other = states(400, dim), states(400, dim)
+    other[200:] = one[200:] + 0.5 * np.roll(one[200:], 1, axis=0)
+    projection = TokenProjection.plain(dim)
+    kept = np.einsum("ij,ij->i", projection.of_passage(one), projection.of_passage(other))
+    real = np.einsum("ij,ij->i", one, other) / np.linalg.norm(one, axis=1) / np.linalg.norm(other, axis=1)
+    assert projection.dim == PLAIN_DIM
+    assert np.abs(kept - real).mean() < 0.1
+
+
+def test_the_plain_projection_leaves_short_states_as_they_are() -> None:
+    projection, some = TokenProjection.plain(32), states(9, 32)
+    assert projection.dim == 32
+    assert cosines(projection.of_question(some)) == pytest.approx(cosines(some), abs=1e-5)
+
+
+def test_names_tell_projections_apart(tmp_path: Path) -> None:
+    other = tmp_path / "other.bin"
+    content = bytearray(LEARNED.read_bytes())
+    content[-4:] = np.array([0.5], "<f4").tobytes()
+    other.write_bytes(content)
+    names = [loaded().name, loaded(other).name]
+    names += [TokenProjection.plain(dim).name for dim in (32, 96, 384)]
+    assert len(set(names)) == len(names)
+    assert loaded().name == names[0]
+
+
+def test_a_file_may_map_questions_otherwise(tmp_path: Path) -> None:
+    path, some = tmp_path / "two.bin", states(3, 2)
+    arrays = [{"name": name, "shape": [2, 2]} for name in ("passage", "question")]
+    numbers = np.array([1, 0, 0, 1, 0, 1, 1, 0], "<f4")
+    path.write_bytes(MAGIC + json.dumps({"kind": "made", "arrays": arrays}).encode() + b"\n" + numbers.tobytes())
+    projection = loaded(path)
+    assert projection.name.startswith("made-2-")
+    assert projection.of_question(some) == pytest.approx(projection.of_passage(some)[:, ::-1])
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"something else", MAGIC + b'{"kind":"x","arrays":[]}\n', MAGIC + b"x\n", SHORT]
+)
+def test_a_file_that_is_no_projection_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "broken.bin"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"projection|map of passages|Expecting|reshape"):
+        loaded(path)
+
+
+def test_maps_that_do_not_fit_each_other_are_refused() -> None:
+    with pytest.raises(ValueError, match="shapes"):
+        TokenProjection("odd", states(4, 3), states(4, 2))

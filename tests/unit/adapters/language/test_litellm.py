@@ -1,0 +1,120 @@
+"""The adapter over a real HTTP server: what is sent, what is counted, and what is told to nobody."""
+
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.model_server import Behaviour
+from tests.harnesses.language_models import KEY, PROMPT, Rig, ask, failure
+
+ROOT = Path(__file__).parents[4]
+
+
+@pytest.mark.parametrize("way", ["json_schema", "json_object", "prompt"])
+async def test_each_way_to_ask_for_an_object_gets_one(rig: Rig, way: str) -> None:
+    answered = await ask(rig.models(structured_output=way))
+    assert answered.answer.mode == "code"
+    sent = rig.server.questions[0].body.get("response_format", {}).get("type")
+    assert sent == (None if way == "prompt" else way)
+
+
+async def test_a_request_carries_what_the_profile_says(rig: Rig) -> None:
+    await ask(rig.models(temperature=0.3, max_tokens=77))
+    question = rig.server.questions[0]
+    assert (question.body["model"], question.body["temperature"], question.body["max_tokens"]) == ("any", 0.3, 77)
+    assert question.messages == [PROMPT.system, PROMPT.user]
+    assert question.authorization == f"Bearer {KEY}"
+
+
+async def test_a_temperature_of_none_is_left_to_the_model(rig: Rig) -> None:
+    await ask(rig.models(temperature=None))
+    assert "temperature" not in rig.server.questions[0].body
+
+
+async def test_an_own_server_never_gets_the_key_that_is_meant_for_openai(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    await ask(rig.models(api_key_env=None))
+    assert KEY not in rig.server.questions[0].authorization
+
+
+async def test_tokens_and_cost_are_counted_by_profile(rig: Rig) -> None:
+    models = rig.models(input_cost_per_token=0.5, output_cost_per_token=0.25)
+    assert (await ask(models)).cost_usd == 11 * 0.5 + 7 * 0.25
+    assert rig.number("tokens_total", direction="in") == 11
+    assert rig.number("tokens_total", direction="out") == 7
+    assert rig.number("cost_usd_total") == 7.25
+    assert rig.number("calls_total", outcome="answered") == 1
+    assert rig.number("seconds_count") == 1
+
+
+async def test_a_model_that_litellm_knows_has_its_price(rig: Rig) -> None:
+    cost = (await ask(rig.models(model="openai/gpt-4o-mini"))).cost_usd
+    assert cost is not None
+    assert 0 < cost < 0.001
+
+
+async def test_a_model_without_a_known_price_has_no_cost(rig: Rig) -> None:
+    assert (await ask(rig.models())).cost_usd is None
+
+
+@pytest.mark.parametrize("behaviour", [400, 401, 429, 500])
+async def test_no_secret_is_in_an_error_its_causes_the_standing_or_a_log(
+    rig: Rig, behaviour: Behaviour, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rig.server.error = f"{KEY} is not a key, nor is sk-proj-1234567890"
+    rig.server.become(behaviour)
+    models = rig.models()
+    with caplog.at_level(logging.DEBUG):
+        problem: BaseException | None = await failure(models)
+    seen = [caplog.text, *capfd.readouterr(), str(models.standing())]
+    while problem is not None:
+        seen += [str(problem), repr(problem)]
+        problem = problem.__cause__ or problem.__context__
+    assert not [text for text in seen if KEY in text or "1234567890" in text]
+
+
+async def test_the_text_of_a_turn_is_in_no_log(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+    models = rig.models()
+    with caplog.at_level(logging.DEBUG):
+        await ask(models)
+        rig.server.become(500)
+        await failure(models)
+    assert "Deploying" not in caplog.text
+
+
+async def test_nothing_is_printed(rig: Rig, capfd: pytest.CaptureFixture[str]) -> None:
+    rig.server.become(500)
+    await failure(rig.models())
+    assert capfd.readouterr() == ("", "")
+
+
+def run_python(program: str, folder: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, env={"PYTHONPATH": str(ROOT)}, capture_output=True, check=True
+    )
+    return done.stdout.decode()
+
+
+def test_litellm_is_not_loaded_before_the_first_question(tmp_path: Path) -> None:
+    program = "import sys, streams.adapters.language.litellm_models; print('litellm' in sys.modules)"
+    assert run_python(program, tmp_path).strip() == "False"
+
+
+def test_loading_litellm_reads_no_settings_file_uses_no_network_and_burdens_no_garbage_collection(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / ".env").write_text("FROM_A_FILE=1\n")
+    program = """
+import asyncio, gc, os, socket
+def refuse(*_, **__): raise AssertionError("no network while loading")
+socket.create_connection = socket.getaddrinfo = socket.socket.connect = refuse
+from streams.adapters.language.litellm_library import LiteLLMLibrary
+asyncio.run(LiteLLMLibrary().load())
+print(os.environ.get("FROM_A_FILE"), gc.isenabled(), len(gc.get_objects()) < gc.get_freeze_count() / 10)
+"""
+    assert run_python(program, tmp_path).strip() == "None True True"

@@ -1,0 +1,71 @@
+"""The adapter while its server is away: it rests, probes, and asks no more at once than it may."""
+
+import asyncio
+
+from schemas.failures import Unavailable
+from streams.adapters.language.breaker import BreakerLimits
+from tests.harnesses.language_models import Rig, ask, failure
+
+
+async def test_five_failures_open_the_breaker_and_then_nothing_is_sent(rig: Rig) -> None:
+    rig.server.become(500)
+    models = rig.models(BreakerLimits())
+    for _ in range(5):
+        await failure(models)
+    assert "rests" in str(await failure(models))
+    assert len(rig.server.questions) == 5
+    assert rig.number("breaker") == 2
+
+
+async def test_an_open_breaker_ends_the_retries_of_a_question(rig: Rig) -> None:
+    rig.server.become(500)
+    assert isinstance(await failure(rig.models(BreakerLimits(failures=2), retries=9)), Unavailable)
+    assert len(rig.server.questions) == 2
+
+
+async def test_three_timeouts_open_the_breaker(rig: Rig) -> None:
+    rig.server.become("hang")
+    models = rig.models(BreakerLimits(), timeout_s=0.05)
+    for _ in range(3):
+        await failure(models)
+    assert models.standing()["default"]["state"] == "open"
+
+
+async def test_a_probe_that_is_answered_closes_the_breaker(rig: Rig) -> None:
+    rig.server.become(500)
+    models = rig.models(BreakerLimits(failures=1, first_rest_s=0.01))
+    await failure(models)
+    rig.server.become("ok")
+    await models.until_available("understand.turn", "understand")
+    assert models.standing()["default"]["state"] == "half_open"
+    await ask(models)
+    assert models.standing()["default"]["state"] == "closed"
+    assert rig.number("breaker") == 0
+
+
+async def test_of_many_questions_after_a_rest_one_probes(rig: Rig) -> None:
+    rig.server.become(500)
+    models = rig.models(BreakerLimits(failures=1, first_rest_s=0.01))
+    await failure(models)
+    await models.until_available("understand.turn", "understand")
+    rig.server.become("hang")
+    probe = asyncio.create_task(ask(models))
+    await rig.server.until_asked(2)
+    assert isinstance(await failure(models), Unavailable)
+    assert len(rig.server.questions) == 2
+    probe.cancel()
+    await asyncio.gather(probe, return_exceptions=True)
+    assert models.available("understand.turn", "understand")
+
+
+async def test_no_more_requests_are_under_way_than_the_profile_admits(rig: Rig) -> None:
+    models = rig.models(max_concurrency=3)
+    rig.server.become("wait")
+    asked = [asyncio.create_task(ask(models)) for _ in range(20)]
+    await rig.server.until_asked(3)
+    rig.server.next("ok")
+    await ask(rig.models())
+    assert len(rig.server.questions) == 4
+    rig.server.become("ok")
+    await asyncio.gather(*asked)
+    assert len(rig.server.questions) == 21

@@ -1,0 +1,102 @@
+"""The word index when the disk is full, and what it keeps in memory when a memory changes its kind."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from schemas.failures import Unavailable
+from streams.adapters.lexical.columns_cache import Rosters
+from streams.adapters.lexical.file import FORM, open_file
+from streams.adapters.lexical.keys import Keys
+from streams.adapters.lexical.reader import WordsReader
+from streams.adapters.lexical.writer import WordsWriter
+from tests.builders.memories import made
+
+
+def halves(connection: sqlite3.Connection) -> tuple[WordsWriter, WordsReader]:
+    """Both halves of an open index."""
+    rosters, keys = Rosters(), Keys(connection)
+    return WordsWriter(connection, rosters, keys), WordsReader(connection, rosters, keys)
+
+
+def test_when_the_open_transaction_is_lost_every_later_call_says_so(tmp_path: Path) -> None:
+    connection = open_file(tmp_path / "words.sqlite")
+    writer, reader = halves(connection)
+    writer.put(made("violin", 0))
+    writer.commit()
+    writer.put(made("harbour", 1))
+    assert reader.roster("ana").documents == 2
+    [pages] = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count = {pages + 1}")
+    with pytest.raises(Unavailable) as failure:
+        writer.put(made(" ".join(f"word{n}" for n in range(5000)), 2))
+    assert failure.value.__cause__ is not None
+    for call in (writer.commit, lambda: writer.put(made("tram", 3)), lambda: writer.set_applied("turns", 4)):
+        with pytest.raises(Unavailable):
+            call()
+    assert reader.roster("ana").documents == 1
+    connection.close()
+
+
+def kinds(reader: WordsReader, boundary: str = "ana") -> dict[str, str]:
+    """The mode of every memory, as readers see it."""
+    roster = reader.roster(boundary)
+    modes = [kind.mode for kind in roster.kinds]
+    return {one: modes[roster.columns.kinds[number]] for one, number in roster.number_of.items()}
+
+
+def test_a_roster_follows_memories_that_change_their_mode_without_being_read_again(tmp_path: Path) -> None:
+    connection = open_file(tmp_path / "words.sqlite")
+    writer, reader = halves(connection)
+    memories = [made("violin", number, mode="code") for number in range(3)]
+    for memory in memories:
+        writer.put(memory)
+    kept = reader.roster("ana")
+    for mode in ("craft", "journal"):
+        for memory in memories:
+            writer.put(memory.model_copy(update={"mode": mode}))
+            assert kinds(reader)[memory.memory_id] == mode
+    assert reader.roster("ana") is kept, "read once: a mode of 5,000 memories would be read 5,000 times"
+    assert kinds(halves(connection)[1]) == kinds(reader)
+    connection.close()
+
+
+def test_a_kind_that_is_gone_never_lends_its_id_to_another(tmp_path: Path) -> None:
+    connection = open_file(tmp_path / "words.sqlite")
+    writer, reader = halves(connection)
+    stays, moves = made("violin", 0, mode="code"), made("violin", 1)
+    writer.put(stays)
+    for mode in ("craft", "code", "journal"):
+        writer.put(moves.model_copy(update={"mode": mode}))
+        assert kinds(reader) == {stays.memory_id: "code", moves.memory_id: mode}
+    connection.close()
+
+
+def test_an_index_of_an_older_form_is_begun_anew(tmp_path: Path) -> None:
+    path = tmp_path / "words.sqlite"
+    connection = open_file(path)
+    writer, _ = halves(connection)
+    writer.put(made("violin"))
+    writer.set_applied("turns", 7)
+    writer.commit()
+    connection.execute(f"PRAGMA user_version = {FORM - 1}")
+    connection.close()
+    connection = open_file(path)
+    _, reader = halves(connection)
+    assert (reader.applied(), reader.roster("ana").documents) == ({}, 0)
+    connection.close()
+
+
+def test_a_boundary_that_left_and_came_back_is_read_under_its_new_number(tmp_path: Path) -> None:
+    connection = open_file(tmp_path / "words.sqlite")
+    writer, reader = halves(connection)
+    memory = made("violin")
+    writer.put(memory)
+    assert reader.roster("ana").documents == 1
+    writer.remove(memory.memory_id)
+    writer.put(made("harbour", 1, user="bo"))
+    assert reader.roster("ana").documents == 0
+    writer.put(memory)
+    assert (kinds(reader), reader.roster("bo").documents) == ({memory.memory_id: memory.mode}, 1)
+    connection.close()

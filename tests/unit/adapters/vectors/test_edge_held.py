@@ -1,0 +1,224 @@
+"""Vectors that are held beside the embedded engine: they say what the engine says, and take no more room than told."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from qdrant_edge import UpdateOperation
+
+from schemas.failures import Unavailable
+from schemas.modes import VectorSpace
+from schemas.vectors import Matrix, Point, Scored, Where
+from streams.adapters.embedding.inference.token_grid import from_grid, to_grid
+from streams.adapters.vectors.embedded.boundary_reading import PAGE
+from streams.adapters.vectors.embedded.edge_boundary import BoundaryVectors
+from streams.adapters.vectors.embedded.edge_held import HeldBoundaries
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.adapters.vectors.embedded.edge_packing import Unpacked, packed, unpacked
+from streams.adapters.vectors.embedded.edge_rows import Kind, Row
+from streams.adapters.vectors.embedded.edge_shard import CollectionShard
+from tests.fakes.vector_indexes import memory, point, space_of
+
+SPACE = space_of(dim=16, token_dim=32)
+EVERYTHING = Where("u1")
+
+
+def unit_rows(seed: int, count: int, dim: int) -> Matrix:
+    plain = np.random.default_rng(seed).standard_normal((count, dim))
+    rows: Matrix = (plain / np.linalg.norm(plain, axis=1, keepdims=True)).astype(np.float32)
+    return rows
+
+
+def fifths(seed: int) -> Matrix:
+    """A question of five tokens that count alike."""
+    return (unit_rows(seed, 5, 32) / 5).astype(np.float32)
+
+
+def made(number: int, boundary: str = "u1", version: int = 0) -> Point:
+    seed = 10_000 * version + number
+    return point(
+        number,
+        boundary=boundary,
+        vector=unit_rows(seed, 1, 16)[0],
+        tokens=from_grid(to_grid(unit_rows(seed, number % 7, 32))),
+        scope={"user_id": boundary, "project_id": f"p{number % 3}"},
+        type="semantic" if number % 5 == 0 else "episodic",
+        occurred_ms=1000 * number,
+    )
+
+
+async def answers(index: EdgeIndex, boundary: str = "u1", space: VectorSpace = SPACE) -> list[list[Scored]]:
+    question, rows = unit_rows(7, 1, 16)[0], fifths(8)
+    some = [memory(number) for number in range(0, 90, 4)]
+    wheres = [
+        Where(boundary),
+        Where(boundary, {"project_id": ("p1", "p2")}, types=("episodic",)),
+        Where(boundary, modes=("general",), since_ms=10_000, until_ms=60_000),
+        Where(boundary, modes=("other",)),
+    ]
+    found = [await index.search(space, question, where, limit) for where in wheres for limit in (5, 500)]
+    found += [await index.late(space, rows, where, limit) for where in wheres for limit in (5, 500)]
+    return [*found, *[await index.late(space, rows, where, 500, some) for where in wheres]]
+
+
+def assert_alike(held: Sequence[Sequence[Scored]], engine: Sequence[Sequence[Scored]]) -> None:
+    assert any(engine)
+    for ours, theirs in zip(held, engine, strict=True):
+        assert [one.memory_id for one in ours] == [one.memory_id for one in theirs]
+        assert [one.cosine for one in ours] == pytest.approx([one.cosine for one in theirs], abs=1e-4)
+
+
+@pytest.fixture
+async def index(tmp_path: Path) -> AsyncIterator[EdgeIndex]:
+    opened = EdgeIndex(tmp_path / "held")
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[EdgeIndex]:
+    opened = EdgeIndex(tmp_path / "engine", HeldBoundaries(most_points=0))
+    yield opened
+    await opened.close()
+
+
+async def test_what_is_held_follows_every_write(index: EdgeIndex, engine: EdgeIndex) -> None:
+    for one in (index, engine):
+        await one.upsert(SPACE, [made(number) for number in range(60)])
+    assert_alike(await answers(index), await answers(engine))
+    for one in (index, engine):
+        await one.upsert(SPACE, [made(number, version=1) for number in range(50, 80)])
+        await one.delete(SPACE, [memory(number) for number in range(20, 30)])
+        await one.upsert(SPACE, [replace(made(40), type="document", scope={"user_id": "u1", "project_id": "p2"})])
+    assert_alike(await answers(index), await answers(engine))
+
+
+async def test_late_scores_are_those_of_exact_arithmetic(index: EdgeIndex) -> None:
+    await index.upsert(SPACE, [made(number) for number in range(60)])
+    rows = fifths(8)
+    found = await index.late(SPACE, rows, EVERYTHING, 100)
+    assert len(found) == sum(number % 7 > 0 for number in range(60))
+    for one in found:
+        tokens = made(int(one.memory_id[-12:])).tokens
+        assert tokens is not None
+        exact = (rows.astype(np.float64) @ tokens.astype(np.float64).T).max(axis=1).sum()
+        assert one.cosine == pytest.approx(exact, abs=5e-6)
+
+
+async def test_a_point_that_changes_its_boundary_leaves_the_one_before(index: EdgeIndex) -> None:
+    await index.upsert(SPACE, [made(1), made(2)])
+    await answers(index)
+    await index.upsert(SPACE, [made(1, "u2")])
+    assert [one.memory_id for one in (await answers(index))[0]] == [memory(2)]
+    assert [one.memory_id for one in (await answers(index, "u2"))[0]] == [memory(1)]
+
+
+async def test_scores_are_the_same_to_the_last_digit_however_rows_came_to_stand(
+    index: EdgeIndex, tmp_path: Path
+) -> None:
+    points = [made(number) for number in range(90)]
+    await index.upsert(SPACE, points)
+    first = await answers(index)
+    for one in reversed(points):
+        await index.upsert(SPACE, [one])
+    assert await answers(index) == first
+    again = EdgeIndex(tmp_path / "again")
+    await again.upsert(SPACE, points[::-2])
+    await answers(again)
+    await again.upsert(SPACE, points)
+    assert await answers(again) == first
+    await again.close()
+
+
+async def test_a_point_that_is_written_while_a_boundary_is_read_is_found(index: EdgeIndex) -> None:
+    many = [made(number) for number in range(PAGE + 500)]
+    await index.upsert(SPACE, many)
+    question = unit_rows(7, 1, 16)[0]
+    reading = asyncio.create_task(index.search(SPACE, question, EVERYTHING, 10))
+    await asyncio.sleep(0)
+    assert not reading.done()
+    nearest = replace(made(3), vector=question)
+    await index.upsert(SPACE, [nearest])
+    await reading
+    assert (await index.search(SPACE, question, EVERYTHING, 1))[0].memory_id == memory(3)
+
+
+async def test_tokens_off_the_grid_leave_their_boundary_to_the_engine(index: EdgeIndex) -> None:
+    odd = replace(made(5), tokens=np.full((1, 32), 0.123, np.float32))
+    assert packed(SPACE.fingerprint, odd) is None
+    long = replace(made(5), tokens=np.full((1, 32), 0.75, np.float32))
+    assert packed(SPACE.fingerprint, long) is None
+    await index.upsert(SPACE, [made(1), made(2)])
+    await answers(index)
+    await index.upsert(SPACE, [odd])
+    [found] = await index.late(SPACE, np.eye(1, 32, dtype=np.float32), EVERYTHING, 10, [memory(5)])
+    assert found.cosine == pytest.approx(0.123, abs=1e-4)
+
+
+async def test_a_write_that_fails_is_not_believed(index: EdgeIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    await index.upsert(SPACE, [made(1), made(2)])
+    await answers(index)
+
+    def applied_and_failed(self: CollectionShard, operation: UpdateOperation) -> None:
+        self.ask(lambda shard: shard.update(operation))
+        raise Unavailable("the disk is full")
+
+    monkeypatch.setattr(CollectionShard, "update", applied_and_failed)
+    with pytest.raises(Unavailable):
+        await index.delete(SPACE, [memory(1)])
+    assert [one.memory_id for one in (await answers(index))[0]] == [memory(2)]
+
+
+def filled(count: int) -> BoundaryVectors:
+    vectors = BoundaryVectors(SPACE.fingerprint)
+    vectors.put(
+        [Row(memory(number), Kind("general", "episodic", ()), 0, unpacked_of(made(number))) for number in range(count)]
+    )
+    return vectors
+
+
+def unpacked_of(one: Point) -> Unpacked:
+    data = packed(SPACE.fingerprint, one)
+    assert data is not None
+    return unpacked(SPACE.fingerprint, data)
+
+
+def test_the_boundary_that_was_asked_longest_ago_is_given_up_first() -> None:
+    size = filled(50).size
+    held = HeldBoundaries(most_bytes=3 * size)
+    for name in ("a", "b", "c"):
+        held.keep(("x", name), filled(50))
+    held.get(("x", "a"))
+    held.keep(("x", "d"), filled(50))
+    assert [name for name in "abcd" if held.knows(("x", name))] == ["a", "c", "d"]
+    held.keep(("x", "large"), filled(900))
+    assert [name for name in ("a", "c", "d", "large") if held.knows(("x", name))] == ["large"]
+
+
+def test_a_boundary_that_grows_makes_others_go() -> None:
+    held = HeldBoundaries(most_bytes=3 * filled(50).size)
+    held.keep(("x", "other"), filled(50))
+    held.keep(("x", "u1"), filled(50))
+    for number in range(50, 400):
+        held.written("x", [(made(number), unpacked_of(made(number)))])
+    assert held.knows(("x", "u1"))
+    assert not held.knows(("x", "other"))
+
+
+def test_a_boundary_that_becomes_too_large_is_left_to_the_engine() -> None:
+    held = HeldBoundaries(most_points=10)
+    held.keep(("x", "u1"), filled(10))
+    held.written("x", [(made(99), unpacked_of(made(99)))])
+    assert held.get(("x", "u1")) is None
+
+
+def test_rows_that_died_are_let_go_by_reading_anew() -> None:
+    held = HeldBoundaries()
+    held.keep(("x", "u1"), filled(10))
+    for _ in range(20):
+        held.written("x", [(made(number), unpacked_of(made(number))) for number in range(10)])
+    kept = held.knows(("x", "u1"))
+    assert not kept or len(held.get(("x", "u1"))._ids) < 100  # type: ignore[union-attr]

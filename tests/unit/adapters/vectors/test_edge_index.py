@@ -1,0 +1,300 @@
+"""The embedded index's own hazards: one owner, kills at any moment, an engine that stops flushing."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from qdrant_edge import EdgeShard, IntegerIndexParams, KeywordIndexParams, PayloadSchemaType, UpdateOperation
+
+from schemas.failures import Unavailable
+from schemas.modes import Fingerprint, VectorSpace
+from schemas.vectors import Point, Where
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.adapters.vectors.embedded.edge_shard import FINGERPRINT, shard_config, sync_files
+
+SPACE = VectorSpace(
+    "general",
+    Fingerprint(
+        embedder="tiny",
+        file_sha256="0" * 64,
+        precision="fp32",
+        dim=8,
+        pooling="mean",
+        normalize=True,
+        passage_prefix="",
+        max_tokens=256,
+    ),
+)
+TOKEN_SPACE = VectorSpace("general", SPACE.fingerprint.model_copy(update={"tokens": "linear-4", "token_dim": 4}))
+ONES = np.ones(8, dtype=np.float32)
+
+
+def memory(number: int) -> str:
+    return f"00000000-0000-4000-8000-{number:012d}"
+
+
+def points(numbers: range) -> list[Point]:
+    return [
+        Point(memory(number), ONES, "u1", 0, {"user_id": "u1"}, "general", "episodic", number, f"hash-{number}")
+        for number in numbers
+    ]
+
+
+def long_points(numbers: range) -> list[Point]:
+    return [replace(point, tokens=np.ones((256, 4), np.float32)) for point in points(numbers)]
+
+
+async def kept_in(root: Path, numbers: range) -> set[str]:
+    index = EdgeIndex(root)
+    try:
+        return set(await index.hashes(SPACE, [memory(number) for number in numbers]))
+    finally:
+        await index.close()
+
+
+async def test_a_closed_index_opened_again_has_everything(tmp_path: Path) -> None:
+    first = EdgeIndex(tmp_path)
+    await first.upsert(SPACE, points(range(10)))
+    await first.delete(SPACE, [memory(3)])
+    await first.close()
+    again = EdgeIndex(tmp_path)
+    assert await again.spaces() == {SPACE.collection: SPACE.fingerprint}
+    found = await again.search(SPACE, ONES, Where("u1", {"user_id": ("u1",)}, since_ms=2), 10)
+    assert [one.memory_id for one in found] == [memory(number) for number in (2, 4, 5, 6, 7, 8, 9)]
+    assert await again.count(SPACE, 0) == 9
+    await again.close()
+
+
+async def test_token_vectors_are_there_again_when_it_is_opened(tmp_path: Path) -> None:
+    first, question = EdgeIndex(tmp_path), np.eye(2, 4, dtype=np.float32)
+    await first.upsert(TOKEN_SPACE, [*long_points(range(2)), *points(range(2, 4))])
+    before = await first.late(TOKEN_SPACE, question, Where("u1"), 10)
+    await first.close()
+    again = EdgeIndex(tmp_path)
+    assert await again.late(TOKEN_SPACE, question, Where("u1"), 10) == before
+    assert [one.memory_id for one in before] == [memory(0), memory(1)]
+    assert await again.spaces() == {TOKEN_SPACE.collection: TOKEN_SPACE.fingerprint}
+    await again.close()
+
+
+async def test_a_second_owner_is_refused_by_name_and_does_the_first_no_harm(tmp_path: Path) -> None:
+    owner = EdgeIndex(tmp_path)
+    await owner.upsert(SPACE, points(range(2)))
+    with pytest.raises(RuntimeError, match=f"another process owns .*{tmp_path}"):
+        EdgeIndex(tmp_path)
+    elsewhere = run_child(tmp_path, "try:\n EdgeIndex(root)\nexcept RuntimeError as error:\n print(error)")
+    assert str(tmp_path) in elsewhere.communicate()[0]
+    await owner.upsert(SPACE, points(range(2, 4)))
+    await owner.close()
+    assert len(await kept_in(tmp_path, range(4))) == 4
+
+
+async def test_a_closed_index_answers_no_more(tmp_path: Path) -> None:
+    index = EdgeIndex(tmp_path)
+    await index.upsert(SPACE, points(range(2)))
+    await index.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        await index.count(SPACE, 0)
+    with pytest.raises(RuntimeError, match="closed"):
+        await index.upsert(SPACE, points(range(2)))
+
+
+CHILD = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from streams.adapters import durable_files as synced
+from streams.adapters.vectors.embedded import edge_collections, edge_shard
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from tests.unit.adapters.vectors.test_edge_index import SPACE, points
+
+root = Path(sys.argv[1])
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+async def write_forever():
+    index, start = EdgeIndex(root), 0
+    while True:
+        await index.upsert(SPACE, points(range(start, start + 32)))
+        start += 32
+        print(start, flush=True)
+
+async def write_once():
+    await EdgeIndex(root).upsert(SPACE, points(range(4)))
+
+"""
+
+
+def run_child(root: Path, code: str) -> subprocess.Popen[str]:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD + code, str(root)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=environment,
+    )
+
+
+@pytest.mark.parametrize("acknowledged", [1, 40, 200])
+async def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path, acknowledged: int) -> None:
+    with run_child(tmp_path, "asyncio.run(write_forever())") as child:
+        assert child.stdout
+        promised = [int(child.stdout.readline()) for _ in range(acknowledged)][-1]
+        child.send_signal(signal.SIGKILL)
+        assert child.wait() == -signal.SIGKILL
+    assert len(await kept_in(tmp_path, range(promised))) == promised
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "edge_shard.make_shard = die",
+        "edge_shard.index_of = die",
+        "edge_shard.write_durably = die",
+        "edge_collections.write_durably = die",
+        "synced.os.fsync = die",
+        "Path.rename = die",
+        "edge_shard.CollectionShard.__init__ = die",
+        "edge_shard.CollectionShard.index = die",
+        "edge_shard.PackedVectors = die",
+    ],
+)
+async def test_a_kill_while_a_collection_is_made_is_repaired(tmp_path: Path, moment: str) -> None:
+    with run_child(tmp_path, f"{moment}\nasyncio.run(write_once())") as child:
+        assert child.wait() == -signal.SIGKILL
+    index = EdgeIndex(tmp_path)
+    assert await index.count(SPACE, 0) == 0
+    assert set(await index.spaces()) <= {SPACE.collection}
+    await index.upsert(SPACE, points(range(4)))
+    assert await index.count(SPACE, 0) == 4
+    assert sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith(".owner")) == [
+        SPACE.collection,
+        "general.alias",
+    ]
+    await index.close()
+
+
+async def test_an_engine_that_cannot_flush_any_more_is_loaded_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.adapters.vectors.embedded.edge_index.UNFLUSHED", 1)
+    index = EdgeIndex(tmp_path)
+    await index.upsert(SPACE, points(range(4)))
+    # The engine's own damage: a refused second opening of the directory.
+    with pytest.raises(Exception, match="WAL"):
+        EdgeShard.load(str(tmp_path / SPACE.collection), shard_config(SPACE.fingerprint))
+    engine = index._collections._shards[SPACE.collection]._shard
+    await index.upsert(SPACE, points(range(4, 8)))
+    assert index._collections._shards[SPACE.collection]._shard is not engine
+    assert await index.count(SPACE, 0) == 8
+    await index.upsert(SPACE, points(range(8, 12)))
+    await index.close()
+    assert len(await kept_in(tmp_path, range(12))) == 12
+
+
+async def test_an_error_of_the_engine_is_unavailable_with_its_cause(tmp_path: Path) -> None:
+    index = EdgeIndex(tmp_path)
+    await index.upsert(SPACE, points(range(1)))
+    index._collections._shards[SPACE.collection]._shard.close()
+    search, upsert = index.search(SPACE, ONES, Where("u1"), 1), index.upsert(SPACE, points(range(1)))
+    for call in (search, index.count(SPACE, 0), upsert):
+        with pytest.raises(Unavailable) as caught:
+            await call
+        assert caught.value.__cause__
+    index._collections._lock.close()
+
+
+def test_a_part_of_the_log_that_is_renamed_meanwhile_reaches_the_disk_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = {name: tmp_path / name for name in ("open-1", "open-2")}
+    for path in parts.values():
+        path.write_text("written")
+    due, synced = {path.stat().st_ino for path in parts.values()}, list[int]()
+
+    def fsync(handle: int) -> None:
+        synced.append(os.fstat(handle).st_ino)
+        for path in [path for path in parts.values() if path.exists() and path.stat().st_ino not in synced]:
+            path.rename(tmp_path / "closed")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    sync_files(tmp_path)
+    assert set(synced) == due | {tmp_path.stat().st_ino}
+
+
+async def test_a_damaged_collection_is_unavailable_and_is_not_replaced(tmp_path: Path) -> None:
+    index = EdgeIndex(tmp_path)
+    await index.upsert(SPACE, points(range(1)))
+    await index.close()
+    [segment] = (tmp_path / SPACE.collection / "segments").glob("*/segment.json")
+    segment.write_text("{")
+    again = EdgeIndex(tmp_path)
+    with pytest.raises(Unavailable):
+        await again.upsert(SPACE, points(range(1)))
+    assert segment.read_text() == "{"
+    await again.close()
+
+
+async def test_a_full_disk_while_a_collection_is_made_is_unavailable_and_passes(tmp_path: Path) -> None:
+    index = EdgeIndex(tmp_path)
+    obstacle = tmp_path / "general.alias.new"
+    obstacle.mkdir()
+    with pytest.raises(Unavailable):
+        await index.upsert(SPACE, points(range(1)))
+    obstacle.rmdir()
+    await index.upsert(SPACE, points(range(1)))
+    await index.close()
+
+
+async def test_every_filtered_field_is_indexed_and_the_files_say_what_they_hold(tmp_path: Path) -> None:
+    index = EdgeIndex(tmp_path)
+    await index.upsert(SPACE, points(range(1)))
+    await index.close()
+    shard = EdgeShard.load(str(tmp_path / SPACE.collection), shard_config(SPACE.fingerprint))
+    schema = shard.info().payload_schema
+    indexes = {path: found.data_type for path, found in schema.items()}
+    shard.close()
+    words = dict.fromkeys(("boundary", "mode", "type", "scope.user_id"), PayloadSchemaType.Keyword)
+    assert indexes == words | dict.fromkeys(("partition", "occurred_ms"), PayloadSchemaType.Integer)
+    boundary, partition, time = (schema[path].params for path in ("boundary", "partition", "occurred_ms"))
+    assert isinstance(boundary, KeywordIndexParams)
+    assert boundary.is_tenant
+    assert isinstance(partition, IntegerIndexParams)
+    assert (partition.lookup, partition.range) == (True, False)
+    assert isinstance(time, IntegerIndexParams)
+    assert (time.lookup, time.range) == (False, True)
+    assert (tmp_path / "general.alias").read_text() == SPACE.collection
+    kept = (tmp_path / SPACE.collection / FINGERPRINT).read_text()
+    assert Fingerprint.model_validate_json(kept) == SPACE.fingerprint
+
+
+@pytest.mark.parametrize("written", [points(range(1024)), long_points(range(32))], ids=["many", "long"])
+async def test_a_large_write_lets_others_run_between_its_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: list[Point]
+) -> None:
+    index, calls = EdgeIndex(tmp_path), [0]
+    await index.upsert(TOKEN_SPACE, points(range(1)))
+    shard, log_is_synced = index._collections._shards[TOKEN_SPACE.collection], asyncio.Event()
+    update = shard.update
+
+    def counted(operation: UpdateOperation) -> None:
+        calls[-1] += 1
+        update(operation)
+
+    monkeypatch.setattr(shard, "update", counted)
+    monkeypatch.setattr(shard, "sync_log", log_is_synced.wait)
+    writing = asyncio.create_task(index.upsert(TOKEN_SPACE, written))
+    while sum(calls) < 4:
+        calls.append(0)
+        await asyncio.sleep(0)
+    log_is_synced.set()
+    await writing
+    await index.close()
+    assert max(calls) == 1

@@ -1,0 +1,269 @@
+"""The server adapter's own hazards: a server that is away, slow or broken, and what it is asked for."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from qdrant_client.http.exceptions import UnexpectedResponse
+
+from schemas.failures import Unavailable
+from schemas.modes import Fingerprint, VectorSpace
+from schemas.vectors import Point, Where
+from streams.adapters.vectors.server.qdrant_index import QdrantIndex
+from tests.unit.adapters.vectors.qdrant_stub import QdrantStub, qdrant_stub
+
+SPACE = VectorSpace(
+    "general",
+    Fingerprint(
+        embedder="tiny",
+        file_sha256="0" * 64,
+        precision="fp32",
+        dim=2,
+        pooling="mean",
+        normalize=True,
+        passage_prefix="",
+        max_tokens=256,
+    ),
+)
+TOKEN_SPACE = VectorSpace("general", SPACE.fingerprint.model_copy(update={"tokens": "linear-2", "token_dim": 2}))
+NAME = f"test-{SPACE.collection}"
+ID = "00000000-0000-4000-8000-000000000001"
+ONES = np.ones(2, dtype=np.float32)
+ROWS = np.ones((3, 2), dtype=np.float32)
+POINT = Point(ID, ONES, "u1", 3, {"user_id": "u1"}, "general", "episodic", 5, "hash")
+EVERYTHING = Where("u1")
+
+
+@pytest.fixture
+async def stub() -> AsyncIterator[QdrantStub]:
+    async with qdrant_stub() as running:
+        yield running
+
+
+@pytest.fixture
+async def index(stub: QdrantStub) -> AsyncIterator[QdrantIndex]:
+    made = QdrantIndex.connect(stub.url, prefix="test-", timeout_s=5)
+    yield made
+    await made.close()
+
+
+def every_call(index: QdrantIndex) -> list[Awaitable[object]]:
+    return [
+        index.upsert(SPACE, [POINT]),
+        index.delete(SPACE, [ID]),
+        index.search(SPACE, ONES, EVERYTHING, 5),
+        index.late(TOKEN_SPACE, ROWS, EVERYTHING, 5),
+        index.hashes(SPACE, [ID]),
+        index.vectors(SPACE, [ID]),
+        index.count(SPACE, 0),
+        index.spaces(),
+    ]
+
+
+async def assert_unavailable(index: QdrantIndex) -> None:
+    for call in every_call(index):
+        with pytest.raises(Unavailable) as caught:
+            await call
+        assert caught.value.__cause__
+
+
+async def test_a_closed_port_is_unavailable() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    index = QdrantIndex.connect(f"http://127.0.0.1:{port}")
+    await assert_unavailable(index)
+    await index.close()
+
+
+@pytest.mark.parametrize("seen_before", [False, True])
+@pytest.mark.parametrize("status", [500, 502, 503, 429, 408, 401, 403])
+async def test_a_failure_that_may_pass_is_unavailable(
+    index: QdrantIndex, stub: QdrantStub, status: int, *, seen_before: bool
+) -> None:
+    if seen_before:
+        await index.upsert(SPACE, [POINT])
+    stub.status = status
+    await assert_unavailable(index)
+    stub.status = None
+    await index.upsert(SPACE, [POINT])
+
+
+async def test_a_busy_server_that_says_when_to_come_back_is_unavailable(index: QdrantIndex, stub: QdrantStub) -> None:
+    stub.status, stub.headers = 429, "retry-after: 1\r\n"
+    await assert_unavailable(index)
+
+
+@pytest.mark.parametrize("seen_before", [False, True])
+async def test_a_server_that_hangs_is_unavailable_within_the_timeout(stub: QdrantStub, *, seen_before: bool) -> None:
+    index = QdrantIndex.connect(stub.url, prefix="test-", timeout_s=1)
+    if seen_before:
+        await index.upsert(SPACE, [POINT])
+    stub.hangs = True
+    outcomes = await asyncio.gather(*every_call(index), return_exceptions=True)
+    assert {type(outcome) for outcome in outcomes} == {Unavailable}
+    await index.close()
+
+
+async def test_an_answer_that_is_no_qdrant_answer_is_unavailable(index: QdrantIndex, stub: QdrantStub) -> None:
+    stub.body = b"<html>a proxy's page</html>"
+    await assert_unavailable(index)
+
+
+async def test_a_request_that_the_server_refuses_for_good_is_a_defect(index: QdrantIndex, stub: QdrantStub) -> None:
+    stub.status = 400
+    for call in every_call(index):
+        with pytest.raises(UnexpectedResponse):
+            await call
+
+
+@pytest.mark.parametrize("status", ["acknowledged", "wait_timeout"])
+async def test_a_write_that_is_not_applied_yet_is_unavailable(
+    index: QdrantIndex, stub: QdrantStub, status: str
+) -> None:
+    await index.upsert(SPACE, [POINT])
+    stub.write_result["status"] = status
+    for call in (index.upsert(SPACE, [POINT]), index.delete(SPACE, [ID])):
+        with pytest.raises(Unavailable, match="not applied"):
+            await call
+
+
+async def test_everything_that_is_filtered_by_is_indexed_before_data_arrives(
+    index: QdrantIndex, stub: QdrantStub
+) -> None:
+    await index.upsert(SPACE, [POINT])
+    indexes = {asked.body["field_name"]: asked.body["field_schema"] for asked in stub.asked if "/index" in asked.line}
+    tenant, partition, time = (indexes.pop(name) for name in ("boundary", "partition", "occurred_ms"))
+    assert (tenant["type"], tenant["is_tenant"]) == ("keyword", True)
+    assert (partition["type"], partition["lookup"], partition["range"]) == ("integer", True, False)
+    assert (time["type"], time["lookup"], time["range"]) == ("integer", False, True)
+    assert {name: schema["type"] for name, schema in indexes.items()} == dict.fromkeys(
+        ("mode", "type", "scope.user_id"), "keyword"
+    )
+    assert stub.lines[-1] == f"PUT /collections/{NAME}/points?wait=true"
+    assert all("wait=true" in line for line in stub.lines if "/index" in line)
+    assert "/points" not in " ".join(stub.lines[:-1])
+
+
+async def test_a_collection_has_no_graphs_its_fingerprint_and_an_alias(index: QdrantIndex, stub: QdrantStub) -> None:
+    await index.upsert(SPACE, [POINT])
+    [created] = [asked.body for asked in stub.asked if asked.line == f"PUT /collections/{NAME}"]
+    assert created["vectors"] == {"size": 2, "distance": "Cosine"}
+    assert created["hnsw_config"] == {"m": 0, "payload_m": 0}
+    assert created["metadata"] == {"fingerprint": SPACE.fingerprint.model_dump()}
+    assert stub.aliases == {"test-general.alias": NAME}
+
+
+async def test_a_second_write_asks_for_nothing_but_the_write(index: QdrantIndex, stub: QdrantStub) -> None:
+    await index.upsert(SPACE, [POINT])
+    stub.asked.clear()
+    await index.upsert(SPACE, [POINT])
+    await index.search(SPACE, ONES, EVERYTHING, 5)
+    assert stub.lines == [
+        f"PUT /collections/{NAME}/points?wait=true",
+        f"POST /collections/{NAME}/points/query",
+    ]
+    assert stub.asked[1].body["with_payload"] is False
+    assert stub.asked[1].body["with_vector"] is False
+
+
+async def test_token_vectors_lie_beside_the_pooled_one_in_half_precision(index: QdrantIndex, stub: QdrantStub) -> None:
+    await index.upsert(TOKEN_SPACE, [replace(POINT, tokens=ROWS)])
+    [created] = [asked.body for asked in stub.asked if asked.line == f"PUT /collections/test-{TOKEN_SPACE.collection}"]
+    assert created["vectors"] == {
+        "pooled": {"size": 2, "distance": "Cosine"},
+        "tokens": {
+            "size": 2, "distance": "Dot", "multivector_config": {"comparator": "max_sim"}, "datatype": "float16"
+        },
+    }  # fmt: skip
+    [written] = stub.asked[-1].body["points"]
+    assert written["vector"] == {"pooled": [1, 1], "tokens": [[1, 1]] * 3}
+
+
+async def test_every_search_is_exact_and_names_its_vector(index: QdrantIndex, stub: QdrantStub) -> None:
+    for space, name in ((SPACE, None), (TOKEN_SPACE, "pooled")):
+        stub.collection = None
+        await index.upsert(space, [POINT])
+        stub.asked.clear()
+        await index.search(space, ONES, EVERYTHING, 5)
+        assert [(asked.body.get("using"), asked.body["params"]["exact"]) for asked in stub.asked] == [(name, True)]
+    await index.late(TOKEN_SPACE, ROWS, EVERYTHING, 5)
+    await index.late(TOKEN_SPACE, ROWS, EVERYTHING, 5, [ID])
+    over_all, over_one = stub.asked[-2].body, stub.asked[-1].body
+    assert over_all["params"]["exact"]
+    assert (over_all["using"], over_all["query"], over_all["limit"]) == ("tokens", {"nearest": ROWS.tolist()}, 6)
+    assert {"has_id": [ID]} in over_one["filter"]["must"]
+    assert {"has_id": [ID]} not in over_all["filter"]["must"]
+
+
+async def test_another_process_indexes_again_and_leaves_the_alias(index: QdrantIndex, stub: QdrantStub) -> None:
+    await index.upsert(SPACE, [POINT])
+    stub.aliases["test-general.alias"] = "a newer one"
+    stub.asked.clear()
+    other = QdrantIndex.connect(stub.url, prefix="test-")
+    await other.upsert(SPACE, [POINT])
+    await other.close()
+    assert len([line for line in stub.lines if "/index" in line]) == 6
+    assert stub.aliases == {"test-general.alias": "a newer one"}
+    assert f"PUT /collections/{NAME}" not in stub.lines
+
+
+async def test_an_alias_that_a_failure_left_out_is_set_by_the_next_process(
+    index: QdrantIndex, stub: QdrantStub
+) -> None:
+    await index.upsert(SPACE, [POINT])
+    stub.aliases.clear()
+    other = QdrantIndex.connect(stub.url, prefix="test-")
+    await other.upsert(SPACE, [POINT])
+    await other.close()
+    assert stub.aliases == {"test-general.alias": NAME}
+
+
+async def test_a_collection_that_was_deleted_behind_its_back_is_made_again(
+    index: QdrantIndex, stub: QdrantStub
+) -> None:
+    await index.upsert(SPACE, [POINT])
+    stub.collection = None
+    with pytest.raises(Unavailable):
+        await index.search(SPACE, ONES, EVERYTHING, 5)
+    assert await index.search(SPACE, ONES, EVERYTHING, 5) == []
+    await index.upsert(SPACE, [POINT])
+    stub.collection = None
+    with pytest.raises(Unavailable):
+        await index.upsert(SPACE, [POINT])
+    await index.upsert(SPACE, [POINT])
+    assert stub.collection
+
+
+async def test_a_collection_without_a_fingerprint_is_refused(index: QdrantIndex, stub: QdrantStub) -> None:
+    stub.collection = {"vectors": {"size": 2, "distance": "Cosine"}}
+    for call in (index.upsert(SPACE, [POINT]), index.count(SPACE, 0)):
+        with pytest.raises(ValueError, match="keeps no fingerprint"):
+            await call
+
+
+async def test_a_worker_that_was_slower_to_make_the_collection_uses_it(index: QdrantIndex, stub: QdrantStub) -> None:
+    stub.another_is_faster = True
+    await index.upsert(SPACE, [POINT])
+    assert stub.lines[-1] == f"PUT /collections/{NAME}/points?wait=true"
+
+
+async def test_of_two_writers_at_the_same_time_none_writes_before_the_indexes_exist(
+    index: QdrantIndex, stub: QdrantStub
+) -> None:
+    await asyncio.gather(index.upsert(SPACE, [POINT]), index.upsert(SPACE, [POINT]))
+    kinds = ["index" if "/index" in line else "points" for line in stub.lines if "/index" in line or "/points" in line]
+    assert kinds == ["index"] * 6 + ["points"] * 2
+
+
+@pytest.mark.parametrize("nothing", [Where("u1", {"project_id": ()}), Where("u1", modes=()), Where("u1", types=())])
+async def test_a_filter_that_admits_nothing_is_not_even_asked(
+    index: QdrantIndex, stub: QdrantStub, nothing: Where
+) -> None:
+    await index.upsert(SPACE, [POINT])
+    stub.asked.clear()
+    assert await index.search(SPACE, ONES, nothing, 5) == []
+    assert stub.asked == []

@@ -1,0 +1,46 @@
+"""What is let in, and what is capped."""
+
+from typing import Any
+
+import pytest
+
+from agents.commands.admit import Admit
+from agents.rules.access.limits import Caps
+from schemas.failures import Rejected
+from schemas.policies import Policy
+from schemas.retrieval import RetrieveRequest
+from streams.adapters.authorization.policy_file import PolicyFile
+
+
+def asking(projects: Any = "default", top_k: int = 10) -> RetrieveRequest:
+    """A request for memories."""
+    return RetrieveRequest.model_validate(
+        {"scope": {"user_id": "u", "project_id": projects}, "query": "q", "top_k": top_k}
+    )
+
+
+def test_without_authorization_a_request_passes_as_it_is() -> None:
+    request = asking("*")
+    assert Admit().admitted(request, "read", None) is request
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [(asking(["p"] * 4), "selector_refused"), (asking(top_k=21), "invalid_value"), (asking(["p"] * 3, 20), None)],
+)
+def test_a_request_that_asks_for_more_than_the_settings_allow_is_refused(
+    request_: RetrieveRequest, code: str | None
+) -> None:
+    admit = Admit(caps=Caps(combinations=3, top_k=20))
+    if code is None:
+        assert admit.admitted(request_, "read", None) is request_
+        return
+    with pytest.raises(Rejected, match=code):
+        admit.admitted(request_, "read", None)
+
+
+def test_a_selector_of_everything_is_narrowed_before_anybody_expands_it() -> None:
+    policy = Policy.model_validate({"principals": {"app": [{"user_id": "u", "project_id": ["p1"]}]}})
+    admitted = Admit(PolicyFile(policy)).admitted(asking("*"), "read", "app")
+    assert admitted.scope.fields() == {"user_id": ("u",), "project_id": ("p1",)}
+    assert admitted.query == "q"

@@ -1,0 +1,140 @@
+"""How a boundary and the deployment stand."""
+
+from typing import Any
+
+import pytest
+
+from agents.commands.health import Health
+from agents.modes.vector_spaces import ModeSpaces
+from schemas.commands import Command
+from schemas.jobs import Backfilled
+from schemas.memories import Embedding
+from schemas.modes import GENERAL, Mode
+from schemas.scopes import Scope
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.flow.support.job_log import JobLog
+from tests.builders.memories import embedded_in, made
+from tests.fakes.embedders import FakeEmbedders
+from tests.fakes.json_table import FakeJsonTable
+from tests.fakes.modes import FakeModes
+from tests.fakes.vector_index import FakeIndex
+
+CODE = Mode(name="code", embedder="tiny32", embedding_dim=32)
+HEALTH = Command(command="health", scope=Scope(user_id="ana"))
+
+
+class Standing:
+    """A boundary with what is declared and remembered there."""
+
+    def __init__(self, words: SqliteWords) -> None:
+        self.words, self.modes, self.embedders, self.index = words, FakeModes(), FakeEmbedders(), FakeIndex()
+        self.spaces = ModeSpaces(self.modes, self.embedders)
+        self.jobs = JobLog(FakeJsonTable(Backfilled))
+        deployment = {"lag": {"memory.turns": 3}, "language_model": "none"}
+        usage = {"cross_mode_share": 0.25}
+        self.health = Health(words, self.modes, self.spaces, self.index, self.jobs, lambda: deployment, lambda: usage)
+
+    def remember(self, *statuses: str, **fields: Any) -> None:
+        """Memories with these statuses."""
+        first = fields.pop("number", 0)
+        for number, status in enumerate(statuses, first):
+            embedding = Embedding.model_validate({**embedded_in("s1").model_dump(), "status": status})
+            self.words.put(0, made("a", number, embedding=embedding, **fields))
+
+    async def __call__(self) -> dict[str, Any]:
+        """What is answered."""
+        return await self.health(HEALTH, 0)
+
+
+@pytest.fixture
+def standing(words: SqliteWords) -> Standing:
+    return Standing(words)
+
+
+async def test_memories_are_counted_by_mode_and_status(standing: Standing) -> None:
+    standing.modes.declare(CODE)
+    standing.remember("pending", "ready", "ready", "stale", "failed")
+    standing.remember("ready", mode="code", number=10)
+    modes = (await standing())["modes"]
+    counts = {"eligible": 5, "pending": 1, "ready": 2, "stale": 1, "failed": 1}
+    assert {name: modes[GENERAL][name] for name in counts} == counts
+    assert (modes["code"]["eligible"], modes["code"]["ready"]) == (1, 1)
+
+
+async def test_what_needs_no_vector_is_not_eligible_for_one(standing: Standing) -> None:
+    standing.remember("not_applicable", "ready")
+    general = (await standing())["modes"][GENERAL]
+    assert (general["eligible"], general["ready"]) == (1, 1)
+
+
+async def test_each_boundary_counts_its_own(standing: Standing) -> None:
+    standing.modes.declare(CODE, boundary="ben")
+    standing.remember("ready", user="ben")
+    health = await standing()
+    assert list(health["modes"]) == [GENERAL]
+    assert (health["modes"][GENERAL]["eligible"], health["telemetry"]["modes_in_use"]) == (0, 0)
+
+
+async def test_each_mode_shows_the_fingerprint_of_its_space(standing: Standing) -> None:
+    standing.modes.declare(CODE)
+    modes = (await standing())["modes"]
+    expected = {name: standing.spaces.of(made("a", mode=name), 0)[1].fingerprint.digest for name in ("code", GENERAL)}
+    assert {name: mode["fingerprint"] for name, mode in modes.items()} == expected
+    assert {(mode["error"], mode["last_backfill"]) for mode in modes.values()} == {(None, None)}
+
+
+async def test_a_mode_whose_model_is_not_loaded_says_so_with_a_code(standing: Standing) -> None:
+    standing.modes.declare(CODE)
+    standing.embedders.missing("tiny32")
+    standing.remember("pending", mode="code")
+    mode = (await standing())["modes"]["code"]
+    assert (mode["fingerprint"], mode["pending"], mode["error"]["code"]) == (None, 1, "unavailable")
+    assert "tiny32" in mode["error"]["message"]
+
+
+async def test_a_mode_that_is_gone_is_shown_as_long_as_it_has_memories(standing: Standing) -> None:
+    standing.remember("pending", mode="gone")
+    gone = (await standing())["modes"]["gone"]
+    assert (gone["eligible"], gone["fingerprint"], gone["error"]) == (1, None, None)
+
+
+async def test_a_users_mode_is_shown_before_the_modes_of_that_name_in_projects(standing: Standing) -> None:
+    standing.modes.declare(CODE.model_copy(update={"embedder": "tiny48", "project": "p1"}), CODE)
+    expected = standing.spaces.opened(CODE)[1].fingerprint.digest
+    assert (await standing())["modes"]["code"]["fingerprint"] == expected
+
+
+async def test_a_mode_of_any_project_is_shown(standing: Standing) -> None:
+    standing.modes.declare(CODE.model_copy(update={"project": "p1"}))
+    assert list((await standing())["modes"]) == ["code", GENERAL]
+
+
+async def test_modes_in_use_are_those_with_memories(standing: Standing) -> None:
+    standing.modes.declare(CODE)
+    assert (await standing())["telemetry"]["modes_in_use"] == 0
+    standing.remember("ready", "pending")
+    assert (await standing())["telemetry"]["modes_in_use"] == 1
+
+
+async def test_corrections_are_told_per_hundred_memories(standing: Standing) -> None:
+    assert (await standing())["telemetry"]["corrections_per_hundred"] == 0
+    standing.modes.put(0, "ana", standing.modes.get(0, "ana").model_copy(update={"corrections": 2}))
+    assert (await standing())["telemetry"]["corrections_per_hundred"] == 0, "without memories there is no rate"
+    standing.remember("ready", "ready", "pending")
+    telemetry = (await standing())["telemetry"]
+    assert (telemetry["corrections"], telemetry["corrections_per_hundred"]) == (2, 66.67)
+    assert telemetry["cross_mode_share"] == 0.25
+
+
+async def test_the_deployment_tells_of_itself(standing: Standing) -> None:
+    health = await standing()
+    assert (health["lag"], health["language_model"]) == ({"memory.turns": 3}, "none")
+    assert health["vector_index"] == "ready"
+
+
+async def test_an_index_that_is_away_is_told_with_the_reason_and_the_rest_is_answered(standing: Standing) -> None:
+    standing.remember("ready")
+    standing.index.down()
+    health = await standing()
+    assert health["vector_index"] == "unavailable: the vector index is switched off"
+    assert health["modes"][GENERAL]["ready"] == 1

@@ -1,0 +1,202 @@
+"""What the layers above turns change in a context: rules that were taken back, pinned items, summaries."""
+
+from datetime import timedelta
+from typing import Any, Literal
+
+import pytest
+
+from agents.context import revised_rules
+from agents.context.category_summaries import CategoryCapsules
+from schemas.categories import Category, Taxonomy
+from schemas.memories import Evidence, Item, ItemKind, Memory
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from tests.builders.items import distilled_of, having, item_of
+from tests.builders.memories import START, made
+from tests.fakes.categories import FakeCategories
+from tests.harnesses.contexts import Library, chatter, contents
+
+SCOPE = {"user_id": "ana", "project_id": "default"}
+OLD = "The export must use OAuth."
+OTHER = "All input must be validated."
+
+
+@pytest.fixture
+def library(words: SqliteWords) -> Library:
+    return Library(words)
+
+
+def taken_back(turn: Memory, text: str, **fields: Any) -> Memory:
+    """An item of the turn that another has taken the place of."""
+    start = turn.text.index(text)
+    span = Evidence(turn_id=turn.turn_id or "", start=start, end=start + len(text), memory_id=turn.memory_id)
+    item = Item(kind="constraint", valid_until=START + timedelta(days=1))
+    known: dict[str, Any] = {"kind": "constraint", "superseded_by": "new", "evidence": (span,), "item": item}
+    return item_of(turn, text=text, **known | fields)
+
+
+async def test_a_rule_that_was_taken_back_is_no_rule_any_more(library: Library) -> None:
+    turn = made(OLD, 1)
+    library.hear(turn, made("Good evening.", 2))
+    before = await library.assembled(interaction_mode="TASK")
+    assert (before.sticky, before.sections["rules"]) == ([turn.memory_id], [turn.memory_id])
+    item = taken_back(turn, OLD)
+    library.hear(having(turn, item), item)
+    after = await library.assembled(interaction_mode="TASK")
+    assert (after.sticky, after.sections["rules"]) == ([], [])
+    assert after.sections["recent_window"][0] == turn.memory_id, "it was said all the same"
+
+
+async def test_what_else_the_turn_rules_still_holds(library: Library) -> None:
+    turn = made(f"{OLD} {OTHER}", 1)
+    item = taken_back(turn, OLD)
+    library.hear(having(turn, item), item)
+    assert (await library.assembled()).sticky == [turn.memory_id]
+
+
+async def test_a_rule_that_consolidation_put_together_with_another_still_holds(library: Library) -> None:
+    turn = made(OLD, 1)
+    item = taken_back(turn, OLD, item=Item(kind="constraint"))
+    library.hear(having(turn, item), item)
+    assert (await library.assembled()).sticky == [turn.memory_id]
+
+
+async def test_what_another_project_took_back_takes_no_room_here(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(revised_rules, "MOST_OUTDATED", 1)
+    turn, elsewhere = made(OLD, 1), made(OLD, 2, project="p2")
+    library.hear(turn, elsewhere, taken_back(turn, OLD), taken_back(elsewhere, OLD, memory_id="another"))
+    assert (await library.assembled()).sticky == []
+
+
+HINTED = "Grandmother would turn in her grave if anybody saw the ledger outside this house."
+
+
+def read_by(turn: Memory, status: Literal["rules", "model"]) -> Memory:
+    return turn.model_copy(update={"reading": turn.reading.model_copy(update={"status": status})})
+
+
+@pytest.mark.parametrize(
+    ("kind", "priority"), [("safety", 1000), ("correction", 900), ("constraint", 800), ("error", 700)]
+)
+async def test_what_a_model_understood_as_a_rule_is_never_dropped(
+    words: SqliteWords, kind: ItemKind, priority: int
+) -> None:
+    library = Library(words, asks_model=True)
+    turn = read_by(made(HINTED, 1), "model")
+    item = item_of(turn, text=HINTED, kind=kind)
+    library.hear(having(turn, item), item, made("Good evening.", 2))
+    assert (await library.assembled()).sticky == [turn.memory_id]
+    scarce = await library.assembled(budget_tokens=300, system_prompt="x " * 230)
+    assert [(one.memory_id, one.priority) for one in scarce.breaches] == [(turn.memory_id, priority)]
+
+
+@pytest.mark.parametrize(
+    ("asks_model", "status", "kind", "taken"),
+    [
+        (False, "model", "constraint", False),
+        (True, "rules", "constraint", False),
+        (True, "model", "preference", False),
+        (True, "model", "constraint", True),
+    ],
+)
+async def test_without_a_model_that_says_so_and_once_it_was_taken_back_it_is_none(
+    words: SqliteWords, asks_model: bool, status: Literal["rules", "model"], kind: ItemKind, taken: bool
+) -> None:
+    library = Library(words, asks_model=asks_model)
+    turn = read_by(made(HINTED, 1), status)
+    item = taken_back(turn, HINTED) if taken else item_of(turn, text=HINTED, kind=kind)
+    library.hear(having(turn, item), item)
+    assert (await library.assembled()).sticky == []
+
+
+async def test_an_item_can_be_pinned_in_its_own_scope(library: Library) -> None:
+    turn = made(f"We spoke at length. {OTHER}", 1, conversation_id="c2")
+    item = item_of(turn, text=OTHER)
+    gone = taken_back(turn, "We spoke at length.")
+    library.hear(turn, item, gone)
+    result, warnings = await library.ask(pins=[item.memory_id, gone.memory_id])
+    assert result.sections["retrieved_evidence"] == [item.memory_id]
+    assert [code for code, _ in warnings] == ["unknown_pin"]
+    assert gone.memory_id in warnings[0][1]
+    assert item.memory_id not in warnings[0][1]
+    for stranger in ({"project": "p2"}, {"user": "ben"}):
+        strange, warnings = await library.ask(pins=[item.memory_id], **stranger)
+        assert (contents(strange), [code for code, _ in warnings]) == ([], ["unknown_pin"])
+
+
+async def test_capsules_are_what_was_distilled_and_no_items(library: Library) -> None:
+    turns = [made(text, place, conversation_id="c2") for place, text in enumerate(("Tea at four.", "Tea at five."))]
+    capsule, item = (
+        distilled_of(*turns, text="Ana drinks tea in the afternoon."),
+        item_of(turns[0], text="Tea at four."),
+    )
+    library.hear(*turns, capsule, item)
+    result = await library.assembled(interaction_mode="GENERAL")
+    assert result.sections["capsules"] == [capsule.memory_id]
+
+
+def with_a_summary(library: Library, summary: str, *sources: Memory) -> None:
+    """Have a category whose summary rests on these memories."""
+    categories = FakeCategories()
+    rests_on = {one.memory_id: one.content_hash for one in sources}
+    health = Category(
+        name="health",
+        description="doctors",
+        summary=summary,
+        anchors=tuple(rests_on),
+        rests_on=rests_on,
+        declared=True,
+    )
+    categories.put(0, SCOPE, Taxonomy(categories={"health": health}))
+    library.capsules = CategoryCapsules(library.words, library.record, categories)
+    library.__post_init__()
+
+
+SUMMARY = "The dentist is Doctor Webb, and the knee heals slowly."
+
+
+def sources(library: Library) -> list[Memory]:
+    turns = [made(text, place, conversation_id="c2") for place, text in enumerate(("Doctor Webb.", "A slow knee."))]
+    items = [item_of(turn, text=turn.text) for turn in turns]
+    library.hear(*turns, *items)
+    return items
+
+
+async def test_a_summary_of_a_category_that_the_query_is_about_is_a_capsule(library: Library) -> None:
+    with_a_summary(library, SUMMARY, *sources(library))
+    result = await library.assembled(query="how is my health?", interaction_mode="GENERAL")
+    assert result.sections["capsules"] == ["category:health"]
+    assert f"health: {SUMMARY}" in contents(result)
+    assert result.tokens["capsules"] > 0
+    anywhere = await library.assembled(query="my knee", interaction_mode="GENERAL", project=["default", "p2"])
+    assert anywhere.sections["capsules"] == ["category:default/health"]
+    assert (await library.assembled(query="the harbour tram", interaction_mode="GENERAL")).sections["capsules"] == []
+
+
+async def test_a_summary_shows_nothing_of_what_is_gone(library: Library) -> None:
+    [webb, knee] = sources(library)
+    with_a_summary(library, SUMMARY, webb, knee)
+    del library.records[webb.memory_id]
+    shown = contents(await library.assembled(query="how is my health?", interaction_mode="GENERAL"))
+    assert not any("Webb" in text for text in shown)
+    assert "health: A slow knee." in shown
+    del library.records[knee.memory_id]
+    assert contents(await library.assembled(query="how is my health?", interaction_mode="GENERAL")) == []
+
+
+async def test_a_summary_is_left_out_where_its_turn_is_quoted(library: Library) -> None:
+    said = "health: The dentist is Doctor Webb and the knee heals slowly since the winter of last year."
+    [turn] = [made(said, 1)]
+    library.hear(turn)
+    with_a_summary(library, said.removeprefix("health: "), turn)
+    result = await library.assembled(query="how is my health?", interaction_mode="GENERAL")
+    assert (contents(result), result.sections["capsules"]) == ([said], [])
+
+
+async def test_a_summary_without_room_is_dropped_and_the_budget_holds(library: Library) -> None:
+    with_a_summary(library, SUMMARY + " More of it." * 50, *sources(library))
+    library.hear(*chatter(60, first=10))
+    result = await library.assembled(query="how is my health?", interaction_mode="GENERAL", budget_tokens=600)
+    assert "category:health" in result.dropped
+    assert result.tokens["total"] <= 600

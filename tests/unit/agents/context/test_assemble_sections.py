@@ -1,0 +1,169 @@
+"""Which memories a context keeps, and in which section."""
+
+import pytest
+
+from schemas.interaction import Interaction
+from schemas.memories import Reading
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from tests.builders.memories import made
+from tests.harnesses.contexts import Library, chatter, contents
+
+SAFETY, CORRECTION = "Must validate all user input", "No, use LDAP not OAuth"
+CONSTRAINT, ERROR = "Must support 10,000 concurrent users", "Stack trace: Authentication failing"
+
+
+@pytest.fixture
+def library(words: SqliteWords) -> Library:
+    return Library(words)
+
+
+async def test_what_must_not_be_dropped_stays_while_others_compete(library: Library) -> None:
+    ids = library.hear(*(made(text, number) for number, text in enumerate((ERROR, CONSTRAINT, CORRECTION, SAFETY))))
+    library.hear(*chatter(50, first=10))
+    for mode in ("TASK", "EXPLORATION", "DEBUGGING", "LEARNING", "GENERAL"):
+        result = await library.assembled(budget_tokens=600, interaction_mode=mode)
+        assert result.sticky == ids[::-1]
+        assert {ERROR, CONSTRAINT, CORRECTION, SAFETY} <= set(contents(result))
+        assert (result.sections["rules"], result.breaches) == (ids[1:], [])
+        assert result.sections["task_state"] == ids[:1]
+
+
+async def test_what_finds_no_room_though_it_must_not_be_dropped_is_a_breach(library: Library) -> None:
+    rules = [made(f"It must run in region {number}" + " and there" * 20, number) for number in range(20)]
+    [safety, *ids] = library.hear(made(SAFETY, -1), *rules)
+    [pinned] = library.hear(made("The blue folder holds the lease.", -2))
+    result = await library.assembled(budget_tokens=500, pins=[pinned])
+    kept = len(result.sticky) - 1
+    assert 0 < kept < 20
+    assert result.sticky == [safety, *ids[: -kept - 1 : -1]]
+    assert [breach.memory_id for breach in result.breaches] == ids[-kept - 1 :: -1]
+    assert {breach.priority for breach in result.breaches} == {800}
+    assert set(result.dropped) >= {breach.memory_id for breach in result.breaches}
+
+
+async def test_a_long_rule_is_cut_to_the_sentences_that_are_one(library: Library) -> None:
+    rule = "The export must never contain passwords."
+    [long] = library.hear(made("We spoke of many things. " * 200 + rule + " And of others." * 200, 0))
+    library.hear(*chatter(10, first=5))
+    result = await library.assembled(budget_tokens=1000)
+    assert (result.sticky, result.breaches) == ([long], [])
+    assert rule in contents(result)
+
+
+async def test_a_rule_that_is_said_again_is_there_once_and_no_breach(library: Library) -> None:
+    rule = "The nightly export must finish within an hour."
+    [first, again] = library.hear(made(rule, 0), made(f"Again: {rule}", 1))
+    result = await library.assembled(budget_tokens=1000)
+    assert contents(result) == [f"Again: {rule}"]
+    assert (result.sticky, result.dropped, result.breaches) == ([again], [first], [])
+
+
+async def test_each_section_has_what_it_is_for(library: Library) -> None:
+    [goal, decision, wish, found, capsule, last] = library.hear(
+        made("The goal is a site that loads in a second.", 0),
+        made("We decided to go with Postgres.", 1),
+        made("Please always answer in German.", 2, conversation_id="c2"),
+        made("The old site took nine seconds.", 3, conversation_id="c3"),
+        made("She runs a shop for second-hand microscopes.", 4, type="semantic", role=None, conversation_id=None),
+        made("Good morning.", 5),
+    )
+    library.search.memories = [library.records[found]]
+    sections = (await library.assembled(interaction_mode="TASK")).sections
+    assert sections == {
+        "rules": [wish],
+        "task_state": [goal],
+        "recent_window": [last],
+        "retrieved_evidence": [found],
+        "relevant_decisions": [decision],
+        "capsules": [capsule],
+    }
+
+
+async def test_debugging_keeps_errors_and_changes_and_no_capsules(library: Library) -> None:
+    [error, change, done, mused, capsule] = library.hear(
+        made("The login fails for everybody.", 0, conversation_id="c2"),
+        made("I upgraded the driver.", 1),
+        made("We finished the newsletter.", 2, conversation_id="c2"),
+        made("Where could this lead one day?", 3, conversation_id="c2", reading=exploring()),
+        made("Distilled.", 4, type="semantic", role=None, conversation_id=None),
+    )
+    best = library.hear(*chatter(3, first=10, conversation_id="c3"))
+    library.search.memories = [library.records[one] for one in (*best, mused, done, error)]
+    result = await library.assembled(interaction_mode="DEBUGGING")
+    assert result.sections["task_state"] == [error, change]
+    assert result.sections["capsules"] == []
+    assert {done, mused, capsule}.isdisjoint(one for kept in result.sections.values() for one in kept)
+    assert {done, mused} <= set(result.dropped)
+
+
+async def test_learning_keeps_examples_and_hardly_any_recent_turns(library: Library) -> None:
+    library.hear(*chatter(40))
+    [principle, example] = library.hear(
+        made("A rule of thumb: index what you filter by.", 50, conversation_id="c2"),
+        made("For example, an index on the date.", 51, conversation_id="c2", role="assistant"),
+    )
+    library.search.memories = [library.records[one] for one in (principle, example)]
+    result = await library.assembled(budget_tokens=4000, interaction_mode="LEARNING")
+    assert result.sections["rules"] == [principle]
+    assert result.sections["relevant_decisions"] == [example]
+    assert len(result.sections["recent_window"]) <= 2
+    assert result.tokens["total"] < 1000, "room is left over rather than filled with recent turns"
+
+
+async def test_room_that_no_section_needs_goes_to_what_was_found_and_to_older_turns(library: Library) -> None:
+    turns = library.hear(*chatter(20))
+    result = await library.assembled(budget_tokens=4000, interaction_mode="TASK")
+    assert result.sections["recent_window"] == turns
+    assert result.tokens["recent_window"] > result.budget["recent_window"]
+
+
+async def test_what_was_found_is_kept_best_first(library: Library) -> None:
+    library.search.memories = chatter(60, conversation_id="c2")[::-1][30:]
+    ids = library.hear(*library.search.memories)
+    result = await library.assembled(budget_tokens=800, interaction_mode="GENERAL")
+    kept = len(result.sections["retrieved_evidence"])
+    assert 0 < kept < 30
+    assert sorted(result.sections["retrieved_evidence"]) == sorted(ids[:kept])
+    assert set(result.dropped) <= set(ids[kept:])
+
+
+async def test_what_was_found_by_a_search_and_is_another_scope_s_is_not_shown(library: Library) -> None:
+    secret = made("My diary is under the floor.", user="ben")
+    library.hear(secret, made("Elsewhere.", 1, project="p2"))
+    library.search.memories = list(library.records.values())
+    assert contents(await library.assembled()) == []
+
+
+async def test_the_search_is_asked_for_as_much_as_the_budget_holds(library: Library) -> None:
+    for budget in (300, 2000, 100_000):
+        await library.ask(budget_tokens=budget, query="where?", mode="general")
+    assert [asked.top_k for asked in library.search.asked] == [20, 50, 100]
+    [asked, *_] = library.search.asked
+    assert (asked.query, asked.mode, asked.conversation_id) == ("where?", "general", "c1")
+    assert asked.scope.fields() == {"user_id": ("ana",), "project_id": ("default",)}
+
+
+async def test_warnings_of_the_search_are_passed_on(library: Library) -> None:
+    library.search.warnings = [("degraded", "general: no vectors yet")]
+    _, warnings = await library.ask(pins=["unknown"])
+    assert [code for code, _ in warnings] == ["degraded", "unknown_pin"]
+
+
+async def test_where_nobody_can_tell_what_a_request_is_for_it_is_general(library: Library) -> None:
+    library.judge_outage = True
+    library.hear(*chatter(3))
+    result, [(code, message)] = await library.ask()
+    assert (result.interaction_mode, result.interaction_confidence) == ("GENERAL", 0.0)
+    assert len(contents(result)) == 3
+    assert code == "degraded"
+    assert "the general embedder still loads" in message
+
+
+async def test_who_spoke_is_part_of_what_is_quoted(library: Library) -> None:
+    library.hear(made("The keys are in the blue bowl.", speaker="Wanda"))
+    body = (await library.assembled()).messages[1].content
+    assert '"speaker":"Wanda"' in body
+
+
+def exploring() -> Reading:
+    return Reading(interaction=Interaction(mode="EXPLORATION", confidence=0.9))

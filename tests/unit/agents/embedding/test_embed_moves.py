@@ -1,0 +1,213 @@
+"""Whatever happens to memories, in whatever order its events arrive: one vector each, where it belongs, or none."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from agents.rules.items.extracting import found_by_rules
+from agents.rules.items.found import Found
+from agents.rules.memory.identity import item_id
+from schemas.memories import Memory, shelves
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from tests.fakes.rejecting import BAD
+from tests.harnesses.lifecycle import EMBEDDERS, MovingMemories
+from tests.harnesses.lifecycle_user import PARTITION
+
+NUMBERS = st.integers(0, 3)
+TARGETS = ["The deploy target is fly.io now.", "The deploy target is AWS.", "the deploy target is Fly.io now"]
+"""Texts with an item each; two contradict each other, and two say the same."""
+
+TEXTS = st.sampled_from(["heron", "otter", *TARGETS, *BAD])
+NAMES = st.sampled_from(["a", "b", "general"])
+PROJECTS = st.sampled_from(["p1", "p2"])
+READERS = st.sampled_from(["turns", "commands", "changes", "understood", "embedded"])
+LOSERS = st.sampled_from(["turns", "understood", "embedded", "changes"])
+SELECTORS = st.sampled_from(["memory", "turn", "conversation", "project", "user"])
+MEMORIES_FATE = st.sampled_from(["forget", "move:a", "move:b", "move:general"])
+
+
+@dataclass(frozen=True)
+class Act:
+    """Something that happens, and how often."""
+
+    what: str
+    arguments: tuple[Any, ...] = ()
+    named: tuple[tuple[str, Any], ...] = ()
+    times: int = 1
+
+    def __repr__(self) -> str:
+        words = [*map(repr, self.arguments), *(f"{name}={value!r}" for name, value in self.named)]
+        return f"{self.what}({', '.join(words)}) x {self.times}"
+
+    def on(self, moving: MovingMemories) -> None:
+        """Let it happen."""
+        for _ in range(self.times):
+            getattr(moving, self.what)(*self.arguments, **dict(self.named))
+
+
+def act(what: str, *arguments: Any, times: Any = None, **named: Any) -> st.SearchStrategy[Act]:
+    drawn = [one if isinstance(one, st.SearchStrategy) else st.just(one) for one in arguments]
+    pairs = [
+        st.tuples(st.just(name), one if isinstance(one, st.SearchStrategy) else st.just(one))
+        for name, one in named.items()
+    ]
+    return st.builds(Act, st.just(what), st.tuples(*drawn), st.tuples(*pairs), st.just(1) if times is None else times)
+
+
+USERS = st.one_of(
+    act("say", NUMBERS, TEXTS),
+    act("say", NUMBERS, TEXTS, NAMES),
+    act("replay", st.integers(0, 5)),
+    act("answer", NUMBERS, TEXTS, st.one_of(NAMES, st.none())),
+    act("set_mode", NUMBERS, NAMES),
+    act("forget", SELECTORS, NUMBERS),
+    act("forget_item", NUMBERS),
+    act("set_item_mode", NUMBERS, NAMES),
+)
+COMMANDS = st.one_of(
+    act(
+        "command",
+        "declare_mode",
+        PROJECTS,
+        name=NAMES,
+        embedder=st.sampled_from(EMBEDDERS),
+        is_default=st.booleans(),
+        for_project=st.booleans(),
+    ),
+    act("command", "declare_mode", PROJECTS, name=NAMES, embedder=st.sampled_from(EMBEDDERS)),
+    act("command", "rename_mode", PROJECTS, name=NAMES, new_name=NAMES),
+    act("command", "delete_mode", PROJECTS, name=NAMES, memories=MEMORIES_FATE),
+    act("command", "set_default_mode", PROJECTS, name=NAMES, for_project=st.booleans()),
+)
+TIMES = st.integers(1, 4)
+READ = st.one_of(act("read", READERS, times=TIMES), act("encode", times=TIMES), act("write", TIMES))
+FLOW = act("flow", st.integers(1, 6))
+
+AGAIN = st.one_of(
+    act("redeliver", READERS, st.integers(1, 3)),
+    act("redeliver", "remembered", st.integers(0, 3)),
+)
+KILLED = st.one_of(act("read", LOSERS, killed=True), act("write", TIMES, killed=True))
+DOWN = st.one_of(
+    st.builds(Act, st.sampled_from(["down", "up"])),
+    act("missing", st.sampled_from(EMBEDDERS)),
+    act("load", st.sampled_from(EMBEDDERS)),
+)
+NOTHING = act("nothing")
+HAPPENING = st.one_of(NOTHING, USERS, COMMANDS, READ, READ, FLOW, FLOW, AGAIN, KILLED, DOWN, act("look"))
+"""The first is what a failing example gets simpler by."""
+
+ORDER = st.lists(st.integers(0, 7), min_size=1, max_size=6)
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteWords]:
+    words = SqliteWords(tmp_path_factory.mktemp("words"))
+    yield words
+    words.close()
+
+
+DECLARED = (Act("command", ("declare_mode", "p1"), (("name", "a"), ("embedder", "general"))), Act("flow", (3,)))
+KILLED_AS_IT_MOVED = [
+    *DECLARED,
+    Act("say", (0, "heron")),
+    Act("flow", (4,)),
+    Act("answer", (0, "heron", "a")),
+    Act("read", ("understood",), (("killed", True),)),
+]
+READ_AGAIN_AS_ITS_VECTOR_IS_TAKEN = [
+    *DECLARED,
+    *(one for text in ("heron", "otter") for one in (Act("say", (0, text)), Act("flow", (4,)))),
+    Act("answer", (0, "otter", "a")),
+    Act("flow", (4,)),
+    Act("redeliver", ("remembered", 3)),
+    Act("encode"),
+    Act("write", (1,), (("killed", True),)),
+    Act("encode", times=3),
+    Act("write", (3,)),
+]
+
+
+KILLED_AS_IT_FORGOT = [
+    *(one for number in (0, 2, 1) for one in (Act("say", (number, "heron")), Act("flow", (4,)))),
+    Act("forget", ("conversation", 0)),
+    Act("read", ("commands",)),
+    *(Act("read", ("changes",), (("killed", True),), times=times) for times in (1, 4)),
+]
+
+
+@example(acts=KILLED_AS_IT_FORGOT, order=[0])
+@example(acts=KILLED_AS_IT_MOVED, order=[0])
+@example(acts=READ_AGAIN_AS_ITS_VECTOR_IS_TAKEN, order=[0])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(HAPPENING, min_size=25, max_size=80), ORDER)
+def test_every_memory_ends_with_one_vector_where_it_belongs(
+    words: SqliteWords, acts: list[Act], order: list[int]
+) -> None:
+    moving = MovingMemories(words)
+    try:
+        for one in acts:
+            one.on(moving)
+        moving.settle(order)
+        check(moving)
+        moving.replay_all()
+        moving.settle(order)
+        check(moving)
+    finally:
+        moving.close()
+
+
+def check_items(moving: MovingMemories, memories: dict[str, Memory]) -> None:
+    """Turns and items name each other, nothing that rules find is missing, and of each claim the last stands."""
+    claims: dict[tuple[str, str, str | None], list[tuple[Any, ...]]] = {}
+    for turn in (memory for memory in memories.values() if memory.origin == "said"):
+        found = [one for one in found_by_rules(turn) if not is_forgotten(moving, turn, one)]
+        assert {item_id(turn.scope, turn.mode, one.type, one.text) for one in found} <= set(turn.items)
+        assert all(turn.memory_id in sources(memories[one]) for one in turn.items)
+    for item in (memory for memory in memories.values() if memory.item is not None):
+        assert sources(item)
+        assert all(item.memory_id in memories[one].items for one in sources(item))
+        claim = (item.scope["project_id"], item.mode, item.item.claim if item.item else None)
+        claims.setdefault(claim, []).append((item.occurred_at, item.source, item.memory_id, item.superseded_by))
+    for (_, _, name), said in claims.items():
+        after = [one[2] for one in sorted(said)[1:]] if name else [None] * (len(said) - 1)
+        assert [one[3] for one in sorted(said)] == [*after, None]
+
+
+def is_forgotten(moving: MovingMemories, turn: Memory, found: Found) -> bool:
+    """Whether an item was forgotten by itself, in any mode."""
+    return moving.memories.is_forgotten(PARTITION, item_id(turn.scope, "", found.type, found.text))
+
+
+def sources(item: Memory) -> set[str]:
+    """The turns that an item rests on."""
+    return {one.memory_id for one in item.evidence if one.memory_id is not None}
+
+
+def check(moving: MovingMemories) -> None:
+    """The records, the word index and the vector index agree."""
+    points = moving.places()
+    memories = {memory.memory_id: memory for memory in moving.memories.all()}
+    assert not any(moving.memories.is_forgotten(PARTITION, one) for one in memories), "a forgotten memory came back"
+    assert set(points) <= set(memories), "a forgotten memory has a vector"
+    for shelf in shelves("u1"):
+        there = {memory.memory_id for memory in memories.values() if memory.shelf == shelf}
+        assert set(moving.words.roster(PARTITION, shelf).number_of) == there
+    check_items(moving, memories)
+    for memory_id, memory in memories.items():
+        found = points.get(memory_id, {})
+        if memory.text in BAD:
+            assert (memory.embedding.status, found) == ("failed", {})
+            continue
+        place, vector = moving.due(memory)
+        assert list(found) == [place]
+        assert found[place].content_hash == memory.content_hash
+        assert found[place].mode == memory.mode
+        assert np.allclose(found[place].vector, vector)
+        assert (memory.embedding.status, memory.embedding.place, memory.embedding.error) == ("ready", place, None)
+        assert memory.embedding.content_hash == memory.content_hash

@@ -1,0 +1,236 @@
+"""The keeper of intentions: what it shows rests on memories that are there, and is kept once."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agents.intentions.intend import Intend
+from schemas.commands import Command
+from schemas.events import Learned
+from schemas.failures import Rejected
+from schemas.memories import Assigned, Item, Memory, TextVersion
+from schemas.scopes import Scope
+from tests.builders.events import forgotten, learned, learned_of
+from tests.builders.items import item_of
+from tests.builders.memories import START, made
+from tests.fakes.clock import FakeClock
+from tests.fakes.intentions import FakeIntentions
+from tests.fakes.memories import FakeMemories
+
+HERE = 2
+SCOPE = {"user_id": "ana", "project_id": "default"}
+
+
+class Kept:
+    """The keeper over fakes, with the records that its events are about."""
+
+    def __init__(self) -> None:
+        self.table = FakeIntentions()
+        self.memories = FakeMemories()
+        self.intend = Intend(self.table, self.memories, FakeClock())
+        self.offset = 0
+
+    def tell(self, event: Learned) -> Learned:
+        """Keep the records of an event, and let it be handled."""
+        for memory in (event.memory, *event.items):
+            if memory is not None:
+                self.memories.put(HERE, memory)
+        self.intend.learned(event, HERE)
+        return event
+
+    async def command(self, name: str, project: str = "default", user: str = "ana", **arguments: Any) -> dict[str, Any]:
+        """Give a command, each at its own place."""
+        self.offset += 1
+        scope = Scope(user_id=user, project_id=project)
+        command = Command(command=name, scope=scope, arguments=arguments)
+        return (await self.intend.commands[name](command, HERE, self.offset)).result
+
+    def forget(self, **whole: bool) -> None:
+        """Tell of a command that forgets a project or a user."""
+        self.offset += 1
+        scope = Scope(user_id="ana")
+        self.intend.before_forgetting(Command(command="forget", scope=scope, arguments=whole), HERE, self.offset)
+
+    def goals(self) -> list[str]:
+        """The goals that stand."""
+        return [entry.text for entry in self.intend.get(HERE, SCOPE).open("goals")]
+
+
+@pytest.fixture
+def kept() -> Kept:
+    return Kept()
+
+
+def record_of(event: Learned) -> Memory:
+    assert event.memory is not None
+    return event.memory
+
+
+async def test_an_intention_that_nobody_has_is_empty(kept: Kept) -> None:
+    empty: dict[str, Any] = {"goals": [], "constraints": [], "blocking_errors": [], "decisions": []}
+    assert await kept.command("get_intention") == {**empty, "resolved": [], "categories": [], "version": 0}
+
+
+async def test_what_was_said_and_what_was_set_are_shown_with_where_they_come_from(kept: Kept) -> None:
+    event = kept.tell(learned("We want to ship the beta in May.", 1, "goal"))
+    shown = await kept.command("set_intention", goals=["learn to sail"], constraints=["no debts"])
+    assert shown == await kept.command("get_intention")
+    [said, wish] = shown["goals"]
+    assert (said["source"], said["item_id"], said["state"]) == ("said", event.items[0].memory_id, "open")
+    assert said["evidence"] == [{"turn_id": "t-1", "start": 0, "end": 32, "memory_id": event.memory_id}]
+    assert (wish["text"], wish["source"], wish["evidence"]) == ("learn to sail", "set", [])
+    assert [constraint["text"] for constraint in shown["constraints"]] == ["no debts"]
+    assert shown["version"] == 2
+
+
+async def test_what_two_turns_say_is_one_entry_with_both_as_evidence(kept: Kept) -> None:
+    turns = [made("We want to ship the beta.", number) for number in (1, 2)]
+    item = item_of(*turns, text=turns[0].text, kind="goal")
+    for turn in turns:
+        kept.tell(learned_of(turn, item))
+    [entry] = kept.intend.get(HERE, SCOPE).goals
+    assert entry.memory_ids == tuple(turn.memory_id for turn in turns)
+
+
+async def test_what_is_done_is_told_apart_from_what_stands(kept: Kept) -> None:
+    kept.tell(learned("The login fails.", 1, "error"))
+    sign = kept.tell(learned("The login is fixed.", 2))
+    shown = await kept.command("get_intention")
+    assert shown["blocking_errors"] == []
+    [done] = shown["resolved"]
+    assert (done["text"], done["of"], done["resolved_by"]) == ("The login fails.", "blocking_errors", sign.memory_id)
+
+
+def test_with_a_turn_that_is_gone_goes_what_rests_on_others_that_nobody_has_told_of(kept: Kept) -> None:
+    event = kept.tell(learned("We want to ship the beta.", 1, "goal"))
+    sign = kept.tell(learned("The login is fixed.", 2))
+    edited = kept.tell(learned("We want to learn sailing.", 3, "goal"))
+    stays = kept.tell(learned("We want to buy a house.", 4, "goal"))
+    for one in (event, sign):
+        kept.memories.forget(HERE, one.memory_id)
+    other = TextVersion(text_hash="other", first_seen=START)
+    kept.memories.put(HERE, record_of(edited).model_copy(update={"versions": (other,)}))
+    kept.intend.learned(Learned(memory_id="gone", scope=SCOPE), HERE)
+    table = kept.table.get(HERE, SCOPE)
+    assert [entry.memory_ids for entry in table.goals] == [(stays.memory_id,)]
+    assert table.signs == ()
+    kept.intend.learned(Learned(memory_id="gone", scope=SCOPE), HERE)
+    assert kept.table.get(HERE, SCOPE) == table
+
+
+async def test_nothing_of_a_forgotten_turn_is_shown_though_its_event_has_not_come_yet(kept: Kept) -> None:
+    event = kept.tell(learned("We want to ship the beta.", 1, "goal"))
+    kept.memories.forget(HERE, event.memory_id)
+    assert "beta" not in json.dumps(await kept.command("get_intention"))
+
+
+async def test_nothing_of_an_item_is_shown_that_is_gone_or_replaced(kept: Kept) -> None:
+    event = kept.tell(learned("We want to ship the beta.", 1, "goal"))
+    [item] = event.items
+    kept.memories.put(HERE, item.model_copy(update={"superseded_by": "another"}))
+    assert kept.goals() == []
+    kept.memories.put(HERE, item)
+    assert kept.goals() == [item.text]
+    kept.memories.forget(HERE, item.memory_id)
+    assert kept.goals() == []
+
+
+async def test_a_replaced_text_is_not_shown(kept: Kept) -> None:
+    turn = record_of(kept.tell(learned("We want to ship the beta.", 1, "goal")))
+    versions = (*turn.versions, TextVersion(text_hash="another", first_seen=START))
+    kept.memories.put(HERE, turn.model_copy(update={"versions": versions, "current": 1}))
+    assert kept.goals() == []
+
+
+async def test_a_goal_is_open_again_once_the_turn_that_ended_it_is_gone(kept: Kept) -> None:
+    kept.tell(learned("We want to ship the beta.", 1, "goal"))
+    sign = kept.tell(learned("We shipped the beta.", 2))
+    assert kept.goals() == []
+    kept.memories.forget(HERE, sign.memory_id)
+    assert kept.goals() == ["We want to ship the beta."]
+
+
+async def test_an_event_that_comes_after_its_turn_was_forgotten_keeps_nothing_of_it(kept: Kept) -> None:
+    late = learned("We want to ship the beta.", 1, "goal")
+    kept.memories.forget(HERE, late.memory_id)
+    kept.intend.learned(late, HERE)
+    assert "beta" not in kept.table.get(HERE, SCOPE).model_dump_json()
+
+
+async def test_the_text_of_a_forgotten_turn_leaves_the_table(kept: Kept) -> None:
+    event = kept.tell(learned("We want to ship the beta.", 1, "goal"))
+    kept.memories.forget(HERE, event.memory_id)
+    kept.intend.learned(forgotten(event), HERE)
+    assert "beta" not in kept.table.get(HERE, SCOPE).model_dump_json()
+
+
+async def test_an_event_that_changes_nothing_writes_nothing(kept: Kept) -> None:
+    event = kept.tell(learned("We want to ship the beta.", 1, "goal"))
+    kept.tell(event)
+    kept.tell(learned("The tram is green.", 2))
+    assert kept.table.writes == 1
+
+
+async def test_the_categories_are_those_that_the_items_have_now(kept: Kept) -> None:
+    [item] = kept.tell(learned("We want to ship the beta.", 1, "goal")).items
+    assert kept.intend.get(HERE, SCOPE).categories == ()
+    named = Item(kind="goal", categories=(Assigned(name="releases", confidence=0.8),))
+    kept.memories.put(HERE, item.model_copy(update={"item": named}))
+    assert (await kept.command("get_intention"))["categories"] == ["releases"]
+
+
+async def test_setting_the_same_again_shows_the_same(kept: Kept) -> None:
+    wishes: dict[str, Any] = {"goals": ["learn to sail"], "constraints": ["no debts"]}
+    first = await kept.command("set_intention", **wishes)
+    assert await kept.command("set_intention", **wishes) == first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"goals": "sail"}, "invalid_value"),
+        ({"goals": [""]}, "invalid_value"),
+        ({"constraints": [" "]}, "invalid_value"),
+        ({"goals": ["x" * 513]}, "too_large"),
+        ({"goals": ["x"] * 51}, "too_large"),
+    ],
+)
+async def test_what_is_no_list_of_sentences_is_refused_and_nothing_is_set(
+    kept: Kept, arguments: dict[str, Any], code: str
+) -> None:
+    with pytest.raises(Rejected) as refused:
+        await kept.command("set_intention", **arguments)
+    assert refused.value.code == code
+    assert (refused.value.field or "").startswith("arguments.")
+    assert kept.table.writes == 0
+
+
+async def test_forgetting_a_project_removes_what_was_set_there_only(kept: Kept) -> None:
+    for project in ("default", "p2"):
+        await kept.command("set_intention", project, goals=[f"sail in {project}"])
+    kept.forget(project=True)
+    assert "sail" not in json.dumps(await kept.command("get_intention"))
+    assert "sail in p2" in json.dumps(await kept.command("get_intention", "p2"))
+
+
+async def test_forgetting_a_user_removes_what_was_set_in_all_projects_and_for_nobody_else(kept: Kept) -> None:
+    for user, project in (("ana", "default"), ("ana", "p2"), ("anabel", "default")):
+        await kept.command("set_intention", project, user, goals=["sail"])
+    kept.forget(user=True)
+    for project in ("default", "p2"):
+        assert "sail" not in json.dumps(await kept.command("get_intention", project))
+    assert "sail" in json.dumps(await kept.command("get_intention", "default", "anabel"))
+
+
+async def test_what_is_set_after_forgetting_stays_though_the_command_comes_again(kept: Kept) -> None:
+    kept.forget(user=True)
+    await kept.command("set_intention", goals=["sail"])
+    kept.offset = 0
+    kept.forget(user=True)
+    assert kept.goals() == ["sail"]
+
+
+async def test_another_partition_sees_nothing(kept: Kept) -> None:
+    await kept.command("set_intention", goals=["sail"])
+    assert kept.intend.get(HERE + 1, SCOPE).goals == ()

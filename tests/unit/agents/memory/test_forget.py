@@ -1,0 +1,219 @@
+"""Forgetting: what each selector takes, what goes with it, and what a kill may cut off."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from agents.memory.items import Event
+from agents.memory.remember import Remember
+from agents.modes.vector_spaces import ModeSpaces
+from schemas.changes import Change
+from schemas.events import Forgotten, Learned
+from schemas.memories import Evidence, Memory, TextVersion
+from schemas.scopes import Scope
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from tests.builders.memories import embedded_in, made
+from tests.fakes.claims import FakeClaims
+from tests.fakes.embedders import FakeEmbedders
+from tests.fakes.memories import FakeMemories
+from tests.fakes.modes import FakeModes
+
+HERE = 0
+
+
+class Keeping:
+    """What `ana` has said, in two conversations of a project and in another project, and what `ben` has."""
+
+    def __init__(self, words: SqliteWords) -> None:
+        self.memories, self.words = FakeMemories(), words
+        modes = FakeModes()
+        self.keeper = Remember(self.memories, words, modes, ModeSpaces(modes, FakeEmbedders()), FakeClaims())
+        said = [("a1", "a", "p1"), ("a2", "a", "p1"), ("b1", "b", "p1"), ("c1", "a", "p2")]
+        for number, (name, conversation, project) in enumerate(said):
+            self.keep(name, number, conversation_id=conversation, project=project)
+        self.keep("z1", 9, conversation_id="a", project="p1", user="ben")
+
+    def keep(self, text: str, number: int, **fields: Any) -> Memory:
+        """Have a memory with its vector."""
+        return self.write(made(text, number, **{"embedding": embedded_in("s1"), "project": "p1", **fields}))
+
+    def write(self, memory: Memory) -> Memory:
+        """Have this record."""
+        self.words.put(HERE, memory)
+        self.memories.put(HERE, memory)
+        return memory
+
+    def distil(self, text: str, number: int, *sources: str, **fields: Any) -> Memory:
+        """Have a memory that was distilled from turns, and stands for them."""
+        turns = [one for one in self.memories.all() if one.text in sources]
+        evidence = tuple(Evidence(turn_id=one.turn_id or "", memory_id=one.memory_id, start=0, end=2) for one in turns)
+        nobody = {"turn_id": None, "conversation_id": None, "role": None, "type": "semantic", "origin": "distilled"}
+        distilled = self.keep(text, number, evidence=evidence, **(nobody | fields))
+        for turn in turns:
+            self.write(turn.model_copy(update={"superseded_by": distilled.memory_id, "superseded_in": "run"}))
+        return distilled
+
+    def forget(self, project: str = "p1", steps: int | None = None, /, **selector: Any) -> list[str]:
+        """Forget, or only so many memories of it; returns their texts."""
+        taken = self.steps(project, **selector)
+        return [memory.text for memory, _ in (taken if steps is None else [next(taken) for _ in range(steps)])]
+
+    def steps(self, project: str = "p1", /, **selector: Any) -> Iterator[tuple[Memory, Forgotten]]:
+        """The steps in which something is forgotten."""
+        change = Change(scope=Scope(user_id="ana", project_id=project), action="forget", **selector)
+        for memory, events in self.keeper.changed(change, HERE):
+            for event in forgettings(events):
+                assert memory is not None
+                yield memory, event
+
+    def left(self) -> list[str]:
+        """What is there, by the records; the words agree."""
+        there = list(self.memories.all())
+        known = [self.words.roster(HERE, boundary).number_of for boundary in ("ana", "ben")]
+        assert {one.memory_id for one in there} == set().union(*known)
+        return sorted(memory.text for memory in there)
+
+
+def forgettings(events: Sequence[Event]) -> list[Forgotten]:
+    """The memories that are gone by these events."""
+    return [event for event in events if isinstance(event, Forgotten)]
+
+
+@pytest.fixture
+def keeping(words: SqliteWords) -> Keeping:
+    return Keeping(words)
+
+
+def id_of(keeping: Keeping, text: str) -> str:
+    return next(memory.memory_id for memory in keeping.memories.all() if memory.text == text)
+
+
+@pytest.mark.parametrize(
+    ("selector", "left"),
+    [
+        ({"conversation_id": "a"}, ["b1", "c1", "z1"]),
+        ({"conversation_id": "x"}, ["a1", "a2", "b1", "c1", "z1"]),
+        ({"whole": "project"}, ["c1", "z1"]),
+        ({"whole": "user"}, ["z1"]),
+    ],
+)
+def test_each_selector_takes_its_own_and_nothing_else(
+    keeping: Keeping, selector: dict[str, Any], left: list[str]
+) -> None:
+    gone = keeping.forget(**selector)
+    assert keeping.left() == left
+    assert len(gone) == 5 - len(left)
+    assert keeping.forget(**selector) == []
+
+
+def test_one_memory_is_forgotten_in_its_own_scope_alone(keeping: Keeping) -> None:
+    one = id_of(keeping, "a1")
+    assert keeping.forget("p2", memory_id=one) == []
+    assert keeping.forget(memory_id=one) == ["a1"]
+    assert keeping.left() == ["a2", "b1", "c1", "z1"]
+
+
+def test_each_leaves_a_mark_and_the_place_of_its_vector(keeping: Keeping) -> None:
+    for memory, event in keeping.steps(conversation_id="a"):
+        assert keeping.memories.is_forgotten(HERE, memory.memory_id)
+        assert event == Forgotten(memory_id=memory.memory_id, places=(memory.embedding.place,))
+        assert keeping.memories.last_place(HERE, memory.memory_id) == memory.embedding.place
+
+
+def test_superseded_turns_are_forgotten_too(keeping: Keeping) -> None:
+    keeping.keep("a3", 20, conversation_id="a", superseded_by="somebody")
+    assert "a3" in keeping.forget(conversation_id="a")
+
+
+def test_what_rests_on_a_forgotten_turn_goes_before_it(keeping: Keeping) -> None:
+    keeping.distil("of both", 20, "a1", "a2")
+    keeping.distil("of b", 22, "b1")
+    assert keeping.forget(memory_id=id_of(keeping, "a1")) == ["of both", "a1"]
+    assert keeping.left() == ["a2", "b1", "c1", "of b", "z1"]
+
+
+def test_what_stands_for_what_stands_for_a_forgotten_turn_goes_as_well(keeping: Keeping) -> None:
+    lower = keeping.distil("of both", 20, "a1", "a2")
+    upper = keeping.keep("above", 21, origin="distilled", type="semantic", evidence=lower.evidence)
+    keeping.write(lower.model_copy(update={"superseded_by": upper.memory_id}))
+    assert set(keeping.forget(memory_id=id_of(keeping, "a1"))) == {"above", "of both", "a1"}
+    assert keeping.left() == ["a2", "b1", "c1", "z1"]
+
+
+def test_what_is_derived_while_others_have_their_turn_goes_as_well(keeping: Keeping) -> None:
+    steps = keeping.steps(conversation_id="a")
+    next(steps)
+    keeping.distil("late", 20, "a2", "b1")
+    assert [memory.text for memory, _ in steps] == ["late", "a2"]
+    assert keeping.left() == ["b1", "c1", "z1"]
+
+
+def test_a_distilled_memory_can_be_forgotten_and_its_turns_stay(keeping: Keeping) -> None:
+    distilled = keeping.distil("of both", 20, "a1", "a2")
+    assert keeping.forget(memory_id=distilled.memory_id) == ["of both"]
+    assert keeping.left() == ["a1", "a2", "b1", "c1", "z1"]
+
+
+@pytest.mark.parametrize("of", ["of all", "b1"])
+def test_what_a_forgotten_memory_stood_for_is_served_again_and_not_counted(keeping: Keeping, of: str) -> None:
+    keeping.distil("of all", 20, "a1", "a2", "b1")
+    gone = keeping.forget(memory_id=id_of(keeping, of))
+    assert gone == (["of all"] if of == "of all" else ["of all", "b1"])
+    assert {(memory.superseded_by, memory.superseded_in) for memory in keeping.memories.all()} == {(None, None)}
+    assert not keeping.words.roster(HERE, "ana").columns.superseded.any()
+
+
+def test_killed_after_each_memory_all_of_it_is_forgotten_and_told_of_when_the_command_comes_again(
+    keeping: Keeping,
+) -> None:
+    derived = keeping.distil("of both", 20, "a1", "a2")
+    doomed = {derived.memory_id, id_of(keeping, "a1"), id_of(keeping, "a2")}
+    change = Change(scope=Scope(user_id="ana", project_id="p1"), action="forget", conversation_id="a")
+    told: list[str] = []
+    for _ in doomed:
+        keeping.words.commit(HERE)
+        made = (event for _, events in keeping.keeper.changed(change, HERE) for event in forgettings(events))
+        told += [event.memory_id for event, _ in zip(made, range(len(told) + 1), strict=False)]
+        keeping.words.open(HERE)  # What was not committed is gone.
+    again = [event for _, events in keeping.keeper.changed(change, HERE) for event in forgettings(events)]
+    assert {event.memory_id for event in again} == doomed
+    assert set(told) <= doomed
+    assert keeping.left() == ["b1", "c1", "z1"]
+
+
+@pytest.mark.parametrize("selector", [{"conversation_id": "a"}, {"whole": "user"}, {"memory_id": "of both"}])
+def test_killed_before_anybody_was_told_those_who_keep_something_of_it_are_told_when_it_comes_again(
+    keeping: Keeping, selector: dict[str, Any]
+) -> None:
+    keeping.distil("of both", 20, "a1", "a2")
+    selector = {key: id_of(keeping, value) if key == "memory_id" else value for key, value in selector.items()}
+    scopes = {one.memory_id: one.scope for one in keeping.memories.all()}
+    keeping.words.commit(HERE)
+    doomed = {memory.memory_id for memory, _ in keeping.steps(**selector)}
+    keeping.words.open(HERE)  # What was not committed is gone, and so is what was not published.
+    change = Change(scope=Scope(user_id="ana", project_id="p1"), action="forget", **selector)
+    again = [event for _, events in keeping.keeper.changed(change, HERE) for event in events]
+    told = {event.memory_id: event.scope for event in again if isinstance(event, Learned)}
+    assert told == {memory_id: scopes[memory_id] for memory_id in doomed}
+
+
+def test_those_who_keep_something_are_told_of_a_turn_that_once_said_more_and_of_what_was_distilled(
+    keeping: Keeping,
+) -> None:
+    now = next(one for one in keeping.memories.all() if one.text == "b1")
+    before = TextVersion(text_hash="before", first_seen=now.occurred_at)
+    keeping.write(now.model_copy(update={"versions": (before, *now.versions), "current": 1}))
+    derived = keeping.distil("of both", 20, "a1", "a2")
+    change = Change(scope=Scope(user_id="ana", project_id="p1"), action="forget", whole="project")
+    events = [event for _, events in keeping.keeper.changed(change, HERE) for event in events]
+    told = {event.memory_id for event in events if isinstance(event, Learned)}
+    assert told == {now.memory_id, derived.memory_id}
+
+
+def test_what_was_said_after_the_command_is_kept(keeping: Keeping) -> None:
+    keeping.keep("later", 20, conversation_id="a")
+    keeping.keep("of a log that was here before", 30, conversation_id="a")
+    gone = keeping.forget(whole="user", turns_before=10, turns_until=25)
+    assert "of a log that was here before" in gone
+    assert keeping.left() == ["later", "z1"]

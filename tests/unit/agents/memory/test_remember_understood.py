@@ -1,0 +1,210 @@
+"""The keeper of memories: what a language model says of a turn, and where its memory goes by it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.memory.remember import Noted, Remember
+from agents.modes.vector_spaces import ModeSpaces
+from agents.rules.memory.understanding import text_hash_of
+from schemas.events import Embedded, Remembered, Understood
+from schemas.interaction import Interaction
+from schemas.memories import Memory
+from schemas.modes import GENERAL, Declared, Mode
+from schemas.understanding import Understanding
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from tests.builders.memories import START
+from tests.builders.turns import record, turn
+from tests.fakes.claims import FakeClaims
+from tests.fakes.embedders import FakeEmbedders
+from tests.fakes.memories import FakeMemories
+from tests.fakes.modes import FakeModes
+
+PARTITION = record().partition
+CODE = Mode(name="code", embedder="tiny32", embedding_dim=32, decay="fast")
+DIARY = Mode(name="diary", embedder="general", embedding_dim=384, decay="slow", formerly=("journal",))
+THEIRS = Mode(name="theirs", embedder="tiny32", embedding_dim=32, project="p9")
+
+
+class Keeping:
+    """The keeper with one memory of a user who has declared modes."""
+
+    def __init__(self, words: SqliteWords) -> None:
+        self.memories, self.modes = FakeMemories(), FakeModes()
+        self.words = words
+        self.spaces = ModeSpaces(self.modes, FakeEmbedders())
+        self.keeper = Remember(self.memories, words, self.modes, self.spaces, FakeClaims(), asks_model=True)
+        self.declare(CODE, DIARY, THEIRS)
+
+    def declare(self, *modes: Mode, **fields: Any) -> None:
+        """What is declared from now on."""
+        self.modes.put(PARTITION, "u1", Declared(modes=modes, **fields))
+
+    def tell(self, text: str = "violin", offset: int = 1, mode: str | None = None) -> Memory:
+        """Remember the turn, or an edit of it."""
+        event = self.keeper.turn(turn(text, turn_id="t", mode=mode), record(offset=offset)).event
+        assert event is not None
+        return event.memory
+
+    def embed(self, memory: Memory) -> Memory:
+        """Let its vector be in the index."""
+        said = Embedded(
+            memory_id=memory.memory_id,
+            content_hash=memory.content_hash,
+            mode=memory.mode,
+            status="ready",
+            space=self.spaces.of(memory, PARTITION)[1].fingerprint.digest,
+            at=START,
+        )
+        assert self.keeper.embedded(said, PARTITION) is None
+        return self.memory(memory)
+
+    def understood(self, of: Memory, valid: bool = True, **found: Any) -> Noted:
+        """What a model says of the text that a memory had."""
+        said = Understood(
+            memory_id=of.memory_id,
+            text_hash=text_hash_of(of),
+            found=Understanding(**found) if valid else None,
+            interaction=Interaction(mode="LEARNING", confidence=0.9),
+            profile="small",
+            prompt="understand-1",
+            at=START,
+        )
+        return self.keeper.understood(said, PARTITION)
+
+    def memory(self, of: Memory) -> Memory:
+        """The record as it stands."""
+        memory = self.memories.get(PARTITION, of.memory_id)
+        assert memory is not None
+        return memory
+
+
+@pytest.fixture
+def keeping(tmp_path: Path) -> Iterator[Keeping]:
+    words = SqliteWords(tmp_path)
+    words.open(PARTITION)
+    yield Keeping(words)
+    words.close()
+
+
+def decided(memory: Memory) -> tuple[str, str]:
+    return memory.mode, memory.mode_source
+
+
+def test_a_model_moves_a_memory_with_its_vector_into_the_mode_that_it_says(keeping: Keeping) -> None:
+    told = keeping.embed(keeping.tell())
+    noted = keeping.understood(told, mode="diary", topic="music")
+    there = keeping.memory(told)
+    assert noted.event == Remembered(memory=there)
+    assert (decided(there), there.decay, there.reading.topic) == (("diary", "model"), "slow", "music")
+    assert (there.embedding.status, there.embedding.place) == ("pending", told.embedding.place)
+    assert there.embedding.content_hash == told.content_hash, "what is ready can be taken along"
+    assert keeping.words.counts(PARTITION, "u1") == {"diary": {"pending": 1}}
+
+
+def test_a_memory_that_is_not_embedded_yet_moves_all_the_same(keeping: Keeping) -> None:
+    told = keeping.tell()
+    assert keeping.understood(told, mode="code").event == Remembered(memory=keeping.memory(told))
+    assert decided(keeping.memory(told)) == ("code", "model")
+
+
+@pytest.mark.parametrize("answered", [None, "", "poetry", "theirs", "Code", "*", "code "])
+def test_an_answer_outside_the_declared_list_moves_nothing_and_is_noted(keeping: Keeping, answered: str | None) -> None:
+    told = keeping.embed(keeping.tell())
+    assert keeping.understood(told, mode=answered, topic="music") == Noted()
+    after = keeping.memory(told)
+    assert decided(after) == (GENERAL, "fallback")
+    assert (after.reading.topic, after.reading.status, after.embedding) == ("music", "model", told.embedding)
+
+
+def test_what_the_caller_said_stays_and_the_rest_is_noted(keeping: Keeping) -> None:
+    told = keeping.embed(keeping.tell(mode="code"))
+    assert keeping.understood(told, mode="diary", topic="music") == Noted()
+    after = keeping.memory(told)
+    assert (decided(after), after.reading.topic, after.embedding.status) == (("code", "caller"), "music", "ready")
+
+
+def test_a_model_that_agrees_with_the_default_has_decided_and_nothing_moves(keeping: Keeping) -> None:
+    keeping.declare(CODE, user_default="code")
+    told = keeping.embed(keeping.tell())
+    assert keeping.understood(told, mode="code") == Noted(None, agrees=True)
+    assert (decided(keeping.memory(told)), keeping.memory(told).embedding) == (("code", "model"), told.embedding)
+
+
+@pytest.mark.parametrize(
+    ("mode", "agrees"), [("code", True), ("diary", False), (GENERAL, False), (None, None), ("poetry", None)]
+)
+def test_whether_a_model_agrees_with_the_default_is_told(
+    keeping: Keeping, mode: str | None, agrees: bool | None
+) -> None:
+    keeping.declare(CODE, DIARY, user_default=GENERAL, project_defaults={"p1": "code"})
+    assert keeping.understood(keeping.tell(), mode=mode).agrees is agrees
+
+
+def test_against_a_caller_no_model_agrees_or_disagrees(keeping: Keeping) -> None:
+    keeping.declare(CODE, user_default="code")
+    assert keeping.understood(keeping.tell(mode="code"), mode="code").agrees is None
+
+
+def test_an_answer_about_a_replaced_text_changes_nothing(keeping: Keeping) -> None:
+    old = keeping.tell()
+    new = keeping.tell("cello", 2)
+    assert keeping.understood(old, mode="code", topic="violins") == Noted()
+    assert keeping.memory(new) == new
+
+
+def test_an_edit_is_read_anew_and_keeps_the_mode_meanwhile(keeping: Keeping) -> None:
+    keeping.understood(keeping.tell(), mode="code", topic="violins")
+    edited = keeping.tell("cello", 2)
+    assert (decided(edited), edited.reading.status, edited.reading.topic) == (("code", "model"), "pending", None)
+    keeping.understood(edited, mode="diary")
+    assert decided(keeping.memory(edited)) == ("diary", "model")
+
+
+def test_an_answer_about_a_memory_that_is_not_here_changes_nothing(keeping: Keeping) -> None:
+    told = keeping.tell()
+    keeping.memories.forget(PARTITION, told.memory_id)
+    assert keeping.understood(told, mode="code") == Noted()
+    assert list(keeping.memories.all()) == []
+
+
+def test_an_answer_that_was_not_valid_is_not_waited_for_again(keeping: Keeping) -> None:
+    told = keeping.tell()
+    assert list(keeping.words.unread(PARTITION)) == [told.memory_id]
+    assert keeping.understood(told, valid=False) == Noted()
+    assert list(keeping.words.unread(PARTITION)) == []
+    assert (decided(keeping.memory(told)), keeping.memory(told).reading.status) == ((GENERAL, "fallback"), "rules")
+
+
+def test_the_same_answer_again_changes_nothing(keeping: Keeping) -> None:
+    told = keeping.tell()
+    keeping.understood(told, mode="code", entities=("Ana",))
+    there = keeping.embed(keeping.memory(told))
+    assert keeping.understood(told, mode="code", entities=("Ana",)).event is None
+    assert keeping.memory(told) == there
+
+
+def test_an_answer_whose_move_a_killed_worker_did_not_tell_is_told_when_it_comes_again(keeping: Keeping) -> None:
+    told = keeping.tell()
+    untold = keeping.understood(told, mode="code").event
+    assert keeping.understood(told, mode="code").event == untold
+
+
+def test_a_first_answer_that_moves_nothing_asks_for_no_second_vector(keeping: Keeping) -> None:
+    assert keeping.understood(keeping.tell(), topic="music").event is None
+    assert keeping.understood(keeping.tell(mode="code", offset=2, text="cello"), mode="code").event is None
+
+
+def test_a_mode_that_was_renamed_while_a_model_read_is_known_by_its_old_name(keeping: Keeping) -> None:
+    told = keeping.tell()
+    keeping.understood(told, mode="journal")
+    assert decided(keeping.memory(told)) == ("diary", "model")
+
+
+def test_entities_of_a_model_are_found_beside_those_of_the_rules(keeping: Keeping) -> None:
+    told = keeping.tell("Lunch with Mrs Okafor")
+    keeping.understood(told, entities=("Riverside Café",))
+    okafor, cafe = keeping.words.entity_postings(PARTITION, "u1", ["Mrs Okafor", "Riverside Café"])
+    assert (len(okafor.numbers), len(cafe.numbers)) == (1, 1)

@@ -1,0 +1,175 @@
+"""The report of modes that nobody declared: what it finds, what it leaves alone, and that it changes nothing."""
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from agents.modes.suggest_modes import SuggestModes
+from schemas.commands import Command
+from schemas.memories import Memory
+from schemas.modes import Mode
+from schemas.scopes import Scope
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from tests.builders.memories import made
+from tests.harnesses.retrieval import Library
+
+CODE = "Compiler rejects branch: unit test module {} fails every build pipeline."
+SOUP = "Simmer soup with onion, carrot, leek; season broth with salt, thyme, batch {}."
+MIXED = ["kites", "taxes", "dentist", "violin", "harbour", "passport", "gloves", "eclipse", "carpet", "marathon"]
+
+
+class Suggesting(Library):
+    """The report over a library's memories."""
+
+    def __init__(self, words: SqliteWords) -> None:
+        super().__init__(words)
+        self.suggest = SuggestModes(self._record, self.words, self.vectors, self.spaces)
+
+    async def talk(self, template: str, start: int, count: int = 24, **fields: Any) -> list[Memory]:
+        """Turns of one register, in conversations of eight."""
+        turns = []
+        for number in range(start, start + count):
+            talk = f"{template[:12]}-{(number - start) // 8}"
+            turns.append(made(template.format(number), number, conversation_id=talk, **fields))
+        return await self.remember(*turns)
+
+    async def chatter(self, start: int = 1000, count: int = 40, **fields: Any) -> None:
+        """Turns of no register."""
+        for number in range(count):
+            word = MIXED[number % len(MIXED)]
+            text = f"{word} {number} {word}{number} {MIXED[number * 7 % 10]}{number} odd{number * 3}"
+            await self.remember(made(text, start + number, conversation_id=f"mixed-{number}", **fields))
+
+    async def report(self, user: str = "ana") -> dict[str, Any]:
+        """What is answered."""
+        command = Command(command="suggest_modes", scope=Scope(user_id=user))
+        governed = await self.suggest.commands["suggest_modes"](command, 0, 1)
+        assert governed.change is None
+        assert governed.job is None
+        return governed.result
+
+
+@pytest.fixture
+def library(words: SqliteWords) -> Suggesting:
+    return Suggesting(words)
+
+
+def examples(suggestion: dict[str, Any]) -> str:
+    return " ".join(example["text"] for example in suggestion["examples"])
+
+
+async def test_registers_that_nobody_declared_are_suggested_with_examples_and_a_name(library: Suggesting) -> None:
+    await library.talk(CODE, 0)
+    await library.talk(SOUP, 100)
+    await library.chatter()
+    report = await library.report()
+    assert report["looked_at"] == 88
+    assert [one["size"] for one in report["suggestions"]] == [24, 24]
+    code, soup = sorted(report["suggestions"], key=examples)
+    assert "Compiler" in examples(code)
+    assert "soup" in examples(soup)
+    assert (len(code["examples"]), code["in_mode"], code["nearest"]) == (3, "general", None)
+    assert set(code["name"].split("-")) <= set(code["terms"])
+
+
+async def test_what_a_mode_is_declared_and_used_for_is_not_suggested(library: Suggesting) -> None:
+    library.modes.declare(Mode(name="cooking", embedder="general", embedding_dim=384))
+    await library.talk(CODE, 0)
+    await library.talk(SOUP, 100)
+    await library.talk(SOUP, 200, 16, mode="cooking", mode_source="caller")
+    await library.chatter()
+    [code] = (await library.report())["suggestions"]
+    assert "Compiler" in examples(code)
+    assert code["nearest"]["mode"] == "cooking"
+
+
+async def test_a_mode_with_another_embedder_is_compared_in_the_space_of_the_turns(library: Suggesting) -> None:
+    library.modes.declare(Mode(name="cooking", embedder="tiny32", embedding_dim=32))
+    await library.talk(CODE, 0)
+    await library.talk(SOUP, 100)
+    await library.talk(SOUP, 200, 16, mode="cooking", mode_source="caller")
+    await library.chatter()
+    assert ["Compiler" in examples(one) for one in (await library.report())["suggestions"]] == [True]
+
+
+async def test_a_mode_that_is_not_used_yet_is_compared_by_its_description(library: Suggesting) -> None:
+    described = "simmer soup with onion, carrot, leek, season broth with salt, thyme"
+    library.modes.declare(Mode(name="cooking", embedder="tiny32", embedding_dim=32, description=described))
+    await library.talk(CODE, 0)
+    await library.talk(SOUP, 100)
+    await library.chatter()
+    assert ["Compiler" in examples(one) for one in (await library.report())["suggestions"]] == [True]
+
+
+async def test_what_a_caller_put_into_general_is_not_suggested(library: Suggesting) -> None:
+    await library.talk(SOUP, 100, mode_source="caller")
+    await library.chatter()
+    assert (await library.report())["suggestions"] == []
+
+
+async def test_a_missing_model_leaves_only_what_needs_it_uncompared(library: Suggesting) -> None:
+    library.modes.declare(Mode(name="cooking", embedder="tiny32", embedding_dim=32, description="soup and broth"))
+    await library.talk(SOUP, 100)
+    await library.chatter()
+    library.embedders.missing("general")
+    assert [one["size"] for one in (await library.report())["suggestions"]] == [24]
+
+
+async def test_modes_of_the_same_space_are_compared_without_any_model(library: Suggesting) -> None:
+    library.modes.declare(Mode(name="cooking", embedder="general", embedding_dim=384))
+    await library.talk(SOUP, 100)
+    await library.talk(SOUP, 200, 16, mode="cooking", mode_source="caller")
+    await library.chatter()
+    library.embedders.missing("general")
+    assert (await library.report())["suggestions"] == []
+
+
+async def test_the_turns_of_each_default_mode_are_looked_at_and_the_largest_register_comes_first(
+    library: Suggesting,
+) -> None:
+    library.modes.declare(Mode(name="work", embedder="general", embedding_dim=384))
+    default: dict[str, Any] = {"mode": "work", "mode_source": "user_default"}
+    await library.talk(SOUP, 100)
+    await library.talk(CODE, 200, 32, **default)
+    await library.chatter()
+    await library.chatter(2000, **default)
+    suggestions = (await library.report())["suggestions"]
+    assert [(one["size"], one["in_mode"]) for one in suggestions] == [(32, "work"), (24, "general")]
+
+
+async def test_another_users_memories_change_nothing(library: Suggesting) -> None:
+    await library.talk(SOUP, 100)
+    await library.chatter()
+    before = await library.report()
+    await library.talk(CODE, 300, user="ben")
+    assert await library.report() == before
+    assert (await library.report("nobody"))["suggestions"] == []
+
+
+async def test_the_report_changes_nothing(library: Suggesting) -> None:
+    await library.talk(SOUP, 100)
+    await library.chatter()
+    before = deepcopy((library.records, library.modes.get(0, "ana")))
+    first = await library.report()
+    assert await library.report() == first
+    assert (library.records, library.modes.get(0, "ana")) == before
+
+
+async def test_what_is_forgotten_meanwhile_is_no_example(library: Suggesting, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = await library.talk(SOUP, 100)
+    await library.chatter()
+    [found] = (await library.report())["suggestions"]
+    shown = {example["memory_id"] for example in found["examples"]}
+    real = library.vectors.vectors
+
+    async def forgetting(*asked: Any) -> Any:
+        answer = await real(*asked)
+        for memory_id in shown:
+            library.records.pop(memory_id, None)
+        return answer
+
+    monkeypatch.setattr(library.vectors, "vectors", forgetting)
+    [found] = (await library.report())["suggestions"]
+    assert shown.isdisjoint(example["memory_id"] for example in found["examples"])
+    assert len(turns) == 24

@@ -1,0 +1,152 @@
+"""Going down from intention over categories to items, only as far as a question needs."""
+
+from typing import Any
+
+import pytest
+
+from schemas.categories import Category, Taxonomy
+from schemas.intention import Entry, Intention
+from schemas.memories import Memory
+from schemas.modes import Mode
+from schemas.retrieval import RetrieveResult
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from tests.builders.items import having, item_of, spans
+from tests.builders.memories import START, made
+from tests.harnesses.retrieval import Library
+
+SCOPE = {"user_id": "ana", "project_id": "default"}
+GOAL = "I want to ship the beta in June."
+TALK = ["Dinner was lentil soup.", "The beta tester is called Ben.", "We ship pallets by rail.", "June was rainy."]
+
+
+@pytest.fixture
+def library(words: SqliteWords) -> Library:
+    return Library(words)
+
+
+def entry(text: str, *turns: Memory, **fields: Any) -> Entry:
+    known: dict[str, Any] = {"source": "said", "at": START, "offset": 1, "evidence": spans(turns)}
+    return Entry(text=text, **(known | fields))
+
+
+async def with_a_goal(library: Library, project: str = "default", **fields: Any) -> Memory:
+    goal = made(GOAL, 10, project=project, **fields)
+    await library.remember(goal, *(made(text, place, project=project) for place, text in enumerate(TALK)))
+    intention = Intention(goals=(entry("to ship the beta in June", goal),))
+    library.intentions.put(0, SCOPE | {"project_id": project}, intention)
+    return goal
+
+
+async def deep(library: Library, query: str, **fields: Any) -> RetrieveResult:
+    return (await library.ask(query, depth="auto", **{"project": "default"} | fields))[0]
+
+
+async def test_an_intention_that_says_enough_ends_the_search(library: Library) -> None:
+    goal = await with_a_goal(library)
+    result = await deep(library, "when do we ship the beta?", explain=True)
+    assert [hit.memory_id for hit in result.hits] == [goal.memory_id]
+    assert result.diagnostics["depth"] == "intention"
+    assert result.intention is not None
+    [shown] = result.intention["goals"]
+    assert (shown["text"], shown["scope"], shown["score"]) == ("to ship the beta in June", SCOPE, 1.0)
+    assert (result.intention["constraints"], result.categories) == ([], [])
+    assert (result.strategy, result.hits[0].scores is not None) == ("hybrid", True)
+
+
+@pytest.mark.parametrize("query", ["what are the current goals?", "what is our goal?"])
+async def test_a_question_may_name_the_list(library: Library, query: str) -> None:
+    goal = await with_a_goal(library)
+    result = await deep(library, query)
+    assert [hit.memory_id for hit in result.hits] == [goal.memory_id]
+
+
+async def test_what_does_not_say_enough_is_added_to_all_that_is_found(library: Library) -> None:
+    goal = await with_a_goal(library)
+    result = await deep(library, "who tests the beta before we ship?")
+    assert result.diagnostics["depth"] == "items"
+    assert {hit.memory_id for hit in result.hits} > {goal.memory_id}
+    assert result.intention is not None
+    assert len(result.intention["goals"]) == 1
+
+
+async def test_a_question_for_a_time_is_not_answered_by_an_entry_without_one(library: Library) -> None:
+    await with_a_goal(library)
+    library.intentions.put(0, SCOPE, Intention(goals=(entry("to ship the beta"),)))
+    assert (await deep(library, "when do we ship the beta?")).diagnostics["depth"] == "items"
+    assert (await deep(library, "how many beta testers ship?")).diagnostics["depth"] == "items"
+
+
+async def test_a_question_about_something_else_goes_down_to_the_items(library: Library) -> None:
+    await with_a_goal(library)
+    result = await deep(library, "what was for dinner?")
+    assert (result.hits[0].text, result.intention, result.categories) == (TALK[0], None, [])
+    assert result.diagnostics["depth"] == "items"
+
+
+async def test_what_is_done_or_of_another_mode_does_not_end_the_search(library: Library) -> None:
+    library.modes.declare(Mode(name="journal", embedder="tiny48", embedding_dim=48))
+    goal = await with_a_goal(library, mode="journal")
+    result = await deep(library, "when do we ship the beta?", mode="general")
+    assert (result.diagnostics["depth"], len(result.hits)) == ("items", len(TALK)), "its turn is in another mode"
+    done = entry("to ship the beta in June", goal, resolved_by="x")
+    library.intentions.put(0, SCOPE, Intention(goals=(done,)))
+    assert (await deep(library, "when do we ship the beta?")).intention is None
+
+
+async def test_the_search_stays_at_the_items_where_nobody_asks_for_more(library: Library) -> None:
+    await with_a_goal(library)
+    result, _ = await library.ask("when do we ship the beta?", project="default")
+    assert (result.intention, result.categories, len(result.hits)) == (None, [], len(TALK) + 1)
+    assert result.diagnostics["depth"] == "items"
+
+
+async def test_a_scope_shows_no_intention_of_another(library: Library) -> None:
+    await with_a_goal(library, "p1")
+    await library.remember(made("The beta is a fish.", 50, project="p2"))
+    assert (await deep(library, "when do we ship the beta?", project="p2")).intention is None
+    assert (await deep(library, "when do we ship the beta?", user="ben")).intention is None
+    for project in (["p1", "p2"], "*"):
+        several = await deep(library, "when do we ship the beta?", project=project)
+        assert several.intention is not None
+        assert [one["scope"]["project_id"] for one in several.intention["goals"]] == ["p1"]
+        assert several.diagnostics["depth"] == "intention"
+
+
+async def with_a_category(library: Library) -> tuple[Memory, Memory]:
+    turn = made("My dentist is Doctor Webb in Harbour Street.", 1)
+    item = item_of(turn, text="My dentist is Doctor Webb in Harbour Street.")
+    turn = having(turn, item)
+    await library.remember(turn, item, *(made(text, 5 + place) for place, text in enumerate(TALK)))
+    health = Category(
+        name="health",
+        description="doctors and sports",
+        summary=item.text,
+        anchors=(item.memory_id,),
+        rests_on={item.memory_id: item.content_hash},
+        declared=True,
+    )
+    library.categories.put(0, SCOPE, Taxonomy(categories={"health": health}))
+    return turn, item
+
+
+async def test_a_category_that_says_enough_ends_the_search_with_the_turns_behind_it(library: Library) -> None:
+    turn, item = await with_a_category(library)
+    result = await deep(library, "what is the dentist in Harbour Street married: Webb?")
+    assert result.diagnostics["depth"] == "items", "one word is missing"
+    result = await deep(library, "is the dentist in Harbour Street Webb?")
+    assert result.diagnostics["depth"] == "categories"
+    assert [hit.memory_id for hit in result.hits] == [turn.memory_id]
+    [shown] = result.categories
+    assert (shown["name"], shown["summary"], shown["anchors"]) == ("health", item.text, [item.memory_id])
+    only = await deep(library, "is the dentist in Harbour Street Webb?", types=["semantic"])
+    assert [hit.memory_id for hit in only.hits] == [item.memory_id]
+
+
+async def test_a_category_of_what_is_gone_shows_nothing_of_it(library: Library) -> None:
+    _, item = await with_a_category(library)
+    del library.records[item.memory_id]
+    result = await deep(library, "is the dentist in Harbour Street Webb?")
+    assert (result.diagnostics["depth"], result.categories) == ("items", [])
+    result = await deep(library, "doctors and health?")
+    assert [one["summary"] for one in result.categories] == [None]
+    assert result.diagnostics["depth"] == "items", "a description alone tells nothing"

@@ -1,0 +1,105 @@
+"""Questions in modes whose model, vectors or index are not there: by words, and with a warning."""
+
+import pytest
+
+from schemas.memories import Reading
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from tests.builders.memories import made
+from tests.harnesses.modes import CODE, JOURNAL, filled, library_of_modes, turns
+from tests.harnesses.retrieval import Library
+
+
+@pytest.fixture
+def library(words: SqliteWords) -> Library:
+    return library_of_modes(words)
+
+
+async def test_without_one_of_the_models_the_modes_are_merged_by_words(library: Library) -> None:
+    await filled(library)
+    library.embedders.missing("tiny48")
+    result, warnings = await library.ask("what leaks?", mode="*", explain=True)
+    assert (result.strategy, result.diagnostics["method"]) == ("cross_mode", "lexical_merge")
+    assert {hit.text for hit in result.hits[:2]} == {CODE[0], JOURNAL[1]}
+    assert all(hit.scores is not None and hit.scores.dense == 0 for hit in result.hits)
+    told = dict(warnings)
+    assert set(told) == {"cross_mode", "degraded"}
+    assert "journal" in told["degraded"]
+    assert "tiny48" in told["degraded"]
+    assert library.embedders.model("tiny32").queries == [], "no model is asked for nothing"
+
+
+async def test_a_question_in_a_language_whose_model_is_missing_is_lexical_and_says_why(library: Library) -> None:
+    await library.remember(made("Der Hund schläft im Garten.", 10), made("The kettle boils.", 20))
+    library.embedders.missing("multilingual-small")
+    result, [(code, message)] = await library.ask("Wo schläft der Hund?")
+    assert (result.strategy, code) == ("lexical", "degraded")
+    assert "multilingual-small" in message
+    assert result.hits[0].text == "Der Hund schläft im Garten."
+    assert (await library.ask("what boils?"))[1] == []
+
+
+async def test_a_missing_model_of_a_mode_without_memories_costs_nothing(library: Library) -> None:
+    await library.remember(*turns("code", CODE))
+    library.embedders.missing("tiny48")
+    result, [(code, _)] = await library.ask("what leaks?", mode="*")
+    assert (result.diagnostics["method"], code) == ("rank_fusion", "cross_mode")
+    assert "tiny48" not in library.embedders.standing(), "it was not even asked for"
+
+
+async def test_a_single_mode_without_its_model_is_lexical_and_says_why(library: Library) -> None:
+    await filled(library)
+    library.embedders.missing("tiny48")
+    result, [(code, message)] = await library.ask("what leaks?", mode="journal")
+    assert (result.strategy, code) == ("lexical", "degraded")
+    assert "tiny48" in message
+    assert result.hits[0].text == JOURNAL[1]
+
+
+async def test_a_mode_whose_vectors_wait_is_ranked_by_words_beside_the_others(library: Library) -> None:
+    await library.remember(*turns("code", CODE))
+    library.hear(*turns("journal", JOURNAL, 10))
+    result, warnings = await library.ask("what leaks?", mode=["code", "journal"])
+    assert result.diagnostics["method"] == "rank_fusion"
+    assert {hit.text for hit in result.hits[:2]} == {CODE[0], JOURNAL[1]}
+    assert dict(warnings)["degraded"] == "journal: no vectors yet"
+
+
+async def test_a_mode_whose_memories_wait_for_a_missing_model_leaves_the_others_their_vectors(
+    library: Library,
+) -> None:
+    await library.remember(*turns("code", CODE))
+    library.hear(*turns("journal", JOURNAL, 10))
+    library.embedders.missing("tiny48")
+    result, warnings = await library.ask("what leaks?", mode=["code", "journal"])
+    assert result.diagnostics["method"] == "rank_fusion"
+    assert "journal: embedder 'tiny48' is missing" in dict(warnings)["degraded"]
+
+
+async def test_without_any_vectors_everything_is_merged_by_words(library: Library) -> None:
+    library.hear(*turns("code", CODE), *turns("journal", JOURNAL, 10))
+    result, warnings = await library.ask("what leaks?", mode="*")
+    assert (result.strategy, result.diagnostics["method"]) == ("cross_mode", "lexical_merge")
+    assert dict(warnings)["degraded"] == "code: no vectors yet; journal: no vectors yet"
+
+
+@pytest.mark.parametrize("broken", ["index", "embedder"])
+async def test_an_outage_merges_the_modes_by_words(library: Library, broken: str) -> None:
+    await filled(library)
+    if broken == "index":
+        library.vectors.down()
+    else:
+        library.embedders.model("tiny48").outage = True
+    result, warnings = await library.ask("what leaks?", mode="*")
+    assert (result.strategy, result.diagnostics["method"]) == ("cross_mode", "lexical_merge")
+    assert broken in dict(warnings)["degraded"]
+    assert ("code" in dict(warnings)["degraded"]) == (broken == "index"), "the mode that failed is named, no other"
+    assert {hit.text for hit in result.hits[:2]} == {CODE[0], JOURNAL[1]}
+
+
+async def test_in_a_merge_by_words_a_matching_topic_decides_between_equals(library: Library) -> None:
+    same = "It went well."
+    plain, told = made(same, 1, mode="code"), made(same, 1, mode="journal", conversation_id="c2")
+    library.hear(plain, told.model_copy(update={"reading": Reading(topic="Garden party")}))
+    hits = (await library.ask("how did the garden party go?", mode="*"))[0].hits
+    assert [hit.mode for hit in hits] == ["journal", "code"]
+    assert hits[0].score > hits[1].score

@@ -1,0 +1,175 @@
+"""What texts are for: the classifier over the general embedder's vectors, and the deployment's recent answers."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from agents.ports.embedder import Embedder
+from agents.rules.interaction.drift import WINDOW
+from agents.understanding.interaction_reader import InteractionReader
+from schemas.assemble import AssembleRequest
+from schemas.failures import ModelMissing, Unavailable
+from schemas.interaction import Interaction, InteractionMode
+from schemas.memories import Memory, Reading
+from schemas.modes import GENERAL_MODE
+from schemas.vectors import Encoded
+from tests.builders.memories import made
+from tests.fakes.classifier import FixedClassifier
+from tests.fakes.embedders import FakeEmbedders
+
+LEARNING = Interaction(mode="LEARNING", confidence=0.9)
+
+
+class Judging:
+    """A reader, with what it reads by."""
+
+    def __init__(self, mode: InteractionMode = "GENERAL", share: float = 0.2) -> None:
+        self.embedders, self.classifier = FakeEmbedders(), FixedClassifier(mode, share)
+        self.reader = InteractionReader(lambda: self.embedders.of(GENERAL_MODE), self.classifier)
+
+    async def judge(self, query: str, turns: Sequence[Memory] = ()) -> Interaction:
+        """What a request is for."""
+        fields: dict[str, Any] = {"scope": {"user_id": "ana"}, "conversation_id": "c1", "query": query}
+        return await self.reader.judge(AssembleRequest.model_validate(fields | {"budget_tokens": 4000}), 0, turns)
+
+
+def said(number: int, interaction: Interaction | None, role: str = "user") -> Memory:
+    return made(f"turn {number}", number, role=role, reading=Reading(interaction=interaction))
+
+
+async def test_a_text_is_read_by_its_words_and_by_the_vector_that_is_indexed_anyway() -> None:
+    judging = Judging("TASK", 0.9)
+    read = await judging.reader.read("tea", "tea [image: a cup]")
+    assert read.mode == "TASK"
+    [(text, vector)] = judging.classifier.asked
+    assert text == "tea"
+    model = judging.embedders.model("general")
+    assert model.passages == ["tea [image: a cup]"]
+    assert np.allclose(vector, (await model.passage("tea [image: a cup]")).pooled)
+
+
+async def test_what_came_with_the_vector_is_not_asked_of_the_classifier_again() -> None:
+    judging = Judging("TASK", 0.9)
+    model = judging.embedders.model("general")
+    shares = np.array([0.01, 0.02, 0.9, 0.03, 0.04], np.float32)
+
+    class ReadingEmbedder:
+        """An embedder that reads what it embeds."""
+
+        async def passage(self, text: str) -> Encoded:
+            return replace(await model.passage(text), shares=shares)
+
+    reader = InteractionReader(lambda: cast("Embedder", ReadingEmbedder()), judging.classifier)
+    assert (await reader.read("tea", "tea")).mode == "DEBUGGING"
+    assert judging.classifier.asked == []
+    assert (await reader.read("tea", "tea [image: a cup]")).mode == "TASK", "captions are not what the turn is for"
+
+
+async def test_what_leads_is_given_whatever_the_threshold() -> None:
+    read = await Judging("TASK", 0.6).reader.read("tea", "tea")
+    assert read == Interaction(mode="TASK", confidence=0.6)
+
+
+async def test_a_models_intent_counts() -> None:
+    judging = Judging()
+    assert (await judging.reader.read("tea", "tea", intent="explain")).mode == "LEARNING"
+    plain, said = [await judging.reader.read("tea", "tea", intent=intent) for intent in (None, "general")]
+    assert plain == said, "that nothing is meant says nothing"
+
+
+async def test_a_models_vote_counts() -> None:
+    judging = Judging()
+    vote = Interaction(mode="EXPLORATION", confidence=0.9)
+    assert (await judging.reader.read("tea", "tea", model=vote)).mode == "EXPLORATION"
+    assert (await judging.reader.read("tea", "tea")).confidence < vote.confidence
+
+
+async def test_the_same_text_is_read_the_same_way_whatever_was_read_before() -> None:
+    judging = Judging("TASK", 0.75)
+    first = await judging.reader.read("tea", "tea")
+    for _ in range(WINDOW):
+        judging.reader.noted(Interaction(mode="DEBUGGING", confidence=1))
+    assert await judging.reader.read("tea", "tea") == first
+
+
+async def test_nothing_is_read_while_the_general_embedder_is_not_there() -> None:
+    judging = Judging()
+    judging.embedders.missing("general")
+    with pytest.raises(ModelMissing):
+        await judging.reader.read("tea", "tea")
+    with pytest.raises(ModelMissing):
+        await judging.judge("tea")
+    judging.embedders.load("general")
+    judging.embedders.model("general").outage = True
+    with pytest.raises(Unavailable):
+        await judging.reader.read("tea", "tea")
+
+
+async def test_a_request_is_judged_by_its_query_which_waits_for_no_passages() -> None:
+    judging = Judging("TASK", 0.9)
+    assert (await judging.judge("tea")).mode == "TASK"
+    model = judging.embedders.model("general")
+    assert (model.queries, model.passages) == (["tea"], [])
+
+
+async def test_the_users_last_turns_move_the_confidence() -> None:
+    judging = Judging("LEARNING", 0.68)
+    alone = await judging.judge("tea")
+    steady = await judging.judge("tea", [said(number, LEARNING) for number in range(3)])
+    assert (alone.mode, steady.mode) == ("GENERAL", "LEARNING")
+    assert steady.confidence > alone.confidence
+
+
+async def test_turns_of_others_and_older_ones_do_not_count() -> None:
+    judging = Judging("LEARNING", 0.68)
+    task = Interaction(mode="TASK", confidence=0.9)
+    turns = [said(0, task), *(said(number, LEARNING) for number in (1, 2, 3)), said(4, task, "assistant")]
+    assert (await judging.judge("tea", turns)).mode == "LEARNING"
+
+
+async def test_a_turn_that_was_not_read_yet_is_read_now() -> None:
+    judging = Judging("LEARNING", 0.9)
+    await judging.judge("tea", [said(1, None), said(2, LEARNING)])
+    assert [text for text, _ in judging.classifier.asked] == ["tea", "turn 1"]
+
+
+def noted(judging: Judging, mode: InteractionMode, times: int, *, corrected: int = 0) -> None:
+    for number in range(times):
+        judging.reader.noted(Interaction(mode=mode, confidence=0.9))
+        if number < corrected:
+            judging.reader.corrected()
+
+
+def test_a_deployment_drifts_when_its_last_turns_are_for_something_else_than_those_before() -> None:
+    judging = Judging()
+    assert not judging.reader.unstable
+    noted(judging, "TASK", WINDOW)
+    noted(judging, "LEARNING", WINDOW - 1)
+    assert not judging.reader.unstable, "as long as there are not as many it always looks like drift"
+    noted(judging, "LEARNING", 1)
+    assert judging.reader.unstable
+    noted(judging, "LEARNING", WINDOW)
+    assert not judging.reader.unstable, "what was new has become what was before"
+
+
+def test_many_corrections_are_noticed() -> None:
+    judging = Judging()
+    judging.reader.corrected()
+    noted(judging, "TASK", WINDOW, corrected=10)
+    noted(judging, "TASK", WINDOW, corrected=20)
+    assert not judging.reader.unstable
+    noted(judging, "TASK", WINDOW, corrected=41)
+    assert judging.reader.unstable
+
+
+async def test_an_unstable_deployment_is_general_but_for_what_is_highly_confident() -> None:
+    judging = Judging("TASK", 0.75)
+    assert (await judging.judge("tea")).mode == "TASK"
+    noted(judging, "TASK", WINDOW)
+    noted(judging, "LEARNING", WINDOW)
+    assert (await judging.judge("tea")).mode == "GENERAL"
+    judging.classifier.say("TASK", 0.95)
+    assert (await judging.judge("tea")).mode == "TASK"

@@ -1,0 +1,210 @@
+"""What happens when partitions arrive."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from agents.memory.remember import Remember
+from schemas.failures import Unavailable
+from schemas.memories import Place
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.flow.background.arrival import Arrival
+from tests.builders.turns import PARTITIONS
+from tests.fakes.memories import FakeMemories
+from tests.harnesses.worker import HERE, TOPICS, OneWorker, change
+
+
+class Home(OneWorker):
+    """A worker's parts, with what the group has committed."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.words.drop(HERE)
+        self.committed: dict[tuple[str, int], int] = {}
+        self.changes = 0
+        self.unknown = False
+        self.arrival = Arrival(self._committed, self._changes_end, self.around)
+
+    async def _committed(self) -> Mapping[tuple[str, int], int]:
+        return self.committed
+
+    async def _changes_end(self, _partition: int) -> int:
+        if self.unknown:
+            raise Unavailable("Kafka does not tell")
+        return self.changes
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    home = Home(tmp_path)
+    yield home
+    home.words.close()
+
+
+async def test_a_new_worker_without_memories_begins_at_zero(home: Home) -> None:
+    await home.arrival.prepare({0, 1})
+    assert (home.progress.next_offset(0), home.progress.next_offset(2)) == (0, None)
+    assert home.words.roster(1, "u1").documents == 0
+
+
+async def test_a_word_index_that_is_up_to_date_stays_as_it_is(home: Home) -> None:
+    home.words.open(HERE)
+    home.tell("violin", 4)
+    home.words.commit(HERE)
+    home.memories = FakeMemories()
+    home.committed = {(TOPICS.turns, HERE): 5}
+    await home.arrival.prepare({HERE})
+    assert home.finds("violin") == 1, "made again it would be empty"
+    assert home.progress.next_offset(HERE) == 5
+
+
+async def test_a_word_index_that_is_ahead_of_what_is_committed_stays_as_it_is(home: Home) -> None:
+    home.words.open(HERE)
+    home.tell("violin", 4)
+    home.words.commit(HERE)
+    home.committed = {(TOPICS.turns, HERE): 2}
+    await home.arrival.prepare({HERE})
+    assert (home.finds("violin"), home.progress.next_offset(HERE)) == (1, 5)
+
+
+@pytest.mark.parametrize("topic", [TOPICS.turns, TOPICS.embedded, TOPICS.understood, TOPICS.changes])
+async def test_a_word_index_that_is_behind_is_made_again_from_the_table(home: Home, topic: str) -> None:
+    home.words.open(HERE)
+    home.tell("violin", 4)
+    gone = home.tell("cello", 5)
+    home.words.commit(HERE)
+    home.words.remove(HERE, gone.memory_id)
+    home.words.commit(HERE)
+    home.words.put(HERE, gone.model_copy(update={"text": "trumpet"}))
+    home.words.commit(HERE)
+    home.committed = {(TOPICS.turns, HERE): 6, (TOPICS.embedded, HERE): 0, (topic, HERE): 9}
+    await home.arrival.prepare({HERE})
+    assert (home.finds("violin"), home.finds("cello"), home.finds("trumpet")) == (1, 1, 0)
+    assert home.words.applied(HERE)[topic] == 9
+
+
+async def test_a_new_disk_gets_the_word_index_of_its_partitions_alone(home: Home) -> None:
+    elsewhere = (HERE + 1) % PARTITIONS
+    for partition in (HERE, elsewhere):
+        home.words.open(partition)
+    home.tell("violin", 4)
+    for partition in (HERE, elsewhere):
+        home.words.drop(partition)
+    home.committed = {(TOPICS.turns, HERE): 5, (TOPICS.turns, elsewhere): 7}
+    await home.arrival.prepare({HERE, elsewhere})
+    assert home.finds("violin") == 1
+    assert home.words.roster(elsewhere, "u1").documents == 0
+    assert (home.progress.next_offset(HERE), home.progress.next_offset(elsewhere)) == (5, 7)
+
+
+async def test_a_word_index_that_is_made_again_holds_nothing_that_the_table_does_not(home: Home) -> None:
+    home.words.open(HERE)
+    home.tell("violin", 4)
+    home.words.put(HERE, home.tell("ghost", 5).model_copy(update={"memory_id": "not in the table", "text": "phantom"}))
+    home.words.commit(HERE)
+    home.committed = {(TOPICS.turns, HERE): 9}
+    await home.arrival.prepare({HERE})
+    assert (home.finds("violin"), home.finds("phantom")) == (1, 0)
+
+
+async def test_a_table_may_hold_partitions_that_were_here_before(home: Home) -> None:
+    home.words.open(HERE)
+    home.tell("violin", 4)
+    home.words.drop(HERE)
+    elsewhere = (HERE + 1) % PARTITIONS
+    home.committed = {(TOPICS.turns, elsewhere): 3}
+    await home.arrival.prepare({elsewhere})
+    assert home.words.roster(elsewhere, "u1").documents == 0
+
+
+async def test_a_word_index_that_was_made_again_is_kept(home: Home) -> None:
+    home.words.open(HERE)
+    home.tell("violin", 4)
+    home.words.drop(HERE)
+    home.committed = {(TOPICS.turns, HERE): 5}
+    await home.arrival.prepare({HERE})
+    home.words.open(HERE)
+    assert (home.finds("violin"), home.words.applied(HERE)[TOPICS.turns]) == (1, 5)
+
+
+async def test_what_a_model_is_still_to_read_is_known_in_a_word_index_that_was_made_again(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.words.open(HERE)
+    home.remember = Remember(home.memories, home.words, home.modes, home.spaces, home.claims, asks_model=True)
+    memory = home.tell("violin", 4)
+    home.words.drop(HERE)
+    home.committed = {(TOPICS.turns, HERE): 5}
+    await home.arrival.prepare({HERE})
+    assert list(home.words.unread(HERE)) == [memory.memory_id]
+    home.words.close()
+
+
+async def test_a_word_index_that_was_made_again_has_nothing_that_was_forgotten(home: Home) -> None:
+    home.words.open(HERE)
+    home.tell("violin", 4)
+    gone = home.tell("cello", 5)
+    home.memories.forget(HERE, gone.memory_id)
+    home.words.drop(HERE)
+    home.committed = {(TOPICS.changes, HERE): 1}
+    await home.arrival.prepare({HERE})
+    assert (home.finds("violin"), home.finds("cello")) == (1, 0)
+
+
+@pytest.fixture
+async def cut_off(home: Home) -> Home:
+    """A worker without words, that was killed while a command had moved one memory, and another had forgotten one.
+
+    A third is ready, and a fourth never had a vector.
+    """
+    home.declare("code", "tiny32")
+    home.words.open(HERE)
+    violin, cello, _ = [await home.told(text, offset) for offset, text in enumerate(["violin", "cello", "drum"])]
+    home.tell("trumpet", 3)
+    for made in (change("move", memory_id=violin.memory_id, to="code"), change("forget", memory_id=cello.memory_id)):
+        assert [step for step in home.remember.changed(made, HERE) if step[1]]
+    home.words.drop(HERE)
+    home.changes = 2
+    home.committed = {(TOPICS.turns, HERE): 4, (TOPICS.embedded, HERE): 3, (TOPICS.changes, HERE): 1}
+    return home
+
+
+async def test_what_a_command_may_not_have_told_is_told_when_the_words_do_not_know_it(cut_off: Home) -> None:
+    await cut_off.arrival.prepare({HERE})
+    place = Place(mode="general", space=cut_off.space("general", "general").fingerprint.digest)
+    assert [(one.text, one.mode) for one in cut_off.remembered()] == [("violin", "code")]
+    assert [one.places for one in cut_off.forgotten()] == [(place,)]
+    assert {out.partition for out in cut_off.publisher.sent} == {HERE}
+
+
+async def test_where_every_command_is_finished_nothing_is_told(cut_off: Home) -> None:
+    cut_off.changes = 1
+    await cut_off.arrival.prepare({HERE})
+    assert cut_off.publisher.sent == []
+
+
+async def test_where_it_is_not_known_whether_commands_are_finished_they_may_not_be(cut_off: Home) -> None:
+    cut_off.unknown = True
+    await cut_off.arrival.prepare({HERE})
+    assert len(cut_off.publisher.sent) == 2
+
+
+async def test_words_are_not_kept_before_what_may_be_untold_is_told(cut_off: Home, tmp_path: Path) -> None:
+    cut_off.publisher.hold()
+    arriving = asyncio.create_task(cut_off.arrival.prepare({HERE}))
+    while len(cut_off.publisher.sent) < 2:
+        await asyncio.sleep(0)
+    assert applied_on_disk(tmp_path) == {}, "whoever comes next tells it again"
+    cut_off.publisher.release()
+    await arriving
+    assert applied_on_disk(tmp_path)[TOPICS.turns] == 4
+
+
+def applied_on_disk(directory: Path) -> Mapping[str, int]:
+    """How far a worker finds the words that is started now."""
+    words = SqliteWords(directory)
+    words.open(HERE)
+    applied = words.applied(HERE)
+    words.close()
+    return applied

@@ -1,0 +1,106 @@
+"""How replies become results and errors."""
+
+import json
+from typing import Any
+
+import pytest
+
+from streams.client.answers import Notice, Reply, answer_of, remembered_of, reply_of
+from streams.client.failures import MemoryServiceError
+
+HIT: dict[str, Any] = {
+    "memory_id": "m1",
+    "turn_id": "t-17",
+    "conversation_id": "c1",
+    "scope": {"user_id": "u1", "project_id": "p1"},
+    "type": "episodic",
+    "mode": "code",
+    "mode_source": "model",
+    "role": "user",
+    "speaker": "Ana",
+    "text": "The deploy target is fly.io now.",
+    "occurred_at": "2026-03-01T09:30:00Z",
+    "score": 0.81,
+    "evidence": [{"turn_id": "t-17", "start": 0, "end": 32}],
+    "version": 1,
+    "embedding_status": "ready",
+}
+
+TOLD = {
+    "memory_id": "m1",
+    "turn_id": "t-17",
+    "mode": "general",
+    "mode_source": "fallback",
+    "version": 2,
+    "duplicate": False,
+}
+
+
+def ok(result: dict[str, Any], **more: Any) -> bytes:
+    return json.dumps({"schema": "reply.v1", "status": "ok", "result": result, **more}).encode()
+
+
+def test_a_result_comes_with_its_warnings() -> None:
+    value = ok({"a": 1}, warnings=[{"code": "degraded", "message": "no vectors"}])
+    assert reply_of(value) == Reply({"a": 1}, (Notice("degraded", "no vectors"),))
+
+
+@pytest.mark.parametrize("more", [{}, {"warnings": None}, {"warnings": []}])
+def test_warnings_may_be_absent(more: dict[str, Any]) -> None:
+    assert reply_of(ok({}, **more)).warnings == ()
+
+
+def test_unknown_fields_are_ignored_everywhere() -> None:
+    hit = {**HIT, "items": [], "new": {"x": 1}, "evidence": [{"turn_id": "t", "start": 0, "end": 1, "new": 1}]}
+    result = {"hits": [hit], "modes": ["code"], "strategy": "hybrid", "new": [1]}
+    reply = reply_of(ok(result, new=1, warnings=[{"code": "c", "message": "m", "new": 1}]))
+    answer = answer_of(reply)
+    assert [found.memory_id for found in answer.hits] == ["m1"]
+    assert answer.warnings == (Notice("c", "m"),)
+    assert remembered_of(Reply({**TOLD, "new": 1}), 3, 17).memory_id == "m1"
+
+
+def test_an_error_reply_raises_its_code_message_and_field() -> None:
+    error = {"code": "invalid_value", "message": "too short", "field": "scope.user_id", "new": 1}
+    with pytest.raises(MemoryServiceError) as raised:
+        reply_of(json.dumps({"schema": "reply.v1", "status": "error", "error": error}).encode())
+    assert (raised.value.code, raised.value.message, raised.value.field) == (
+        "invalid_value",
+        "too short",
+        "scope.user_id",
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"", b"{", b"[]", b"\xff", b'"ok"', b'{"status":"ok"}', b'{"status":"error","error":"x"}', b'{"status":"?"}'],
+)
+def test_a_reply_that_cannot_be_read_is_an_error_of_the_service(value: bytes) -> None:
+    with pytest.raises(MemoryServiceError, match="can't be read"):
+        reply_of(value)
+
+
+def test_a_remembered_turn_says_what_was_replied_and_where_it_is() -> None:
+    remembered = remembered_of(Reply(TOLD, (Notice("forgotten", "f"),)), 3, 17)
+    assert (remembered.turn_id, remembered.version, remembered.duplicate) == ("t-17", 2, False)
+    assert (remembered.partition, remembered.offset) == (3, 17)
+    assert remembered.warnings == (Notice("forgotten", "f"),)
+
+
+def test_an_answer_is_typed_down_to_its_evidence() -> None:
+    result = {"hits": [HIT], "modes": ["code"], "strategy": "lexical", "diagnostics": {"took_ms": 9.1}}
+    answer = answer_of(Reply(result))
+    assert answer.hits[0].evidence[0].end == 32
+    assert answer.hits[0].scope == {"user_id": "u1", "project_id": "p1"}
+    assert (answer.modes, answer.strategy, answer.diagnostics) == (("code",), "lexical", {"took_ms": 9.1})
+
+
+@pytest.mark.parametrize("result", [{}, {"hits": [{"memory_id": "m1"}]}, {"hits": None}])
+def test_an_answer_that_lacks_what_the_contract_promises_is_an_error_of_the_service(result: dict[str, Any]) -> None:
+    with pytest.raises(MemoryServiceError, match="can't be read"):
+        answer_of(Reply(result))
+
+
+def test_a_turn_reply_that_lacks_what_the_contract_promises_is_an_error_of_the_service() -> None:
+    with pytest.raises(MemoryServiceError, match="memory_id"):
+        remembered_of(Reply({}), 0, 0)

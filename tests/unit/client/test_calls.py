@@ -1,0 +1,75 @@
+"""What the client does before anything is sent, and the keys and partitions that it relies on."""
+
+from datetime import UTC, datetime
+
+import pytest
+from aiokafka.partitioner import DefaultPartitioner, murmur2
+
+from schemas.scopes import boundary_key
+from streams.client.memory_client import MemoryClient, MemoryClosed, MemoryUnreachable
+
+NOBODY = "127.0.0.1:1"
+"""An address where no broker listens."""
+
+
+@pytest.mark.parametrize(
+    ("text", "java"),
+    [
+        ("21", -973932308),
+        ("foobar", -790332482),
+        ("a-little-bit-long-string", -985981536),
+        ("a-little-bit-longer-string", -1486304829),
+        ("lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
+        ("abc", 479470107),
+    ],
+)
+def test_the_producer_hashes_keys_as_java_does(text: str, java: int) -> None:
+    """The expected values are those of Apache Kafka's own UtilsTest."""
+    assert murmur2(text.encode()) == java & 0xFFFFFFFF
+    assert DefaultPartitioner()(text.encode(), [0, 1, 2, 3], [2]) == (java & 0x7FFFFFFF) % 4
+
+
+@pytest.mark.parametrize(("user", "key"), [("u1", "u1"), ("a/b", "a%2Fb"), ("50%", "50%25"), ("naïve é", "naïve é")])
+def test_the_key_is_the_canonical_boundary(user: str, key: str) -> None:
+    assert boundary_key([user]) == key
+
+
+async def test_a_call_outside_its_block_is_refused() -> None:
+    memory = MemoryClient(NOBODY, user_id="u1")
+    with pytest.raises(MemoryClosed, match="async with"):
+        await memory.remember("x")
+    with pytest.raises(MemoryClosed):
+        await memory.remember("x", wait=False)
+    with pytest.raises(MemoryClosed):
+        await memory.retrieve("x")
+    with pytest.raises(MemoryClosed):
+        await memory.assemble("x")
+    with pytest.raises(MemoryClosed):
+        await memory.command("health")
+
+
+async def test_without_a_broker_opening_fails_and_says_what_to_check() -> None:
+    with pytest.raises(MemoryUnreachable, match=r"127\.0\.0\.1:1.*is the service up"):
+        async with MemoryClient(NOBODY, user_id="u1", timeout=5):
+            pass
+
+
+async def test_a_call_must_know_its_user() -> None:
+    memory = MemoryClient(NOBODY)
+    with pytest.raises(ValueError, match="user_id"):
+        await memory.remember("x")
+    with pytest.raises(ValueError, match="user_id"):
+        await memory.retrieve("x", users=[])
+
+
+async def test_a_time_without_a_zone_is_refused() -> None:
+    memory = MemoryClient(NOBODY, user_id="u1")
+    with pytest.raises(ValueError, match="time zone"):
+        await memory.remember("x", occurred_at=datetime(2026, 3, 1))  # noqa: DTZ001
+    with pytest.raises(ValueError, match="time zone"):
+        await memory.retrieve("x", since=datetime(2026, 3, 1, tzinfo=UTC).replace(tzinfo=None))
+
+
+async def test_an_offset_is_refused_for_several_users() -> None:
+    with pytest.raises(ValueError, match="one user"):
+        await MemoryClient(NOBODY).retrieve("x", users=["a", "b"], read_after=7)

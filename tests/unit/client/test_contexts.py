@@ -1,0 +1,76 @@
+"""How replies become contexts and modes."""
+
+from typing import Any
+
+import pytest
+
+from streams.client.answers import Notice, Reply
+from streams.client.contexts import context_of
+from streams.client.failures import MemoryServiceError
+from streams.client.memory_client import MemoryClient
+from streams.client.modes import ModeCommands
+
+CONTEXT: dict[str, Any] = {
+    "messages": [
+        {"role": "system", "content": "You are …"},
+        {"role": "user", "content": '{"memories":[]}'},
+        {"role": "assistant", "content": "Ok"},
+    ],
+    "sections": {"rules": [], "recent_window": ["m1", "m2"]},
+    "interaction_mode": "DEBUGGING",
+    "interaction_confidence": 0.93,
+    "budget": {"rules": 100, "recent_window": 240},
+    "tokens": {"total": 256, "recent_window": 200},
+    "dropped": ["m0"],
+    "sticky": ["m1"],
+    "breaches": [{"memory_id": "m9", "priority": 700, "reason": "no room"}],
+}
+
+MODE = {"name": "journal", "embedder": "general", "embedding_dim": 384, "decay": "slow", "is_default": True}
+
+
+class Answering(ModeCommands):
+    """A session whose commands are answered with what the test says."""
+
+    def __init__(self, result: dict[str, Any]) -> None:
+        super().__init__("nobody", user_id="u1")
+        self.result = result
+
+    async def command(self, *_order: Any, **_how: Any) -> dict[str, Any]:
+        return self.result
+
+
+def test_a_context_is_typed_and_its_messages_are_as_chat_models_take_them() -> None:
+    context = context_of(Reply({**CONTEXT, "new": 1}, (Notice("unknown_pin", "p"),)))
+    assert context.messages == CONTEXT["messages"]
+    assert (context.interaction_mode, context.interaction_confidence) == ("DEBUGGING", 0.93)
+    assert context.sections["recent_window"] == ["m1", "m2"]
+    assert (context.tokens["total"], context.budget["rules"]) == (256, 100)
+    assert (context.dropped, context.sticky) == (("m0",), ("m1",))
+    assert [(breach.memory_id, breach.priority) for breach in context.breaches] == [("m9", 700)]
+    assert context.warnings == (Notice("unknown_pin", "p"),)
+
+
+@pytest.mark.parametrize("lacking", ["messages", "sections", "interaction_mode", "budget", "tokens"])
+def test_a_context_that_lacks_what_the_contract_promises_is_an_error_of_the_service(lacking: str) -> None:
+    with pytest.raises(MemoryServiceError, match="can't be read"):
+        context_of(Reply({name: value for name, value in CONTEXT.items() if name != lacking}))
+
+
+async def test_modes_are_typed_with_the_defaults_that_are_set() -> None:
+    shown = await Answering({"modes": [{**MODE, "new": 1}], "user_default": "journal"}).list_modes()
+    assert [(mode.name, mode.decay, mode.is_default) for mode in shown.modes] == [("journal", "slow", True)]
+    assert (shown.user_default, shown.project_default) == ("journal", None)
+
+
+@pytest.mark.parametrize("result", [{}, {"modes": None}, {"modes": [{"name": "journal"}]}])
+async def test_modes_that_cannot_be_read_are_an_error_of_the_service(result: dict[str, Any]) -> None:
+    with pytest.raises(MemoryServiceError, match="can't be read"):
+        await Answering(result).list_modes()
+    with pytest.raises(MemoryServiceError, match="can't be read"):
+        await Answering(result).declare_mode("journal", "general")
+
+
+async def test_a_context_is_asked_of_one_user() -> None:
+    with pytest.raises(ValueError, match="user_id"):
+        await MemoryClient("nobody").assemble("x")

@@ -1,0 +1,117 @@
+"""How several users' answers become one."""
+
+import pytest
+
+from schemas.retrieval import Hit
+from streams.client.answers import Answer, Notice
+from streams.client.failures import MemoryServiceError, MemoryTimeout, MemoryUnreachable
+from streams.client.merge import by_rank, one_answer
+
+
+def hit(memory_id: str, user_id: str = "u1", score: float = 0.5) -> Hit:
+    return Hit(
+        memory_id=memory_id,
+        turn_id="t",
+        conversation_id="c",
+        scope={"user_id": user_id, "project_id": "default"},
+        type="episodic",
+        mode="general",
+        mode_source="fallback",
+        role="user",
+        speaker=None,
+        text="text",
+        occurred_at="2026-03-01T09:30:00Z",
+        score=score,
+        evidence=(),
+        version=1,
+        embedding_status="ready",
+    )
+
+
+def answer(
+    *memory_ids: str, user_id: str = "u1", strategy: str = "hybrid", warnings: tuple[Notice, ...] = ()
+) -> Answer:
+    return Answer(tuple(hit(name, user_id) for name in memory_ids), warnings, ("general",), strategy)
+
+
+def ids(found: Answer) -> list[str]:
+    return [each.memory_id for each in found.hits]
+
+
+def test_first_ranks_come_first_in_the_order_of_the_users() -> None:
+    found = one_answer({"b": answer("b1", "b2", "b3"), "a": answer("a1", "a2")}, 10, partial=False)
+    assert ids(found) == ["b1", "a1", "b2", "a2", "b3"]
+
+
+def test_scores_of_different_users_are_not_compared() -> None:
+    low, high = [hit("low", score=0.1)], [hit("high", score=0.9)]
+    assert [each.memory_id for each in by_rank([low, high], 10)] == ["low", "high"]
+
+
+def test_the_order_is_that_of_reciprocal_rank_fusion() -> None:
+    rankings = [[hit(f"{user}{rank}") for rank in range(length)] for user, length in (("a", 4), ("b", 2), ("c", 7))]
+    fused = sorted(
+        ((1 / (60 + rank), each) for ranking in rankings for rank, each in enumerate(ranking)),
+        key=lambda scored: -scored[0],
+    )
+    assert list(by_rank(rankings, 100)) == [each for _, each in fused]
+
+
+def test_the_merged_answer_has_at_most_top_k_hits() -> None:
+    assert ids(one_answer({"a": answer("a1", "a2"), "b": answer("b1", "b2")}, 3, partial=False)) == ["a1", "b1", "a2"]
+
+
+def test_each_hit_keeps_its_scope() -> None:
+    found = one_answer({"a": answer("a1", user_id="a"), "b": answer("b1", user_id="b")}, 10, partial=False)
+    assert [each.scope["user_id"] for each in found.hits] == ["a", "b"]
+
+
+def test_one_user_gets_the_answer_as_it_came() -> None:
+    alone = answer("a1")
+    assert one_answer({"a": alone}, 10, partial=False) is alone
+
+
+def test_a_warning_of_several_users_stands_once() -> None:
+    degraded = Notice("degraded", "no vectors")
+    found = one_answer({u: answer(u, warnings=(degraded,)) for u in ("a", "b")}, 10, partial=False)
+    assert found.warnings == (degraded,)
+
+
+@pytest.mark.parametrize(("other", "merged"), [("hybrid", "hybrid"), ("lexical", "mixed")])
+def test_the_strategy_is_mixed_where_the_parts_differ(other: str, merged: str) -> None:
+    assert one_answer({"a": answer("a"), "b": answer("b", strategy=other)}, 10, partial=False).strategy == merged
+
+
+def test_the_first_failing_user_fails_the_call() -> None:
+    outcomes: dict[str, Answer | BaseException] = {
+        "a": answer("a1"),
+        "b": MemoryTimeout("b is late"),
+        "c": MemoryServiceError("internal", "c"),
+    }
+    with pytest.raises(MemoryTimeout, match="b is late"):
+        one_answer(outcomes, 10, partial=False)
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [
+        (MemoryTimeout("late"), "timeout"),
+        (MemoryUnreachable("gone"), "unavailable"),
+        (MemoryServiceError("not_allowed", "no"), "not_allowed"),
+    ],
+)
+def test_a_failing_user_is_a_warning_in_a_partial_answer(failure: Exception, code: str) -> None:
+    found = one_answer({"a": failure, "b": answer("b1")}, 10, partial=True)
+    assert ids(found) == ["b1"]
+    assert [warning.code for warning in found.warnings] == [code]
+    assert "user a" in found.warnings[0].message
+
+
+def test_a_partial_answer_of_nobody_is_a_failure() -> None:
+    with pytest.raises(MemoryTimeout):
+        one_answer({"a": MemoryTimeout("late"), "b": MemoryTimeout("late")}, 10, partial=True)
+
+
+def test_a_defect_is_never_taken_for_a_failing_user() -> None:
+    with pytest.raises(ZeroDivisionError):
+        one_answer({"a": answer("a1"), "b": ZeroDivisionError()}, 10, partial=True)

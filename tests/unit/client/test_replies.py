@@ -1,0 +1,76 @@
+"""Which request gets which reply."""
+
+import asyncio
+
+import pytest
+
+from streams.client.failures import MemoryClosed
+from streams.client.replies import Replies
+
+
+async def test_each_request_gets_the_reply_with_its_correlation_id() -> None:
+    replies = Replies()
+    with replies.expect() as first, replies.expect() as second:
+        replies.deliver([("correlation_id", second.correlation_id)], b"for the second")
+        replies.deliver([("x", b"y"), ("correlation_id", first.correlation_id)], b"for the first")
+        assert (await first.reply, await second.reply) == (b"for the first", b"for the second")
+
+
+async def test_replies_of_others_are_ignored() -> None:
+    replies = Replies()
+    with replies.expect() as awaited:
+        replies.deliver([("correlation_id", b"somebody else's")], b"not ours")
+        replies.deliver([], b"nobody's")
+        assert not awaited.reply.done()
+
+
+async def test_the_first_of_two_replies_counts() -> None:
+    replies = Replies()
+    with replies.expect() as awaited:
+        for value in (b"first", b"second"):
+            replies.deliver([("correlation_id", awaited.correlation_id)], value)
+        assert await awaited.reply == b"first"
+
+
+async def test_a_request_that_gave_up_leaves_nothing_behind() -> None:
+    replies = Replies()
+    with pytest.raises(TimeoutError), replies.expect() as awaited:
+        raise TimeoutError
+    replies.deliver([("correlation_id", awaited.correlation_id)], b"late")
+    assert len(replies) == 0
+    assert awaited.reply.cancelled()
+
+
+async def test_closing_fails_what_waits_and_refuses_what_comes() -> None:
+    replies = Replies()
+    with replies.expect() as awaited:
+        replies.close()
+        with pytest.raises(MemoryClosed):
+            await awaited.reply
+    with pytest.raises(MemoryClosed), replies.expect():
+        pass
+
+
+async def test_a_reply_that_comes_while_closing_harms_nobody() -> None:
+    replies = Replies()
+    with replies.expect() as awaited:
+        replies.close()
+        replies.deliver([("correlation_id", awaited.correlation_id)], b"just too late")
+        with pytest.raises(MemoryClosed):
+            await awaited.reply
+
+
+async def test_closing_is_silent_for_a_request_that_never_looks_at_its_reply() -> None:
+    complaints: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+    replies = Replies()
+    with replies.expect():
+        replies.close()
+    assert not complaints
+
+
+async def test_a_null_reply_is_delivered_as_empty() -> None:
+    replies = Replies()
+    with replies.expect() as awaited:
+        replies.deliver([("correlation_id", awaited.correlation_id)], None)
+        assert await awaited.reply == b""

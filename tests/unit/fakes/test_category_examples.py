@@ -1,0 +1,38 @@
+"""How well the general model puts made-up sentences under categories that chose none of the weights."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+
+from agents.rules.categories.assignment import Background, described_by, fitting
+from agents.rules.categories.background import BACKGROUND
+from schemas.vectors import Matrix
+from streams.adapters.embedding.inference.fastembed_model import FastembedModel
+from streams.adapters.embedding.inference.local_model import LocalModel
+from tests.builders.categories import CHECKING, CHOOSING, NOWHERE
+from tests.builders.exported_models import exported_minilm
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> FastembedModel:
+    return FastembedModel.load(LocalModel("general", exported_minilm("int8", tmp_path_factory), 384, "int8"))
+
+
+def vectors(model: FastembedModel, texts: Iterable[str]) -> Matrix:
+    return np.stack([model.passage(text).pooled for text in texts])
+
+
+def test_of_sentences_that_it_puts_under_categories_most_belong_there_and_most_that_belong_are_found(
+    model: FastembedModel,
+) -> None:
+    here = [(text, name) for name, (_, texts) in CHECKING.items() for text in texts]
+    elsewhere = [(text, "") for _, texts in CHOOSING.values() for text in texts] + [(text, "") for text in NOWHERE]
+    sentences = here + elsewhere
+    categories = {name: vectors(model, described_by(name, text)) for name, (text, _) in CHECKING.items()}
+    background = Background.of(vectors(model, BACKGROUND))
+    found = fitting(vectors(model, (text for text, _ in sentences)), categories, background)
+    put = [(one.name, name) for some, (_, name) in zip(found, sentences, strict=True) for one in some]
+    right = sum(one == name for one, name in put)
+    assert right / len(put) >= 0.8
+    assert right / len(here) >= 0.65

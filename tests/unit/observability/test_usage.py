@@ -1,0 +1,56 @@
+"""What is counted of modes."""
+
+from prometheus_client import CollectorRegistry
+
+from streams.observability.metrics import Meters
+from streams.observability.usage import Usage
+
+
+def test_where_nothing_was_counted_there_is_no_share() -> None:
+    assert Usage(CollectorRegistry())() == {
+        "cross_mode_share": None,
+        "model_agreement": None,
+        "worker_corrections_per_hundred": None,
+    }
+
+
+def test_shares_are_of_what_was_counted() -> None:
+    usage = Usage(CollectorRegistry())
+    for _ in range(8):
+        usage.decided("fallback")
+    usage.corrected()
+    usage.retrieved("hybrid")
+    usage.retrieved("lexical")
+    usage.retrieved("cross_mode")
+    usage.model_answered(agrees=True)
+    usage.model_answered(agrees=False)
+    assert usage() == {
+        "cross_mode_share": 0.3333,
+        "model_agreement": 0.5,
+        "worker_corrections_per_hundred": 12.5,
+    }
+
+
+def test_a_model_that_never_agrees_is_nought_and_not_unknown() -> None:
+    usage = Usage(CollectorRegistry())
+    usage.model_answered(agrees=False)
+    assert usage()["model_agreement"] == 0.0
+
+
+def test_the_metrics_tell_who_decided_and_how_was_searched() -> None:
+    meters = Meters()
+    meters.usage.decided("caller")
+    meters.usage.decided("caller")
+    meters.usage.model_answered(agrees=True)
+    meters.usage.retrieved("cross_mode")
+    meters.usage.corrected()
+    told = [
+        meters.registry.get_sample_value(f"modestream_{name}_total", labels)
+        for name, labels in {
+            "modes_decided": {"source": "caller"},
+            "model_modes": {"agrees": "true"},
+            "retrieved": {"strategy": "cross_mode"},
+            "corrections": {},
+        }.items()
+    ]
+    assert told == [2, 1, 1, 1]

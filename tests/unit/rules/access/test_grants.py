@@ -1,0 +1,94 @@
+"""What a policy grants, and what is left of a selector."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from agents.rules.access.grants import permit, readable
+from schemas.failures import Rejected
+from schemas.policies import Policy
+from schemas.scopes import Scope, Selector
+
+POLICY = Policy.model_validate(
+    {
+        "principals": {
+            "gateway": [{"user_id": "*"}],
+            "ana": [
+                {"user_id": "ana", "project_id": ["p1", "p2"]},
+                {"user_id": "ana", "project_id": "p3", "may": ["read"]},
+                {"user_id": ["ben", "cid"], "project_id": "shared", "may": ["read"]},
+            ],
+            "nobody": [],
+        }
+    }
+)
+
+
+def read(principal: str | None, user: str, projects: Any) -> tuple[str, ...] | str | None:
+    """The projects that are left of a selector, or the code of the refusal."""
+    try:
+        narrowed = readable(POLICY, principal, Selector.model_validate({"user_id": user, "project_id": projects}))
+    except Rejected as refused:
+        return refused.code
+    assert narrowed.user_id == user
+    return narrowed.project_id
+
+
+@pytest.mark.parametrize(
+    ("principal", "user", "projects", "left"),
+    [
+        ("gateway", "anyone", "*", None),
+        ("gateway", "anyone", ["a", "b"], ("a", "b")),
+        ("ana", "ana", "*", ("p1", "p2", "p3")),
+        ("ana", "ana", ["p3", "p9", "p1"], ("p3", "p1")),
+        ("ana", "ana", "p2", ("p2",)),
+        ("ana", "ana", "p9", "not_allowed"),
+        ("ana", "ben", "*", ("shared",)),
+        ("ana", "ben", ["p1"], "not_allowed"),
+        ("ana", "dora", "*", "not_allowed"),
+        ("nobody", "ana", "*", "not_allowed"),
+        ("unknown", "ana", "p1", "not_allowed"),
+        (None, "ana", "p1", "not_allowed"),
+    ],
+)
+def test_a_selector_is_narrowed_to_what_its_sender_may_read(
+    principal: str | None, user: str, projects: Any, left: tuple[str, ...] | str | None
+) -> None:
+    assert read(principal, user, projects) == left
+
+
+@pytest.mark.parametrize(
+    ("principal", "act", "user", "project", "allowed"),
+    [
+        ("gateway", "manage", "anyone", "p", True),
+        ("ana", "write", "ana", "p1", True),
+        ("ana", "manage", "ana", "p2", True),
+        ("ana", "write", "ana", "p3", False),
+        ("ana", "write", "ben", "shared", False),
+        (None, "write", "ana", "p1", False),
+    ],
+)
+def test_a_scope_is_written_by_those_who_may(
+    principal: str | None, act: Any, user: str, project: str, *, allowed: bool
+) -> None:
+    scope = Scope(user_id=user, project_id=project)
+    if allowed:
+        permit(POLICY, principal, act, scope)
+        return
+    with pytest.raises(Rejected, match="not_allowed"):
+        permit(POLICY, principal, act, scope)
+
+
+@pytest.mark.parametrize(
+    "grant", [{}, {"user_id": ""}, {"user_id": "u", "may": ["fly"]}, {"user_id": "u", "team": "x"}, {"user_id": 7}]
+)
+def test_a_policy_that_says_something_else_is_refused(grant: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Policy.model_validate({"principals": {"p": [grant]}})
+
+
+def test_a_refusal_repeats_only_the_beginning_of_a_long_principal() -> None:
+    with pytest.raises(Rejected) as refused:
+        permit(POLICY, "x" * 100_000, "write", Scope(user_id="u"))
+    assert len(refused.value.message) < 300

@@ -1,0 +1,71 @@
+"""How much of a question a text speaks of, and when that is enough."""
+
+import pytest
+
+from agents.rules.answer.drill_down import category_layer
+from agents.rules.answer.sufficiency import matches, suffices
+from agents.rules.answer.term_coverage import Sought
+from agents.rules.query.questions import understood
+from agents.rules.text.languages import LANGUAGES
+from schemas.categories import Category
+
+ENGLISH, GERMAN = LANGUAGES.index("english"), LANGUAGES.index("german")
+
+
+def sought(terms: list[str], weights: list[float] | None = None, languages: tuple[int, ...] = (ENGLISH,)) -> Sought:
+    return Sought(terms, weights or [1.0] * len(terms), languages)
+
+
+def test_a_text_has_a_term_by_its_stem_in_a_language_that_is_spoken() -> None:
+    asked = sought(["deploying", "ledger"])
+    assert asked.said_in("We deploy it.") == {0}
+    assert asked.said_in("LEDGERS were deployed") == {0, 1}
+    assert sought(["katzen"]).said_in("eine Katze") == frozenset()
+    assert sought(["katzen"], languages=(ENGLISH, GERMAN)).said_in("eine Katze") == {0}
+
+
+def test_a_share_is_one_of_weight() -> None:
+    asked = sought(["harbour", "tram"], [3.0, 1.0])
+    assert [asked.share(places) for places in ([], [0], [1], [0, 1])] == [0.0, 0.75, 0.25, 1.0]
+    assert sought([]).share([]) == 0.0
+
+
+def test_entries_come_best_first_without_those_that_share_little() -> None:
+    asked = sought(["ship", "beta", "harbour", "tram", "rail"])
+    texts = ["the tram", "the harbour tram ships", "ship the beta by rail", "the beta", "dinner"]
+    assert [one.place for one in matches(texts, asked)] == [1, 2]
+    assert [one.place for one in matches(["the beta", "a ship", "soup"], sought(["ship", "beta"]))] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("query", "enough"),
+    [
+        ("the harbour tram on rails", True),
+        ("the harbour tram on rails to Lisbon", True),
+        ("the harbour tram to Lisbon", False),
+        ("how many harbour trams on rails?", False),
+        ("when is the harbour tram on rails?", False),
+        ("is it?", False),
+    ],
+)
+def test_nearly_all_telling_words_are_enough_and_what_is_asked_for_must_be_there(query: str, enough: bool) -> None:
+    question = understood(query, ())
+    asked = sought(list(question.terms))
+    texts = ["The harbour tram is late. Is it?", "Trams run on rails."]
+    assert suffices(matches(texts, asked), texts, question, asked) is enough
+
+
+def test_a_number_or_a_date_answers_what_asks_for_one() -> None:
+    texts = ["The harbour tram leaves at nine on Friday, with 12 seats."]
+    for query in ("when does the harbour tram leave?", "how many seats has the harbour tram?"):
+        question = understood(query, ())
+        asked = sought(list(question.terms))
+        assert suffices(matches(texts, asked), texts, question, asked)
+
+
+@pytest.mark.parametrize(("summary", "enough"), [("The knee heals.", True), (None, False)])
+def test_a_description_alone_is_never_enough(summary: str | None, enough: bool) -> None:
+    category = Category(name="health", description="doctors and sports", summary=summary)
+    question = understood("doctors and sports?", ())
+    layer = category_layer([({}, category)], question, sought(list(question.terms)))
+    assert (layer.suffices, [one["name"] for one in layer.shown]) == (enough, ["health"])

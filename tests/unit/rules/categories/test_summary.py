@@ -1,0 +1,62 @@
+"""Anchors and summaries without a language model, and when they are made anew."""
+
+import numpy as np
+import pytest
+
+from agents.rules.categories.summary import LONGEST_SUMMARY, anchors_of, is_due, summary_of
+from schemas.categories import Category
+from schemas.vectors import Matrix
+
+
+def rows(*values: tuple[float, ...]) -> Matrix:
+    return np.array(values, np.float32)
+
+
+def test_the_most_typical_comes_first_and_then_what_adds_something() -> None:
+    first, twin, other, outlier = (1.0, 0.1, 0), (1.0, 0.11, 0), (0.7, 0.8, 0), (0, 0, 1.0)
+    chosen = anchors_of(rows(first, twin, other, outlier), 3)
+    assert chosen[0] in (0, 1, 2)
+    assert 2 in chosen[:2], "what says something else comes before what says the same"
+    assert not {0, 1} <= set(chosen[:2])
+
+
+def test_the_middle_of_a_cluster_stands_for_it() -> None:
+    assert anchors_of(rows((1, 0.4), (1, 0), (1, -0.4)), 1) == [1]
+
+
+def test_no_more_than_there_are_and_the_length_of_vectors_counts_for_nothing() -> None:
+    some = rows((1, 0.2, 0), (0.2, 1, 0), (0.1, 0.2, 1))
+    assert sorted(anchors_of(some, 8)) == [0, 1, 2]
+    assert anchors_of(some * np.array([[9], [1], [4]], np.float32), 8) == anchors_of(some, 8)
+    assert anchors_of(np.empty((0, 3), np.float32), 8) == []
+    assert anchors_of(np.zeros((2, 3), np.float32), 8) == [0, 1]
+
+
+def test_a_summary_is_the_first_texts_a_line_each_as_far_as_there_is_room() -> None:
+    assert summary_of(["One.", "Two\n lines.", "One."]) == "One.\nTwo lines."
+    long = ["a" * 300, "b" * 400, "c" * 100]
+    assert summary_of(long) == f"{long[0]}\n{long[2]}"
+    assert summary_of([]) is summary_of(["", "  "]) is None
+
+
+def test_a_text_that_is_too_long_is_cut_off() -> None:
+    cut = summary_of(["word " * 300]) or ""
+    assert len(cut) <= LONGEST_SUMMARY
+    assert cut.endswith("word…")
+
+
+@pytest.mark.parametrize(
+    ("size", "now", "due"),
+    [
+        *[(0, 0, False), (0, 1, True), (1, 0, True), (5, 7, False), (5, 8, True), (5, 2, True)],
+        *[(100, 119, False), (100, 120, True), (100, 80, True)],
+    ],
+)
+def test_a_summary_is_due_when_enough_has_changed(size: int, now: int, due: bool) -> None:
+    anchors = ("a",) if size else ()
+    assert is_due(Category(name="x", size=size, anchors=anchors), now) is due
+
+
+def test_a_category_that_has_members_and_no_anchors_is_due_and_one_with_anchors_alone_too() -> None:
+    assert is_due(Category(name="x", size=5), 5)
+    assert is_due(Category(name="x", anchors=("a",)), 0)

@@ -1,0 +1,127 @@
+"""Which turns are distilled together: of one voice, and only what need not be found as it was said."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agents.rules.consolidation.candidates import gathered, takes_part, turns_of
+from agents.rules.consolidation.distillation import source_of
+from schemas.memories import Memory, Resource
+from schemas.vectors import Matrix
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from tests.builders.memories import made
+
+HERE = 0
+SCOPE = {"user_id": "ana", "project_id": "default"}
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> Iterator[SqliteWords]:
+    index = SqliteWords(tmp_path)
+    index.open(HERE)
+    yield index
+    index.close()
+
+
+def gatherable(words: SqliteWords, *memories: Memory) -> list[str]:
+    """The texts of those of these that may be distilled."""
+    for memory in memories:
+        words.put(HERE, memory)
+    text_of = {memory.memory_id: memory.text for memory in memories}
+    return [text_of[one] for one in turns_of(words.roster(HERE, "ana"), SCOPE, "general")]
+
+
+def test_turns_of_the_scope_and_mode_are_looked_at_oldest_first(words: SqliteWords) -> None:
+    there = gatherable(
+        words,
+        made("The second walk.", 2),
+        made("The first walk.", 1),
+        made("In another mode.", 3, mode="code"),
+        made("In another project.", 4, project="p2"),
+        made("Distilled.", 5, type="semantic", origin="distilled"),
+        made("Superseded.", 6, superseded_by="x"),
+    )
+    assert there == ["The first walk.", "The second walk.", "Superseded."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Thanks!",
+        "You must never push to main.",
+        "No, I meant the other server.",
+        "The build fails with an error: exit code 1.",
+    ],
+)
+def test_what_must_be_found_as_it_was_said_is_left_alone(words: SqliteWords, text: str) -> None:
+    assert gatherable(words, made(text), made("The river is high.", 1)) == ["The river is high."]
+
+
+def test_a_run_takes_turns_from_before_it_began_that_stand_for_themselves_or_that_it_superseded_itself() -> None:
+    turn = made("The river is high.", 5)
+    assert takes_part(turn, "0-1", until=6)
+    assert not takes_part(turn, "0-1", until=5)
+    gone = turn.model_copy(update={"superseded_by": "d", "superseded_in": "0-1"})
+    assert takes_part(gone, "0-1", until=6)
+    assert not takes_part(gone, "0-2", until=6)
+    assert not takes_part(turn.model_copy(update={"resources": (Resource(uri="s3://b/a.png"),)}), "0-1", until=6)
+
+
+def near(count: int) -> Matrix:
+    return np.ones((count, 8), np.float32) + 0.01 * np.eye(count, 8, dtype=np.float32)
+
+
+def test_what_two_people_say_is_not_one() -> None:
+    said = [source_of(made("The river is high today.", n, speaker=("Ana", "Ben")[n % 2])) for n in range(6)]
+    found = gathered(said, near(6))
+    assert sorted({source.voice for source in one.sources} == {one.sources[0].voice} for one in found) == [True, True]
+    assert [len(one.sources) for one in found] == [3, 3]
+    assert all(0.99 < one.nearness <= 1 for one in found)
+
+
+KIND = {
+    "encouragement": [
+        "Thanks, I'm really grateful for your help with staying motivated.",
+        "Thanks! Your help keeps me motivated, I'm really grateful.",
+        "I'm grateful for your help, it really keeps me motivated!",
+    ],
+    "greetings": [
+        "Hey there! Long time no see, it's good to hear from you.",
+        "Long time no see! Good to hear from you, what happened?",
+        "Hello, long time no see, so good to hear from you!",
+    ],
+    "German": [
+        "Danke, deine Unterstützung motiviert mich wirklich, das freut mich!",
+        "Danke dir! Deine Unterstützung freut mich und motiviert mich.",
+        "Das freut mich wirklich, danke, deine Unterstützung motiviert mich!",
+    ],
+    "Spanish": [
+        "Gracias por tu apoyo, me alegra mucho y me motiva a seguir.",
+        "¡Muchas gracias por el apoyo! Me motiva y me alegra.",
+        "Tu apoyo me motiva mucho, gracias, me alegra de corazón.",
+    ],
+    "French": [
+        "Merci pour ton soutien, ça m'encourage et me motive beaucoup.",
+        "Ton soutien me motive, merci, ça m'encourage vraiment !",
+        "Merci beaucoup, ton soutien m'encourage et me motive toujours.",
+    ],
+}
+
+
+def found_among(texts: list[str]) -> list[int]:
+    """How many turns each cluster among these near ones has."""
+    return [len(one.sources) for one in gathered([source_of(made(text, n)) for n, text in enumerate(texts)], near(3))]
+
+
+@pytest.mark.parametrize("texts", KIND.values(), ids=KIND)
+def test_what_is_said_for_the_sake_of_the_other_is_not_gathered(texts: list[str]) -> None:
+    assert found_among(texts) == []
+
+
+@pytest.mark.parametrize(
+    "what", ["Thanks for your help with the leaking radiator {}", "Chapter {} tells of the lantern"]
+)
+def test_kind_words_around_something_that_is_said_do_no_harm(what: str) -> None:
+    assert found_among([what.format(end) for end in ("a1", "a2", "b1")]) == [3]

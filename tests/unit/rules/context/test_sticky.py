@@ -1,0 +1,115 @@
+"""Which memories are never dropped."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from agents.rules.context.sticky import CORRECTIONS_HERE, ERRORS_HERE, MOST_STICKY, sticky
+from agents.rules.context.visible_memories import Sight
+from agents.rules.cues.labels import marks_of
+from agents.rules.index.memory_columns import Roster, Row
+from agents.rules.index.traits import Trait
+from schemas.memories import Memory
+from schemas.vectors import Where
+from tests.builders.memories import made
+
+
+def sight_of(memories: Sequence[Memory], conversation: str | None = "c1", project: str = "default") -> Sight:
+    """What is seen of these memories; their places are their numbers."""
+    traits = {place: Trait.of(memory) for place, memory in enumerate(memories)}
+    rows = [
+        Row(
+            number=place,
+            memory_id=one.memory_id,
+            trait=place,
+            occurred_ms=one.occurred_ms,
+            source=one.source,
+            length=3,
+            importance=0.5,
+            superseded=one.superseded_by is not None,
+            space=None,
+            marks=marks_of(one).value,
+        )
+        for place, one in enumerate(memories)
+    ]
+    where = Where("ana", {"user_id": ("ana",), "project_id": (project,)})
+    return Sight.of(Roster(rows, traits), where, conversation)
+
+
+def kept(*memories: Memory, **where: Any) -> list[tuple[int, str]]:
+    """The priorities and texts of what is sticky, in order."""
+    return [(invariant.priority, memories[number].text) for invariant, number in sticky(sight_of(memories, **where))]
+
+
+def test_the_highest_priority_comes_first() -> None:
+    turns = [
+        made("Stack trace: Authentication failing", 0),
+        made("Must support 10,000 concurrent users", 1),
+        made("No, use LDAP not OAuth", 2),
+        made("Must validate all user input", 3),
+        made("We talked about the weather.", 4),
+    ]
+    assert [priority for priority, _ in kept(*turns)] == [1000, 900, 800, 700]
+
+
+def test_within_a_priority_the_conversation_comes_first_and_then_the_newest() -> None:
+    turns = [
+        made("It must run offline.", 0),
+        made("It must run on Postgres.", 5, conversation_id="c2"),
+        made("It must run on Linux.", 2),
+    ]
+    assert [text for _, text in kept(*turns)] == [
+        "It must run on Linux.",
+        "It must run offline.",
+        "It must run on Postgres.",
+    ]
+
+
+def test_only_the_latest_corrections_stay() -> None:
+    turns = [made(f"No, use port {number}.", number) for number in range(10)]
+    assert [text for _, text in kept(*turns)] == [f"No, use port {9 - place}." for place in range(CORRECTIONS_HERE)]
+    elsewhere = [made(f"No, use port {number}.", number, conversation_id="c2") for number in range(10)]
+    assert [text for _, text in kept(*elsewhere)] == ["No, use port 9."]
+
+
+def test_an_error_that_was_resolved_later_in_its_conversation_is_not_current() -> None:
+    error, other = made("The login fails again.", 0), made("The export crashes.", 4)
+    assert kept(error, made("It works now, thanks!", 1)) == []
+    assert kept(error, made("It works now, thanks!", 1), other) == [(700, "The export crashes.")]
+    assert kept(error, made("It works now, thanks!", 1, conversation_id="c2")) == [(700, "The login fails again.")]
+
+
+def test_only_the_last_errors_of_a_conversation_block() -> None:
+    turns = [made(f"Error: step {number} failed", number) for number in range(6)]
+    assert [text for _, text in kept(*turns)] == [f"Error: step {5 - place} failed" for place in range(ERRORS_HERE)]
+
+
+def test_an_error_from_elsewhere_is_current_for_a_week() -> None:
+    error, week = made("The export crashes.", 0, conversation_id="c2"), 7 * 24 * 60
+    assert kept(error, made("Hello.", week)) == [(700, "The export crashes.")]
+    assert kept(error, made("Hello.", week + 1)) == []
+
+
+def test_an_assistant_says_neither_what_must_be_nor_that_it_works() -> None:
+    rule, error = "It must run offline.", made("The login fails again.", 0)
+    assert kept(made(rule, role="assistant")) == []
+    assert kept(made(rule, role="tool")) == []
+    assert kept(made(rule, role="system")) == [(800, rule)]
+    assert kept(error, made("It works now.", 1, role="assistant")) == [(700, error.text)]
+    assert kept(made("1 failed\nE   AssertionError: no", role="tool")) == [(700, "1 failed\nE   AssertionError: no")]
+
+
+def test_what_was_superseded_or_belongs_to_another_project_is_not_sticky() -> None:
+    assert kept(made("It must run offline.", superseded_by="x")) == []
+    assert kept(made("It must run offline.", project="p2")) == []
+
+
+def test_without_a_conversation_the_scope_is_asked() -> None:
+    turns = [made("It must run offline.", 0), made("No, use port 8080.", 1), made("The login fails again.", 2)]
+    assert [priority for priority, _ in kept(*turns, conversation=None)] == [900, 800, 700]
+
+
+def test_a_memory_is_sticky_once_and_not_without_end() -> None:
+    assert kept(made("Must validate all user input. It must run offline. The login fails.")) == [
+        (1000, "Must validate all user input. It must run offline. The login fails.")
+    ]
+    assert len(kept(*(made(f"It must run on port {n}.", n) for n in range(MOST_STICKY + 50)))) == MOST_STICKY

@@ -1,0 +1,49 @@
+"""BM25 of one boundary."""
+
+import numpy as np
+import pytest
+
+from agents.rules.index.bm25 import K1, B, Postings, bm25, idf
+
+
+def postings(*numbers_and_counts: tuple[int, int]) -> Postings:
+    numbers, counts = zip(*numbers_and_counts, strict=True) if numbers_and_counts else ((), ())
+    return Postings(np.array(numbers, dtype=np.int64), np.array(counts, dtype=np.int64))
+
+
+LENGTHS = np.array([10, 10, 40, 10], dtype=np.int64)
+
+
+def test_the_formula_is_the_published_one_over_what_it_could_reach() -> None:
+    [_, _, score, _] = bm25([postings((2, 1))], LENGTHS, 4)
+    damping = K1 * (1 - B + B * 40 / LENGTHS.mean())
+    assert score == pytest.approx((K1 + 1) / (1 + damping))
+
+
+def test_a_rare_term_tells_more_than_a_common_one() -> None:
+    scores = bm25([postings((0, 1)), postings((1, 1), (2, 1), (3, 1))], LENGTHS, 4)
+    assert scores[0] > scores[1] > 0
+
+
+def test_a_short_text_beats_a_long_one_with_the_same_term() -> None:
+    scores = bm25([postings((0, 1), (2, 1))], LENGTHS, 4)
+    assert scores[0] > scores[2] > 0
+
+
+def test_what_has_no_term_of_the_question_scores_nothing() -> None:
+    assert bm25([postings((0, 1))], LENGTHS, 4)[3] == 0
+
+
+def test_scores_stay_within_bounds() -> None:
+    scores = bm25([postings((0, 255), (1, 1)), postings((0, 255))], LENGTHS, 4)
+    assert scores.min() >= 0
+    assert scores.max() <= 1
+
+
+def test_no_terms_or_none_that_occur_give_zeros() -> None:
+    assert bm25([], LENGTHS, 4).tolist() == [0, 0, 0, 0]
+    assert bm25([postings()], LENGTHS, 4).tolist() == [0, 0, 0, 0]
+
+
+def test_a_term_that_every_memory_has_is_worth_little_but_not_less_than_nothing() -> None:
+    assert 0 < idf(100, 100) < idf(50, 100) < idf(1, 100)

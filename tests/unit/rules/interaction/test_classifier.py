@@ -1,0 +1,78 @@
+"""The shipped classifier, and its file."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agents.rules.interaction.classifier import MAGIC, InteractionClassifier, pooled
+from agents.rules.interaction.voting import THRESHOLD
+from schemas.interaction import INTERACTION_MODES
+
+FILE = Path(__file__).parents[4] / "agents" / "data" / "interaction_model.bin"
+NOWHERE = np.zeros(384, np.float32)
+
+
+@pytest.fixture(scope="module")
+def classifier() -> InteractionClassifier:
+    return InteractionClassifier.loads(FILE.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [
+        ("Add pagination to the user list, 20 rows a page, please", "TASK"),
+        ("Traceback (most recent call last):\n  File \"a.py\", line 3\nKeyError: 'id'", "DEBUGGING"),
+        ("Explain the difference between TCP and UDP", "LEARNING"),
+        ("I'm not sure whether we should move, maybe we could stay. What do you think?", "EXPLORATION"),
+        ("thanks, good night!", "GENERAL"),
+        ("Übersetze diesen Satz bitte ins Englische", "TASK"),
+        ("¿Cuál es la diferencia entre ser y estar?", "LEARNING"),
+        ("merci beaucoup, à demain !", "GENERAL"),
+    ],
+)
+def test_words_alone_are_enough_for_plain_cases(classifier: InteractionClassifier, text: str, mode: str) -> None:
+    assert INTERACTION_MODES[int(classifier.probabilities(text, NOWHERE).argmax())] == mode
+
+
+@pytest.mark.parametrize("text", ["", " ", "?", "\ud800", "\x00", "a" * 32_768, "好" * 32_768, "\n" * 32_768])
+def test_any_text_has_probabilities(classifier: InteractionClassifier, text: str) -> None:
+    shares = classifier.probabilities(text, NOWHERE)
+    assert shares.shape == (len(INTERACTION_MODES),)
+    assert (shares >= 0).all()
+    assert shares.sum() == pytest.approx(1)
+
+
+def test_the_vector_counts(classifier: InteractionClassifier) -> None:
+    one, other = (classifier.probabilities("the thing with the wheel", at) for at in np.eye(384, dtype=np.float32)[:2])
+    assert not np.allclose(one, other)
+
+
+def test_a_vector_of_another_embedder_is_refused(classifier: InteractionClassifier) -> None:
+    with pytest.raises(ValueError, match="768"):
+        classifier.probabilities("a", np.zeros(768, np.float32))
+
+
+def test_the_file_is_small_and_says_what_it_is() -> None:
+    data = FILE.read_bytes()
+    assert len(data) < 2_000_000
+    assert json.loads(data[len(MAGIC) : data.index(b"\n", len(MAGIC))])["modes"] == list(INTERACTION_MODES)
+
+
+def test_other_files_are_refused() -> None:
+    data = FILE.read_bytes()
+    for damaged in (b"", b"{}\n", data[1:], data + b"x", data[:-1], data.replace(b"EXPLORATION", b"EXPLOSIONS!", 1)):
+        with pytest.raises(ValueError, match=r"model|buffer|JSON|Expecting|subsection"):
+            InteractionClassifier.loads(damaged)
+
+
+def test_a_pool_begins_at_the_threshold_and_keeps_the_order() -> None:
+    confidences = np.linspace(0.21, 0.999, 200)
+    rest = (1 - confidences) / 4
+    said = pooled(np.stack([confidences, rest, rest, rest, rest], axis=1), 0.5, 0.9)
+    assert said.sum(axis=1) == pytest.approx(np.ones(200))
+    assert (said.argmax(axis=1) == 0).all()
+    assert (np.diff(said[:, 0]) >= 0).all()
+    assert ((said[:, 0] >= THRESHOLD) == (confidences >= 0.5)).all()
+    assert said[-1, 0] == pytest.approx(0.999)

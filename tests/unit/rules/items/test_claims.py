@@ -1,0 +1,63 @@
+"""What items are about, and which take each other's place."""
+
+import pytest
+
+from agents.rules.items.claims import claim_of
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("The deploy target is fly.io now.", "Actually, we moved the deploy target to AWS."),
+        ("The deploy target is fly.io.", "The deploy target isn't fly.io but AWS."),
+        ("The deploy target is fly.io.", "No, the new deploy target is AWS, not fly.io."),
+        ("The port of the metrics server is 9410.", "The port of the metrics server is 9411 now."),
+        ("My birthday is on 3 May.", "Actually, my birthday is 4 May."),
+        ("I live in Lyon.", "I now live in Paris."),
+        ("My sister's birthday is 3 May.", "My sister's birthday is 5 May."),
+        ("We decided to use PostgreSQL for the ledger.", "We decided to use MySQL for the ledger instead."),
+        ("Das Deploy-Ziel ist fly.io.", "Das Deploy-Ziel ist jetzt AWS."),
+        ("Vivo en Madrid.", "Vivo ahora en Sevilla."),
+    ],
+)
+def test_what_says_otherwise_of_the_same_has_the_same_claim(earlier: str, later: str) -> None:
+    claim = claim_of(earlier, "ana")
+    assert claim is not None
+    assert claim_of(later, "ana") == claim
+
+
+@pytest.mark.parametrize("text", ["I live in Lyon.", "My name is Ana.", "My sister's birthday is 3 May."])
+def test_people_who_speak_of_themselves_contradict_nobody(text: str) -> None:
+    assert claim_of(text, "ana") != claim_of(text, "bob")
+
+
+def test_a_thing_of_the_project_is_the_same_whoever_speaks() -> None:
+    text = "The deploy target is fly.io."
+    assert claim_of(text, "ana") == claim_of(text, "bob") == "deploy target|is"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I like tea.",
+        "My friend is Ana.",
+        "The API is fast.",
+        "The API is written in Go.",
+        "The port is 5432.",
+        "The deadline is Monday.",
+        "The deploy target is unclear.",
+        "The deploy target is not AWS.",
+        "We use PostgreSQL 16.",
+        "We moved to Slack.",
+        "We live in 62 square metres.",
+        "The one I told you of is Orvane.",
+        "She said the deploy target is AWS.",
+    ],
+)
+def test_what_can_be_true_beside_others_has_no_claim(text: str) -> None:
+    assert claim_of(text, "ana") is None
+
+
+@pytest.mark.parametrize("text", ["", "?!", "the", "{subject} is 5", "The {own} port is 5."])
+def test_odd_texts_do_no_harm(text: str) -> None:
+    assert claim_of(text, "{subject}") in {None, "own port|is"}

@@ -1,0 +1,68 @@
+"""When two items are one: by what they say, where they belong and what type they are."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from agents.rules.memory.identity import item_id, normalised
+
+SCOPE = {"user_id": "u1", "project_id": "p1"}
+
+
+def id_of(text: str, mode: str = "general", memory_type: str = "semantic", **scope: str) -> str:
+    return item_id(SCOPE | scope, mode, memory_type, text)
+
+
+def test_the_ids_of_today_are_those_of_every_release() -> None:
+    assert id_of("The deploy target is fly.io now.") == "6924296d-5992-5186-bb43-ebffd63c8320"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "the deploy target is FLY.IO now",
+        "  The deploy\ttarget is fly.io now!",
+        "\u201cThe deploy target is fly.io now.\u201d",
+        "The deploy target \u2013 is fly.io now\u2026",
+        "The\u00a0deploy target is \uff46ly.io now.",
+    ],
+)
+def test_case_spaces_and_punctuation_make_no_other_item(other: str) -> None:
+    assert id_of(other) == id_of("The deploy target is fly.io now.")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("It is -5 degrees.", "It is 5 degrees."),
+        ("I write C#.", "I write C."),
+        ("I write C++.", "I write C."),
+        ("Version 1.2", "Version 12"),
+        ("I like \U0001f382", "I like \U0001f355"),
+        ("...", "?!"),
+        ("No smoking", "Smoking"),
+    ],
+)
+def test_what_means_something_else_is_another_item(one: str, other: str) -> None:
+    assert id_of(one) != id_of(other)
+
+
+def test_scope_mode_and_type_tell_items_apart() -> None:
+    ids = {id_of("x"), id_of("x", user_id="u2"), id_of("x", "code"), id_of("x", memory_type="procedural")}
+    assert len(ids) == 4
+
+
+def test_apostrophes_are_one_however_they_are_typed() -> None:
+    assert normalised("I don\u2019t") == normalised("i don't")
+
+
+@given(some.text(max_size=60))
+def test_what_is_normalised_stays_so(text: str) -> None:
+    once = normalised(text)
+    assert once == " ".join(once.split())
+    assert normalised(once) == once
+
+
+def test_a_long_run_of_punctuation_is_read_in_no_time_to_speak_of() -> None:
+    assert normalised("a" + "." * 32_768 + "b").startswith("a.")
+    assert normalised("." * 32_768 + "a") == "a"

@@ -1,0 +1,116 @@
+"""What a turn was understood as: the rules first, and what a model adds."""
+
+from typing import Any
+
+import pytest
+
+from agents.rules.memory.understanding import (
+    MOST_ENTITIES,
+    is_read,
+    needs_understanding,
+    text_hash_of,
+    with_interaction,
+    with_understanding,
+)
+from schemas.events import Understood
+from schemas.interaction import Interaction
+from schemas.memories import Memory, Reading
+from schemas.understanding import Understanding
+from tests.builders.memories import START, made
+
+TASK = Interaction(mode="TASK", confidence=0.9)
+LEARNING = Interaction(mode="LEARNING", confidence=0.8)
+RULES = Reading(status="pending", text_hash="hash", intent="fix", times=("2026-03-01",), interaction=TASK)
+
+
+def read(**found: Any) -> Understood:
+    return answer(Understanding(**found))
+
+
+def answer(found: Understanding | None, **fields: Any) -> Understood:
+    known = {"memory_id": "m", "text_hash": "hash", "profile": "small", "prompt": "understand-1", "at": START}
+    return Understood(**(known | fields), found=found)
+
+
+def turn(**fields: Any) -> Memory:
+    return made("Fix the login error.", **({"reading": RULES} | fields))
+
+
+def test_a_models_answer_stands_beside_what_the_rules_found() -> None:
+    said = answer(Understanding(topic="login", operation="repair"), interaction=LEARNING)
+    reading = with_understanding(turn(), said).reading
+    assert (reading.status, reading.topic, reading.intent, reading.operation) == ("model", "login", "fix", "repair")
+    assert (reading.times, reading.interaction) == (("2026-03-01",), LEARNING)
+    assert (reading.model, reading.prompt, reading.text_hash) == ("small", "understand-1", "hash")
+
+
+def test_an_empty_answer_leaves_everything_that_the_rules_found() -> None:
+    memory = turn(entities=("Ana",))
+    after = with_understanding(memory, read())
+    assert after.entities == ("Ana",)
+    assert (after.reading.status, after.reading.intent, after.reading.interaction) == ("model", "fix", TASK)
+
+
+def test_an_answer_that_was_not_valid_leaves_what_the_rules_found_and_is_not_waited_for() -> None:
+    after = with_understanding(turn(entities=("Ana",)), answer(None))
+    assert after.entities == ("Ana",)
+    assert after.reading == RULES.model_copy(update={"status": "rules", "model": "small", "prompt": "understand-1"})
+
+
+def test_an_answer_that_was_not_valid_takes_nothing_from_a_valid_one() -> None:
+    answered = with_understanding(turn(), read(topic="login"))
+    assert with_understanding(answered, answer(None)) == answered
+
+
+def test_the_same_answer_again_changes_nothing() -> None:
+    said = read(topic="login", entities=("Bea", "Ana"))
+    once = with_understanding(turn(entities=("Ana",)), said)
+    assert with_understanding(once, said) == once
+
+
+def test_entities_of_a_model_come_after_those_of_the_rules_and_none_twice() -> None:
+    after = with_understanding(turn(entities=("Ana", "Köln")), read(entities=("ana", "KÖLN", "Bea", " ", "", "Bea")))
+    assert after.entities == ("Ana", "Köln", "Bea")
+
+
+def test_entities_are_bounded_and_those_of_the_rules_stay() -> None:
+    ours = tuple(f"ours {number}" for number in range(MOST_ENTITIES - 1))
+    after = with_understanding(turn(entities=ours), read(entities=("Bea", "Cem", "Dora")))
+    assert after.entities == (*ours, "Bea")
+
+
+def test_what_the_rules_say_a_turn_is_for_is_noted_and_the_model_is_still_waited_for() -> None:
+    after = with_interaction(turn(reading=RULES.model_copy(update={"interaction": None})), LEARNING)
+    assert (after.reading.interaction, after.reading.status, after.reading.intent) == (LEARNING, "pending", "fix")
+    assert with_interaction(after, None) == after
+
+
+def test_the_rules_that_come_after_the_model_change_nothing() -> None:
+    answered = with_understanding(turn(), answer(Understanding(), interaction=LEARNING))
+    assert with_interaction(answered, TASK) == answered
+
+
+@pytest.mark.parametrize(
+    ("fields", "needs"),
+    [
+        ({"reading": Reading()}, True),
+        ({"reading": Reading(status="pending")}, True),
+        ({"reading": RULES}, False),
+        ({"reading": Reading(), "role": "assistant"}, False),
+        ({"reading": Reading(), "role": "tool"}, False),
+        ({"reading": Reading(), "role": None, "type": "semantic"}, False),
+        ({"reading": Reading(), "type": "semantic"}, False),
+    ],
+)
+def test_users_turns_are_classified_once(fields: dict[str, Any], needs: bool) -> None:
+    assert needs_understanding(turn(**fields)) is needs
+
+
+def test_an_answer_is_about_the_text_that_stands_or_about_none() -> None:
+    memory = turn()
+    two = memory.versions[0].model_copy(update={"text_hash": "new"})
+    edited = memory.model_copy(update={"versions": (*memory.versions, two), "current": 1})
+    assert (text_hash_of(memory), text_hash_of(edited)) == ("hash", "new")
+    assert is_read(memory, read())
+    assert not is_read(edited, read())
+    assert is_read(edited.model_copy(update={"current": 0}), read())

@@ -1,0 +1,113 @@
+"""What a turn makes of its memory."""
+
+from datetime import UTC, datetime, timedelta
+
+from agents.rules.memory.versions import identity, is_outdated, is_redelivered, is_repeated, moved, next_memory
+from schemas.interaction import Interaction
+from schemas.memories import Memory, Place, Reading
+from schemas.turns import Turn
+from tests.builders.memories import embedded_in, made
+from tests.builders.turns import turn
+
+WHEN = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
+
+
+def after(known: Memory | None, said: Turn, offset: int, *, asks_model: bool = False) -> Memory:
+    who = identity(said, WHEN + timedelta(seconds=offset))
+    return next_memory(said, who, known, ("general", "fallback"), offset, asks_model=asks_model)
+
+
+def test_a_first_turn_is_version_one_with_itself_as_evidence() -> None:
+    memory = after(None, turn("Hello Köln", turn_id="t1", speaker="Ana", metadata={"a": [1]}, importance=0.5), 5)
+    assert (memory.version, memory.current, memory.source, memory.latest) == (1, 0, 5, 5)
+    assert (memory.text, memory.speaker, memory.metadata, memory.importance) == ("Hello Köln", "Ana", {"a": [1]}, 0.5)
+    assert [(one.turn_id, one.start, one.end, one.resource) for one in memory.evidence] == [("t1", 0, 10, None)]
+    assert (memory.embedding.status, memory.boundary) == ("pending", "u1")
+
+
+def test_evidence_counts_code_points_and_names_resources_with_text() -> None:
+    shown = [{"uri": "a", "text": "\U0001f600é"}, {"uri": "b"}, {"uri": "c", "text": ""}]
+    memory = after(None, turn("\U0001f600", turn_id="t", resources=shown), 0)
+    assert [(one.resource, one.end) for one in memory.evidence] == [(None, 1), ("a", 2)]
+
+
+def test_an_edit_keeps_who_and_when_it_was_and_counts_different_texts() -> None:
+    first = after(None, turn("A", turn_id="t"), 1)
+    edited = after(first.model_copy(update={"embedding": embedded_in("s1")}), turn("B", turn_id="t"), 2)
+    assert edited.memory_id == first.memory_id
+    assert (edited.occurred_at, edited.source, edited.latest) == (first.occurred_at, 1, 2)
+    assert (edited.text, edited.version, edited.current, edited.embedding.status) == ("B", 2, 1, "pending")
+    assert edited.content_hash != first.content_hash
+    back = after(edited, turn("A", turn_id="t"), 3)
+    assert (back.text, back.version, back.current, back.content_hash) == ("A", 2, 0, first.content_hash)
+    assert [version.first_seen for version in back.versions] == [WHEN + timedelta(seconds=n) for n in (1, 2)]
+
+
+def test_a_time_that_the_turn_names_is_its_own() -> None:
+    named = turn("A", turn_id="t", occurred_at="2020-01-01T00:00:00Z")
+    assert after(None, named, 1).occurred_at == datetime(2020, 1, 1, tzinfo=UTC)
+    assert after(after(None, turn("B", turn_id="t"), 0), named, 1).occurred_at.year == 2020
+
+
+def test_a_turn_without_id_is_known_again_by_its_records_time() -> None:
+    assert identity(turn("A"), WHEN) == identity(turn("A"), WHEN)
+    assert identity(turn("A"), WHEN).memory_id != identity(turn("A"), WHEN + timedelta(seconds=1)).memory_id
+
+
+def test_a_repetition_is_the_text_that_stands_and_not_one_before() -> None:
+    memory = after(after(None, turn("A", turn_id="t"), 1), turn("B", turn_id="t"), 2)
+    assert is_repeated(memory, identity(turn("B", turn_id="t"), WHEN))
+    assert not is_repeated(memory, identity(turn("A", turn_id="t"), WHEN))
+    assert not is_repeated(None, identity(turn("A", turn_id="t"), WHEN))
+
+
+def test_a_redelivery_is_the_record_that_made_what_stands() -> None:
+    memory = after(None, turn("A"), 7)
+    assert [is_redelivered(memory, offset) for offset in (6, 7, 8)] == [False, True, False]
+
+
+def test_what_is_embedded_decides_the_content_hash() -> None:
+    plain = after(None, turn("A", turn_id="t"), 1)
+    assert after(None, turn("A", turn_id="t", speaker="Ana"), 1).content_hash == plain.content_hash
+    captioned = turn("A", turn_id="t", resources=[{"uri": "a", "text": "a cat"}])
+    assert after(None, captioned, 1).content_hash != plain.content_hash
+
+
+def test_a_record_is_outdated_when_both_its_place_and_its_time_are_older_than_what_stands() -> None:
+    stands = after(after(None, turn("A", turn_id="t"), 1), turn("B", turn_id="t"), 2)
+    old, new = (identity(turn("A", turn_id="t"), WHEN + timedelta(seconds=second)) for second in (1, 3))
+    assert is_outdated(stands, old, 1)
+    assert not is_outdated(stands, new, 1), "a topic that was made anew counts from 0 again"
+    assert not is_outdated(stands, old, 3), "a replay of the log is new records with old times"
+
+
+def test_an_edit_keeps_where_the_last_vector_lies_and_says_that_it_is_not_todays() -> None:
+    first = after(None, turn("A", turn_id="t"), 1).model_copy(update={"embedding": embedded_in("s1")})
+    embedding = after(first, turn("B", turn_id="t"), 2).embedding
+    assert (embedding.status, embedding.place) == ("pending", Place(mode="general", space="s1"))
+    assert (embedding.content_hash, embedding.space) == (None, None)
+
+
+def test_the_rules_read_intent_and_dates_at_once() -> None:
+    reading = after(None, turn("Fix the login error by 2026-03-09.", turn_id="t"), 1).reading
+    assert (reading.status, reading.intent, reading.times) == ("rules", "fix", ("2026-03-09",))
+    assert reading.text_hash == identity(turn("Fix the login error by 2026-03-09."), WHEN).text_hash
+
+
+def test_a_turn_that_a_model_is_to_read_waits_for_it_and_an_edit_waits_anew() -> None:
+    first = after(None, turn("A", turn_id="t"), 1, asks_model=True)
+    assert first.reading.status == "pending"
+    read = Reading(status="model", topic="tea", interaction=Interaction(mode="TASK", confidence=1))
+    edited = after(first.model_copy(update={"reading": read}), turn("B", turn_id="t"), 2, asks_model=True)
+    assert (edited.reading.status, edited.reading.topic, edited.reading.interaction) == ("pending", None, None)
+
+
+def test_a_memory_that_moves_takes_a_vector_along_only_if_it_is_todays() -> None:
+    memory = made("A", embedding=embedded_in("s1"))
+    there = moved(memory, ("code", "model"))
+    assert (there.mode, there.mode_source, there.embedding.status) == ("code", "model", "pending")
+    assert (there.embedding.place, there.embedding.content_hash) == (Place(mode="general", space="s1"), "hash")
+    further = moved(there, ("journal", "model"))
+    assert (further.embedding.place, further.embedding.content_hash) == (Place(mode="general", space="s1"), None)
+    stale = moved(made("A", embedding=embedded_in("s1", status="stale")), ("code", "model"))
+    assert stale.embedding.content_hash is None

@@ -1,0 +1,95 @@
+"""Records and modes as commands show them."""
+
+import json
+
+from agents.rules.memory.views import shown_memory, shown_mode
+from schemas.interaction import Interaction
+from schemas.memories import Evidence, Reading, TextVersion
+from schemas.modes import Declared, Mode
+from tests.builders.memories import START, embedded_in, made
+
+MEMORY = made(
+    "cello",
+    mode="code",
+    mode_source="model",
+    versions=(TextVersion(text_hash="a", first_seen=START), TextVersion(text_hash="b", first_seen=START)),
+    current=1,
+    embedding=embedded_in("s1", "code"),
+    evidence=(Evidence(turn_id="t-0", start=0, end=5),),
+    reading=Reading(
+        status="model",
+        text_hash="b",
+        topic="music",
+        intent="learn",
+        operation="play",
+        times=("2026-03-01",),
+        interaction=Interaction(mode="LEARNING", confidence=0.87654),
+        model="small",
+        prompt="understand-1",
+    ),
+)
+
+
+def test_a_memory_is_shown_whole_but_for_what_is_ours() -> None:
+    shown = shown_memory(MEMORY)
+    assert (shown["text"], shown["mode"], shown["mode_source"]) == ("cello", "code", "model")
+    assert shown["scope"] == {"user_id": "ana", "project_id": "default"}
+    assert shown["evidence"] == [{"turn_id": "t-0", "start": 0, "end": 5}]
+    assert shown["embedding"]["status"] == "ready"
+    assert shown["embedding"]["place"] == {"mode": "code", "space": "s1"}
+    assert shown["occurred_at"] == "2026-02-01T10:00:00Z"
+    assert not shown.keys() & {"boundary", "source", "latest", "latest_at", "current", "reading", "text_hash"}
+
+
+def test_every_version_is_numbered_and_the_one_that_stands_is_marked() -> None:
+    shown = shown_memory(MEMORY)
+    assert shown["version"] == 2
+    assert [(one["version"], one["current"], one["text_hash"]) for one in shown["versions"]] == [
+        (1, False, "a"),
+        (2, True, "b"),
+    ]
+
+
+def test_what_a_turn_was_understood_as_stands_beside_the_rest() -> None:
+    shown = shown_memory(MEMORY)
+    assert {name: shown[name] for name in ("topic", "intent", "operation", "times", "model", "prompt")} == {
+        "topic": "music",
+        "intent": "learn",
+        "operation": "play",
+        "times": ["2026-03-01"],
+        "model": "small",
+        "prompt": "understand-1",
+    }
+    assert (shown["understanding"], shown["interaction_mode"], shown["interaction_confidence"]) == (
+        "model",
+        "LEARNING",
+        0.877,
+    )
+
+
+def test_what_nobody_has_read_yet_says_so() -> None:
+    shown = shown_memory(made("cello", reading=Reading(status="pending")))
+    assert (shown["understanding"], shown["interaction_mode"], shown["interaction_confidence"]) == (
+        "pending",
+        None,
+        None,
+    )
+
+
+def test_what_is_shown_is_json() -> None:
+    assert json.loads(json.dumps(shown_memory(MEMORY)))["text"] == "cello"
+
+
+def test_a_mode_is_shown_with_its_dimension_and_whether_a_project_gets_it_by_default() -> None:
+    mode = Mode(name="code", embedder="tiny32", embedding_dim=32, formerly=("old",))
+    declared = Declared(modes=(mode,), user_default="code", project_defaults={"p2": "general"})
+    shown = shown_mode(mode, declared, "p1")
+    assert (shown["name"], shown["embedder"], shown["embedding_dim"], shown["is_default"]) == (
+        "code",
+        "tiny32",
+        32,
+        True,
+    )
+    assert shown_mode(mode, declared, "p2")["is_default"] is False
+    assert "formerly" not in shown
+    assert json.loads(json.dumps(shown)) == shown

@@ -1,0 +1,272 @@
+"""What the mode commands make of what is declared."""
+
+from typing import Any
+
+import pytest
+
+from agents.rules.modes.declaring import declare, delete, is_embedded_anew, rename, set_default
+from schemas.commands import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
+from schemas.embedders import EmbedderDescription
+from schemas.failures import Rejected
+from schemas.modes import GENERAL, Declared, Mode
+
+TINY = EmbedderDescription(name="tiny32", dim=32)
+OTHER = EmbedderDescription(name="tiny48", dim=48)
+
+
+def declared(*names: str, **fields: Any) -> Declared:
+    """Modes by name; `p1/name` is one of the project p1 alone."""
+    return Declared(modes=tuple(mode_of(name) for name in names), **fields)
+
+
+def mode_of(name: str, **fields: Any) -> Mode:
+    project, _, own = name.rpartition("/")
+    return Mode(name=own, embedder="tiny32", embedding_dim=32, project=project or None, **fields)
+
+
+def names(after: Declared) -> list[str]:
+    return sorted(f"{mode.project}/{mode.name}" if mode.project else mode.name for mode in after.modes)
+
+
+def declaring(before: Declared, name: str, project: str = "p1", **arguments: Any) -> Declared:
+    return declare(before, DeclareMode(name=name, embedder="tiny32", **arguments), TINY, project)
+
+
+def renaming(before: Declared, name: str, new_name: str, project: str = "p1") -> tuple[Declared, Mode]:
+    return rename(before, RenameMode(name=name, new_name=new_name), project)
+
+
+def deleting(before: Declared, name: str, memories: str = "forget", project: str = "p1") -> tuple[Declared, Mode]:
+    return delete(before, DeleteMode(name=name, memories=memories), project)
+
+
+def refused(rule: Any, *arguments: Any) -> tuple[str, str | None]:
+    with pytest.raises(Rejected) as error:
+        rule(*arguments)
+    return error.value.code, error.value.field
+
+
+def test_a_mode_is_declared_for_the_user_or_for_one_project() -> None:
+    after = declaring(declaring(Declared(), "code"), "code", "p1", for_project=True)
+    assert names(after) == ["code", "p1/code"]
+    own, everywhere = after.find("code", "p1"), after.find("code", "p2")
+    assert own is not None
+    assert everywhere is not None
+    assert (own.project, everywhere.project) == ("p1", None)
+
+
+def test_a_mode_that_is_declared_again_keeps_what_is_not_said() -> None:
+    first = declaring(
+        Declared(), "code", description="programs", decay="slow", query_prefix="q: ", passage_prefix="p: "
+    )
+    after = declare(first, DeclareMode(name="code", embedder="tiny48", extraction_hints="functions"), OTHER, "p1")
+    [mode] = after.modes
+    assert (mode.embedder, mode.embedding_dim) == ("tiny48", 48)
+    assert (mode.description, mode.decay, mode.query_prefix, mode.passage_prefix) == ("programs", "slow", "q: ", "p: ")
+    assert mode.extraction_hints == "functions"
+
+
+def test_an_empty_prefix_is_one_and_not_the_embedders_own() -> None:
+    [mode] = declaring(declaring(Declared(), "code", passage_prefix="p: "), "code", passage_prefix="").modes
+    assert mode.passage_prefix == ""
+
+
+def test_a_mode_has_the_name_that_its_embedder_has_whatever_it_was_called_by() -> None:
+    [mode] = declare(Declared(), DeclareMode(name="code", embedder="an-alias"), TINY, "p1").modes
+    assert (mode.embedder, mode.embedding_dim) == ("tiny32", 32)
+
+
+def test_general_can_be_declared_anew_and_stays_one_mode() -> None:
+    after = declaring(Declared(), GENERAL)
+    general = after.find(GENERAL, "p9")
+    assert general is not None
+    assert general.embedder == "tiny32"
+    assert [mode.name for mode in after.visible(("p9",))] == [GENERAL]
+
+
+@pytest.mark.parametrize(
+    ("for_project", "expected"),
+    [
+        (False, (("code", "user_default"), ("code", "user_default"))),
+        (True, (("code", "project_default"), (GENERAL, "fallback"))),
+    ],
+)
+def test_a_mode_is_declared_as_default_of_its_user_or_of_its_project(for_project: bool, expected: Any) -> None:
+    after = declaring(Declared(), "code", is_default=True, for_project=for_project)
+    assert (after.default("p1"), after.default("p2")) == expected
+
+
+def test_declared_again_without_is_default_a_default_stays_one() -> None:
+    assert declaring(declaring(Declared(), "code", is_default=True), "code").user_default == "code"
+
+
+@pytest.mark.parametrize(
+    ("change", "anew"),
+    [
+        ({"embedder": "tiny48"}, True),
+        ({"passage_prefix": "p: "}, True),
+        ({"passage_prefix": ""}, True),
+        ({"query_prefix": "q: "}, False),
+        ({"description": "other", "decay": "none", "extraction_hints": "x"}, False),
+        ({}, False),
+    ],
+)
+def test_only_what_moves_passages_makes_vectors_anew(change: dict[str, str], anew: bool) -> None:
+    before = mode_of("code")
+    assert is_embedded_anew(before, before.model_copy(update=change)) is anew
+    assert not is_embedded_anew(None, before)
+
+
+def test_a_renamed_mode_is_the_same_but_for_its_name_and_knows_its_old_one() -> None:
+    after, mode = renaming(declared("code", "diary"), "code", "programs")
+    assert names(after) == ["diary", "programs"]
+    assert (mode.name, mode.embedder, mode.formerly) == ("programs", "tiny32", ("code",))
+    assert renaming(after, "programs", "software")[1].formerly == ("code", "programs")
+
+
+def test_defaults_follow_a_renamed_mode() -> None:
+    before = declared("code", "diary", user_default="code", project_defaults={"p1": "code", "p2": "diary"})
+    after, _ = renaming(before, "code", "programs")
+    assert (after.user_default, after.project_defaults) == ("programs", {"p1": "programs", "p2": "diary"})
+
+
+def test_defaults_that_mean_a_projects_own_mode_do_not_follow_the_users() -> None:
+    before = declared("code", "p1/code", user_default="code", project_defaults={"p1": "code", "p2": "code"})
+    after, mode = renaming(before, "code", "programs", "p2")
+    assert mode.project is None
+    assert (after.user_default, after.project_defaults) == ("programs", {"p1": "code", "p2": "programs"})
+    after, mode = renaming(before, "code", "programs", "p1")
+    assert mode.project == "p1"
+    assert (after.user_default, after.project_defaults) == ("code", {"p1": "programs", "p2": "code"})
+
+
+def test_renaming_again_gives_the_same_again() -> None:
+    after, mode = renaming(declared("code", user_default="code"), "code", "programs")
+    assert renaming(after, "code", "programs") == (after, mode)
+
+
+def test_renaming_a_projects_mode_again_does_not_touch_the_users_mode_of_its_old_name() -> None:
+    after, mode = renaming(declared("code", "p1/code"), "code", "programs")
+    assert renaming(after, "code", "programs") == (after, mode)
+    assert names(after) == ["code", "p1/programs"]
+
+
+def test_a_mode_may_keep_its_name() -> None:
+    before = declared("code")
+    assert renaming(before, "code", "code") == (before, before.modes[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "new_name", "error"),
+    [
+        ("code", "diary", ("conflict", "arguments.new_name")),
+        ("code", GENERAL, ("conflict", "arguments.new_name")),
+        ("code", "own", ("conflict", "arguments.new_name")),
+        (GENERAL, "mine", ("conflict", "arguments.name")),
+        ("gone", "new", ("unknown_mode", "arguments.name")),
+        ("gone", "diary", ("unknown_mode", "arguments.name")),
+        ("theirs", "new", ("unknown_mode", "arguments.name")),
+    ],
+)
+def test_a_renaming_that_is_refused(name: str, new_name: str, error: tuple[str, str]) -> None:
+    before = declared("code", "diary", "p1/own", "p2/theirs")
+    assert refused(renaming, before, name, new_name) == error
+
+
+def test_a_name_that_was_taken_again_is_a_conflict_to_rename_onto_once_more() -> None:
+    after, _ = renaming(declared("code"), "code", "programs")
+    assert refused(renaming, declaring(after, "code"), "code", "programs") == ("conflict", "arguments.new_name")
+
+
+def test_a_users_mode_that_had_the_name_before_is_a_conflict_for_a_projects_mode() -> None:
+    after, _ = renaming(declared("code"), "code", "programs")
+    own = declaring(after, "code", for_project=True)
+    assert refused(renaming, own, "code", "programs") == ("conflict", "arguments.new_name")
+
+
+def test_a_deleted_mode_is_gone_with_the_defaults_that_named_it() -> None:
+    before = declared("code", "diary", user_default="code", project_defaults={"p1": "code", "p2": "diary"})
+    after, mode = deleting(before, "code")
+    assert (names(after), mode.name) == (["diary"], "code")
+    assert (after.user_default, after.project_defaults) == (None, {"p2": "diary"})
+
+
+def test_defaults_that_mean_a_projects_own_mode_outlive_the_users() -> None:
+    before = declared("code", "p1/code", user_default="code", project_defaults={"p1": "code", "p2": "code"})
+    after, mode = deleting(before, "code", project="p2")
+    assert mode.project is None
+    assert (after.user_default, after.project_defaults) == (None, {"p1": "code"})
+    after, mode = deleting(before, "code", project="p1")
+    assert mode.project == "p1"
+    assert (after.user_default, after.project_defaults) == ("code", {"p2": "code"})
+
+
+@pytest.mark.parametrize("memories", ["forget", "move:diary", "move:general"])
+def test_deleting_again_gives_the_same_again(memories: str) -> None:
+    after, mode = deleting(declared("code", "diary"), "code", memories)
+    again, same = deleting(after, "code", memories)
+    assert (again, same.name, same.project) == (after, mode.name, mode.project)
+
+
+def test_deleting_a_projects_mode_again_does_not_touch_the_users_mode_of_its_name() -> None:
+    after, mode = deleting(declared("code", "p1/code"), "code")
+    again, same = deleting(after, "code")
+    assert (names(again), same.name, same.project, mode.project) == (["code"], "code", "p1", "p1")
+
+
+def test_the_users_mode_can_still_be_deleted_from_elsewhere_or_with_another_fate() -> None:
+    after, _ = deleting(declared("code", "p1/code", "diary"), "code")
+    assert names(deleting(after, "code", project="p2")[0]) == ["diary"]
+    assert names(deleting(after, "code", "move:diary")[0]) == ["diary"]
+
+
+def test_what_is_declared_anew_can_be_deleted_anew() -> None:
+    after, _ = deleting(declared("code"), "code")
+    again = declaring(after, "code")
+    assert again.deleted == {}
+    assert names(deleting(again, "code")[0]) == []
+
+
+def test_a_projects_mode_that_is_declared_anew_leaves_the_users_fate_alone() -> None:
+    after, _ = deleting(declared("code"), "code")
+    assert declaring(after, "code", for_project=True).deleted == {"code": "forget"}
+
+
+@pytest.mark.parametrize(
+    ("name", "memories", "error"),
+    [
+        (GENERAL, "forget", ("conflict", "arguments.name")),
+        ("gone", "forget", ("unknown_mode", "arguments.name")),
+        ("theirs", "forget", ("unknown_mode", "arguments.name")),
+        ("code", "move:code", ("invalid_value", "arguments.memories")),
+        ("code", "move:gone", ("unknown_mode", "arguments.memories")),
+        ("code", "move:own", ("unknown_mode", "arguments.memories")),
+    ],
+)
+def test_a_deletion_that_is_refused(name: str, memories: str, error: tuple[str, str]) -> None:
+    assert refused(deleting, declared("code", "p1/own", "p2/theirs"), name, memories) == error
+
+
+def test_a_projects_memories_may_move_to_its_other_modes() -> None:
+    before = declared("p1/code", "p1/own")
+    assert names(deleting(before, "code", "move:own")[0]) == ["p1/own"]
+
+
+def test_defaults_are_set_and_taken_back_for_user_and_project() -> None:
+    before = declared("code", "p1/own")
+    users = set_default(before, SetDefaultMode(name="code"), "p1")
+    both = set_default(users, SetDefaultMode(name="own", for_project=True), "p1")
+    assert (both.default("p1"), both.default("p2")) == (("own", "project_default"), ("code", "user_default"))
+    back = set_default(both, SetDefaultMode(name=None, for_project=True), "p1")
+    assert back.default("p1") == ("code", "user_default")
+    assert set_default(back, SetDefaultMode(name=None), "p1").default("p1") == (GENERAL, "fallback")
+    assert set_default(both, SetDefaultMode(name="own", for_project=True), "p1") == both
+
+
+@pytest.mark.parametrize(
+    ("name", "for_project"), [("gone", False), ("gone", True), ("own", False), ("theirs", True), ("theirs", False)]
+)
+def test_a_mode_that_does_not_hold_there_is_no_default(name: str, for_project: bool) -> None:
+    before = declared("p1/own", "p2/theirs")
+    wanted = SetDefaultMode(name=name, for_project=for_project)
+    assert refused(set_default, before, wanted, "p1") == ("unknown_mode", "arguments.name")

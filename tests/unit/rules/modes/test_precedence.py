@@ -1,0 +1,136 @@
+"""Which mode a turn gets, and who decided: caller, model, project default, user default, `general`."""
+
+from typing import NamedTuple
+
+import pytest
+
+from agents.rules.modes.precedence import Decision, first_mode, mode_after_answer
+from schemas.failures import Rejected
+from schemas.memories import Memory
+from schemas.modes import GENERAL, Declared, Mode, ModeSource
+from tests.builders.memories import made
+
+CODE = Mode(name="code", embedder="code", embedding_dim=768)
+JOURNAL = Mode(name="journal", embedder="journal", embedding_dim=768, formerly=("diary", "notes"))
+LOCAL = Mode(name="local", embedder="general", embedding_dim=384, project="p1")
+MODES = (CODE, JOURNAL, LOCAL)
+USERS = Declared(modes=MODES, user_default="code")
+BOTH = Declared(modes=MODES, user_default="code", project_defaults={"p1": "journal"})
+NONE = Declared(modes=MODES)
+NOTHING = Declared()
+
+
+class Arrival(NamedTuple):
+    """A turn that arrives: what is asked for, what is declared, and what stands if it is an edit."""
+
+    why: str
+    asked: str | None
+    declared: Declared
+    stands: Decision | None
+    expected: Decision
+    project: str = "p1"
+
+
+ARRIVALS = [
+    Arrival("nobody says anything", None, NOTHING, None, (GENERAL, "fallback")),
+    Arrival("declared modes alone decide nothing", None, NONE, None, (GENERAL, "fallback")),
+    Arrival("the user's default", None, USERS, None, ("code", "user_default")),
+    Arrival("the project's default before the user's", None, BOTH, None, ("journal", "project_default")),
+    Arrival("another project has the user's default", None, BOTH, None, ("code", "user_default"), "p2"),
+    Arrival("the caller before all defaults", "local", BOTH, None, ("local", "caller")),
+    Arrival("the caller's general is not the fallback", GENERAL, BOTH, None, (GENERAL, "caller")),
+    Arrival("an edit keeps what the caller said", None, BOTH, ("code", "caller"), ("code", "caller")),
+    Arrival("an edit keeps a correction, which is a caller's", None, BOTH, ("local", "caller"), ("local", "caller")),
+    Arrival("an edit keeps what a model said", None, BOTH, ("local", "model"), ("local", "model")),
+    Arrival("an edit's caller before what stands", "code", BOTH, ("journal", "caller"), ("code", "caller")),
+    Arrival("an edit's caller before a model", "code", BOTH, ("journal", "model"), ("code", "caller")),
+    Arrival("an edit has today's default", None, BOTH, ("code", "user_default"), ("journal", "project_default")),
+    Arrival(
+        "an edit has a default in place of the fallback", None, USERS, (GENERAL, "fallback"), ("code", "user_default")
+    ),
+    Arrival("an edit loses a default that is gone", None, NONE, ("code", "user_default"), (GENERAL, "fallback")),
+    Arrival("what stands is gone: the default", None, BOTH, ("gone", "caller"), ("journal", "project_default")),
+    Arrival("what a model said is gone: the default", None, USERS, ("gone", "model"), ("code", "user_default")),
+    Arrival("what stands is another project's", None, USERS, ("local", "model"), ("code", "user_default"), "p2"),
+    Arrival("a model's general stands", None, BOTH, (GENERAL, "model"), (GENERAL, "model")),
+]
+
+
+@pytest.mark.parametrize("case", ARRIVALS, ids=[case.why for case in ARRIVALS])
+def test_the_first_mode_of_a_turn(case: Arrival) -> None:
+    before = None if case.stands is None else standing(*case.stands)
+    assert first_mode(case.asked, case.project, case.declared, before) == case.expected
+
+
+class Answer(NamedTuple):
+    """A model's answer to a memory that is in a mode already."""
+
+    why: str
+    stands: Decision
+    answered: str | None
+    expected: Decision
+    project: str = "p1"
+    declared: Declared = BOTH
+
+
+ANSWERS = [
+    Answer("a model before the project's default", ("journal", "project_default"), "code", ("code", "model")),
+    Answer("a model before the user's default", ("code", "user_default"), "local", ("local", "model")),
+    Answer("a model before the fallback", (GENERAL, "fallback"), "code", ("code", "model")),
+    Answer("a model that agrees has decided", ("journal", "project_default"), "journal", ("journal", "model")),
+    Answer("a model's later answer before its first", ("code", "model"), "journal", ("journal", "model")),
+    Answer("a model may say general", ("journal", "project_default"), GENERAL, (GENERAL, "model")),
+    Answer("the caller stays", ("code", "caller"), "journal", ("code", "caller")),
+    Answer("the caller stays in a mode that is gone", ("gone", "caller"), "journal", ("gone", "caller")),
+    Answer("no answer", ("code", "user_default"), None, ("code", "user_default")),
+    Answer("an empty answer", ("code", "user_default"), "", ("code", "user_default")),
+    Answer("a mode that is not declared", ("code", "user_default"), "poetry", ("code", "user_default")),
+    Answer("a mode in other letters", ("code", "user_default"), "Journal", ("code", "user_default")),
+    Answer("every mode at once", ("code", "user_default"), "*", ("code", "user_default")),
+    Answer("another project's mode", ("code", "user_default"), "local", ("code", "user_default"), "p2"),
+    Answer("no answer leaves a model's", ("code", "model"), "poetry", ("code", "model")),
+    Answer("the name that the mode had", ("code", "user_default"), "diary", ("journal", "model")),
+    Answer("a name that it had before that", (GENERAL, "fallback"), "notes", ("journal", "model")),
+    Answer("the name that the mode had, after the caller", ("code", "caller"), "diary", ("code", "caller")),
+]
+
+
+@pytest.mark.parametrize("case", ANSWERS, ids=[case.why for case in ANSWERS])
+def test_the_mode_after_a_models_answer(case: Answer) -> None:
+    assert mode_after_answer(standing(*case.stands), case.answered, case.project, case.declared) == case.expected
+
+
+def test_a_name_that_is_declared_anew_is_the_new_mode_and_not_the_one_that_had_it() -> None:
+    diary = Mode(name="diary", embedder="general", embedding_dim=384)
+    declared = Declared(modes=(JOURNAL, diary))
+    assert mode_after_answer(standing(GENERAL, "fallback"), "diary", "p1", declared) == ("diary", "model")
+
+
+def test_a_mode_of_another_project_is_not_known_by_its_former_name() -> None:
+    elsewhere = Declared(modes=(LOCAL.model_copy(update={"formerly": ("here",)}),))
+    assert mode_after_answer(standing(GENERAL, "fallback"), "here", "p2", elsewhere) == (GENERAL, "fallback")
+    assert mode_after_answer(standing(GENERAL, "fallback"), "here", "p1", elsewhere) == ("local", "model")
+
+
+@pytest.mark.parametrize("asked", ["", "General", "poetry", "general ", "*", "diary", "x" * 10_000])
+@pytest.mark.parametrize("stands", [None, ("code", "caller"), ("code", "model")])
+def test_a_mode_that_is_not_declared_is_refused_and_never_becomes_another(asked: str, stands: Decision | None) -> None:
+    before = None if stands is None else standing(*stands)
+    with pytest.raises(Rejected) as refused:
+        first_mode(asked, "p1", BOTH, before)
+    assert (refused.value.code, refused.value.field) == ("unknown_mode", "mode")
+
+
+def test_a_mode_of_another_project_is_refused() -> None:
+    with pytest.raises(Rejected, match="unknown_mode"):
+        first_mode("local", "p2", BOTH, None)
+
+
+def test_a_refusal_is_short_whatever_was_asked_for() -> None:
+    with pytest.raises(Rejected) as refused:
+        first_mode("x" * 10_000, "p1", BOTH, None)
+    assert len(refused.value.message) < 300
+
+
+def standing(mode: str, source: ModeSource) -> Memory:
+    return made("violin", mode=mode, mode_source=source)

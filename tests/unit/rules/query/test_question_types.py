@@ -1,0 +1,54 @@
+"""What kind of question it is."""
+
+import pytest
+
+from agents.rules.query.question_types import TRAITS, traits_of
+
+
+@pytest.mark.parametrize(
+    ("question", "trait"),
+    [
+        ("When did Ana move?", "when"),
+        ("What year did she start?", "when"),
+        ("Wann ist der Termin?", "when"),
+        ("¿Cuándo llegó el pedido?", "when"),
+        ("Quand est-ce qu'on joue ?", "when"),
+        ("Quando abbiamo aperto?", "when"),
+        ("How many hives are there?", "how_many"),
+        ("Wie viel Euro kostet die Box?", "how_many"),
+        ("¿Cuántas cajas quedan?", "how_many"),
+        ("Combien de projecteurs ?", "how_many"),
+        ("Where does he live?", "where"),
+        ("Wo liegt der Schlüssel?", "where"),
+        ("Who chose the name?", "who"),
+        ("Quem fez as portas?", "who"),
+        ("Why was it late?", "why"),
+        ("¿Por qué cambiamos?", "why"),
+        ("Did she like it?", "yes_no"),
+        ("Would Ana enjoy a concert?", "would"),
+        ("What hobbies has she taken up?", "several"),
+        ("What kind of car is it?", "what_kind"),
+        ("What did I buy?", "own"),
+        ("What did you suggest?", "yours"),
+    ],
+)
+def test_a_question_has_the_trait_that_its_words_tell(question: str, trait: str) -> None:
+    assert trait in traits_of(question)
+
+
+@pytest.mark.parametrize(
+    ("question", "trait"),
+    [
+        ("What did she say?", "when"),
+        ("The deploy target", "what"),
+        ("Who is it?", "how_many"),
+        ("How did it go?", "how_many"),
+        ("What is it like where she lives?", "yes_no"),
+    ],
+)
+def test_and_not_another(question: str, trait: str) -> None:
+    assert trait not in traits_of(question)
+
+
+def test_all_traits_are_known_by_name_and_a_long_page_is_read_in_no_time() -> None:
+    assert traits_of("when, why and who? " * 100_000) <= TRAITS

@@ -1,0 +1,200 @@
+"""Which modes a question is asked in, and the lanes that they are searched in."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from agents.rules.index.memory_columns import Roster, Row
+from agents.rules.index.traits import Kind, Trait
+from agents.rules.query.vector_lanes import Lane, asked_modes, current_mode, lanes_of, other_modes
+from schemas.failures import Rejected
+from schemas.modes import Declared, Mode
+from schemas.vectors import Where
+
+
+def mode(name: str, embedder: str = "tiny32", project: str | None = None, **fields: str) -> Mode:
+    return Mode(name=name, embedder=embedder, embedding_dim=32, project=project, **fields)
+
+
+DECLARED = Declared(
+    modes=(mode("code"), mode("journal"), mode("local", project="p1"), mode("code", "tiny48", "p2")),
+    user_default="journal",
+    project_defaults={"p1": "local"},
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "projects", "names"),
+    [
+        ("code", None, ["code"]),
+        ("general", ("p1",), ["general"]),
+        (["journal", "code", "journal"], ("p1",), ["journal", "code"]),
+        ("local", ("p1",), ["local"]),
+        ("local", ("p2", "p1"), ["local"]),
+        ("*", ("p2",), ["code", "general", "journal"]),
+        ("*", None, ["code", "general", "journal", "local"]),
+        (["local", "*"], ("p1",), ["local", "code", "general", "journal"]),
+    ],
+)
+def test_modes_are_asked_for_by_name(asked: str | list[str], projects: Sequence[str] | None, names: list[str]) -> None:
+    assert asked_modes(asked, DECLARED, projects) == names
+
+
+@pytest.mark.parametrize(
+    ("asked", "projects", "code"),
+    [
+        ("never", None, "unknown_mode"),
+        ("", None, "unknown_mode"),
+        (["code", "never"], None, "unknown_mode"),
+        (["never", "*"], None, "unknown_mode"),
+        ("local", ("p2",), "unknown_mode"),
+        ([], None, "invalid_value"),
+    ],
+)
+def test_what_is_no_mode_there_is_refused(asked: str | list[str], projects: Sequence[str] | None, code: str) -> None:
+    with pytest.raises(Rejected) as refused:
+        asked_modes(asked, DECLARED, projects)
+    assert (refused.value.code, refused.value.field) == (code, "mode")
+
+
+def test_the_error_does_not_repeat_a_page() -> None:
+    with pytest.raises(Rejected) as refused:
+        asked_modes("x" * 100_000, DECLARED, None)
+    assert len(refused.value.message) < 200
+
+
+@pytest.mark.parametrize(
+    ("spoken", "projects", "name"),
+    [
+        ("code", ("p1",), "code"),
+        (None, ("p1",), "local"),
+        (None, ("p1", "p1"), "local"),
+        (None, ("p2",), "journal"),
+        (None, ("p1", "p2"), "journal"),
+        (None, None, "journal"),
+        ("deleted", ("p2",), "journal"),
+        ("local", ("p2",), "journal"),
+        ("local", None, "local"),
+    ],
+)
+def test_without_a_name_the_scope_tells_the_mode(spoken: str | None, projects: Sequence[str] | None, name: str) -> None:
+    assert current_mode(spoken, DECLARED, projects) == name
+
+
+def test_without_anything_declared_the_mode_is_general() -> None:
+    assert current_mode(None, Declared(), ("p1",)) == "general"
+    assert current_mode("gone", Declared(user_default="gone"), None) == "general"
+
+
+def kind(project: str, name: str, type_: str = "episodic") -> Kind:
+    return Kind((("project_id", project), ("user_id", "ana")), name, type_, "medium")
+
+
+HELD = [kind("p1", "code"), kind("p2", "code"), kind("p3", "general")]
+
+
+def lanes(declared: Declared, names: list[str], projects: tuple[str, ...] | None) -> list[Lane]:
+    where = Where("ana", {"user_id": ("ana",), "project_id": projects}, modes=tuple(names), types=("episodic",))
+    return lanes_of(names, declared, where, HELD)
+
+
+def shapes(found: list[Lane]) -> list[tuple[str, str, tuple[str, ...] | None]]:
+    return [(one.mode.name, one.mode.embedder, one.where.scope["project_id"]) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("names", "projects", "found"),
+    [
+        (["journal"], None, [("journal", "tiny32", None)]),
+        (["journal"], ("p1", "p2"), [("journal", "tiny32", ("p1", "p2"))]),
+        (["general"], None, [("general", "general", None)]),
+        (["code"], ("p1",), [("code", "tiny32", ("p1",))]),
+        (["code"], ("p2",), [("code", "tiny48", ("p2",))]),
+        (["code"], ("p1", "p2"), [("code", "tiny32", ("p1",)), ("code", "tiny48", ("p2",))]),
+        (["code"], None, [("code", "tiny32", ("p1", "p3")), ("code", "tiny48", ("p2",))]),
+        (["local"], None, [("local", "tiny32", ("p1",))]),
+        (["local"], ("p2", "p1"), [("local", "tiny32", ("p1",))]),
+        (["journal", "general"], ("p1",), [("journal", "tiny32", ("p1",)), ("general", "general", ("p1",))]),
+    ],
+)
+def test_each_vector_space_is_a_lane_with_its_projects(
+    names: list[str], projects: tuple[str, ...] | None, found: list[tuple[str, str, tuple[str, ...] | None]]
+) -> None:
+    assert shapes(lanes(DECLARED, names, projects)) == found
+
+
+def test_a_lane_sees_its_mode_alone_and_keeps_the_other_filters() -> None:
+    for lane in lanes(DECLARED, ["code", "journal"], None):
+        assert lane.where.modes == (lane.mode.name,)
+        assert (lane.where.boundary, lane.where.types) == ("ana", ("episodic",))
+        assert lane.where.scope["user_id"] == ("ana",)
+
+
+def test_projects_whose_modes_make_the_same_vectors_share_a_lane() -> None:
+    declared = Declared(
+        modes=(mode("code"), mode("code", project="p2", description="another"), mode("code", "x", "p3"))
+    )
+    assert shapes(lanes(declared, ["code"], None)) == [("code", "tiny32", ("p1", "p2")), ("code", "x", ("p3",))]
+
+
+@pytest.mark.parametrize("prefix", ["query_prefix", "passage_prefix"])
+def test_another_prefix_is_another_lane(prefix: str) -> None:
+    declared = Declared(modes=(mode("code"), mode("code", project="p2", **{prefix: "search: "})))
+    assert len(lanes(declared, ["code"], ("p1", "p2"))) == 2
+
+
+def test_a_mode_without_any_memories_is_a_lane_all_the_same() -> None:
+    assert shapes(lanes(Declared(modes=(mode("local", project="p7"),)), ["local"], None)) == [
+        ("local", "tiny32", ("p7",))
+    ]
+
+
+def test_a_project_of_its_own_general_is_a_lane_beside_that_of_all() -> None:
+    declared = Declared(modes=(mode("general", "tiny48", "p2"),))
+    assert shapes(lanes(declared, ["general"], ("p1", "p2"))) == [
+        ("general", "general", ("p1",)),
+        ("general", "tiny48", ("p2",)),
+    ]
+
+
+def roster(*memories: tuple[Kind, int, bool]) -> Roster:
+    kinds = dict.fromkeys(one[0] for one in memories)
+    traits = {place: Trait(one, None, None) for place, one in enumerate(kinds)}
+    places = list(kinds)
+    rows = [
+        Row(number, f"m{number}", places.index(one), occurred_ms, number, 5, 0.5, superseded, None)
+        for number, (one, occurred_ms, superseded) in enumerate(memories)
+    ]
+    return Roster(rows, traits)
+
+
+MEMORIES = roster(
+    (kind("p1", "general"), 1, False),
+    (kind("p1", "journal"), 2, False),
+    (kind("p1", "journal"), 3, False),
+    (kind("p1", "journal"), 4, True),
+    (kind("p1", "journal", "semantic"), 5, False),
+    (kind("p2", "code"), 6, False),
+)
+SEARCHED = Where("ana", {"project_id": None}, modes=("general",))
+
+
+@pytest.mark.parametrize(
+    ("where", "include_superseded", "counts"),
+    [
+        (SEARCHED, False, {"code": 1, "journal": 3}),
+        (SEARCHED, True, {"code": 1, "journal": 4}),
+        (replace(SEARCHED, modes=("general", "code")), False, {"journal": 3}),
+        (replace(SEARCHED, modes=("general", "code", "journal")), False, {}),
+        (replace(SEARCHED, scope={"project_id": ("p1",)}), False, {"journal": 3}),
+        (replace(SEARCHED, types=("semantic",)), False, {"journal": 1}),
+        (replace(SEARCHED, since_ms=3, until_ms=6), False, {"journal": 2}),
+        (replace(SEARCHED, scope={"project_id": ("p9",)}), False, {}),
+    ],
+)
+def test_other_modes_count_what_the_read_would_see(
+    where: Where, include_superseded: bool, counts: dict[str, int]
+) -> None:
+    found = other_modes(MEMORIES, where, include_superseded=include_superseded)
+    assert list(found.items()) == sorted(counts.items())

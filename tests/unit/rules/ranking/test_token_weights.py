@@ -1,0 +1,41 @@
+"""How much each token of a question counts."""
+
+import numpy as np
+import pytest
+
+from agents.rules.ranking.token_weights import LATER_PIECE, weighted
+
+TEXT = "Is the violin new?"
+SPANS = np.array([(0, 2), (3, 6), (7, 10), (10, 13), (14, 17), (17, 18)], np.int32)
+
+
+def weights(frequencies: dict[str, int], documents: int = 100, text: str = TEXT) -> list[float]:
+    rows = np.eye(len(SPANS), dtype=np.float32)
+    found: list[float] = weighted(rows, SPANS, text, frequencies, documents).sum(axis=1).tolist()
+    return found
+
+
+def test_the_weights_sum_to_one() -> None:
+    assert sum(weights({"violin": 3, "new": 20})) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_rare_word_tells_more_than_a_common_one_and_that_more_than_grammar() -> None:
+    is_, the, violin, piece, new, mark = weights({"violin": 3, "new": 20})
+    assert violin > new > is_ == the > mark > 0
+    assert piece == pytest.approx(LATER_PIECE * violin)
+
+
+def test_a_word_with_the_same_stem_is_the_same_word() -> None:
+    assert weights({"violins": 3, "new": 20}) == weights({"violin": 3, "new": 20})
+
+
+def test_a_word_that_nobody_said_tells_most() -> None:
+    assert weights({"violin": 0, "new": 20})[2] > weights({"violin": 3, "new": 20})[2]
+
+
+def test_no_token_is_no_token() -> None:
+    assert weighted(np.zeros((0, 8), np.float32), np.zeros((0, 2), np.int32), "", {}, 0).shape == (0, 8)
+
+
+def test_a_user_without_memories_is_asked_all_the_same() -> None:
+    assert np.isfinite(weights({}, documents=0)).all()

@@ -1,0 +1,91 @@
+"""The dates that a text speaks of."""
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from agents.rules.text.dates import MOST_DATES, dates
+
+SUNDAY = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("due 2026-11-30 or 2026/12/01", ["2026-11-30", "2026-12-01"]),
+        ("am 3.4.2026", ["2026-04-03"]),
+        ("22/11/2026 and 11/23/2026", ["2026-11-22", "2026-11-23"]),
+        ("March 5, 2026", ["2026-03-05"]),
+        ("the 5th of May 2027, or Dec 24", ["2027-05-05", "2026-12-24"]),
+        ("5 de marzo de 2026", ["2026-03-05"]),
+        ("le 1er mars 2027", ["2027-03-01"]),
+        ("am 5. März 2026", ["2026-03-05"]),
+        ("yesterday, tomorrow", ["2026-11-21", "2026-11-23"]),
+        ("gestern und übermorgen", ["2026-11-21", "2026-11-24"]),
+        ("pasado mañana", ["2026-11-24"]),
+        ("hier soir, avant-hier", ["2026-11-21", "2026-11-20"]),
+        ("in three days, 2 weeks ago", ["2026-11-25", "2026-11-08"]),
+        ("vor drei Tagen", ["2026-11-19"]),
+        ("hace 5 días, dentro de dos semanas", ["2026-11-17", "2026-12-06"]),
+        ("il y a deux semaines, dans trois jours", ["2026-11-08", "2026-11-25"]),
+        ("last Monday", ["2026-11-16"]),
+        ("el lunes pasado", ["2026-11-16"]),
+        ("lundi dernier", ["2026-11-16"]),
+        ("kommenden Freitag", ["2026-11-27"]),
+        ("next week", ["2026-11-23"]),
+        ("letzte Woche", ["2026-11-09"]),
+    ],
+)
+def test_written_and_relative_forms_become_dates(text: str, expected: list[str]) -> None:
+    assert list(dates(text, SUNDAY)) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "03/04/2026",
+        "03/04",
+        "version 2.11.2026.3",
+        "2026-13-01 and 2026-02-30",
+        "guten Morgen, heute wäre übertrieben"[:12],
+        "Morgen zusammen",
+        "por la mañana",
+        "das ist hier im Haus",
+        "10 may be enough",
+        "en trois jours c'est fini",
+        "in a day or so",
+        "nothing at all",
+        "",
+    ],
+)
+def test_what_has_two_readings_or_none_gives_nothing(text: str) -> None:
+    assert dates(text, SUNDAY) == ()
+
+
+def test_the_next_weekday_counts_only_where_both_readings_of_next_agree() -> None:
+    wednesday = datetime(2026, 11, 18, tzinfo=UTC)
+    assert dates("next Friday", wednesday) == ()
+    assert dates("next Monday", wednesday) == ("2026-11-23",)
+
+
+def test_a_date_without_a_year_is_the_nearest_one() -> None:
+    assert dates("5 January", SUNDAY) == ("2027-01-05",)
+    assert dates("5 October", SUNDAY) == ("2026-10-05",)
+
+
+def test_each_date_comes_once_and_no_more_than_the_limit() -> None:
+    assert dates("today, 2026-11-22, heute", SUNDAY) == ("2026-11-22",)
+    assert len(dates(" ".join(f"2026-10-{day:02}" for day in range(1, 31)), SUNDAY)) == MOST_DATES
+
+
+def test_the_end_of_the_calendar_is_no_date() -> None:
+    assert dates("in 300 weeks", datetime(9999, 12, 30, tzinfo=UTC)) == ()
+
+
+@pytest.mark.parametrize("piece", ["hier ", "1/", "5. ", "2026-", "last ", "in 1 ", "a ", "1", "morgen ", "in a day "])
+def test_hostile_repetitions_take_no_longer_than_their_length(piece: str) -> None:
+    hostile = piece * (32_768 // len(piece))
+    began = time.process_time()
+    dates(hostile, SUNDAY)
+    assert time.process_time() - began < 5, "quadratic: a text of this length takes about 0.03 s"

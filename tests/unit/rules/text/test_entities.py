@@ -1,0 +1,37 @@
+"""Names, identifiers, mentions and addresses."""
+
+import pytest
+
+from agents.rules.text.entities import LONGEST_ENTITY, MOST_ENTITIES, entities
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Lunch with Mrs Okafor in New York.", {"Mrs Okafor", "New York"}),
+        ("He read at the University of Oxford", {"University of Oxford"}),
+        ("It was Caroline's dog.", {"Caroline"}),
+        ("Thanks to @ana.b, see https://fly.io/docs.", {"@ana.b", "https://fly.io/docs"}),
+        ("Part ZX-81-K17 breaks in main_loop", {"ZX-81-K17", "main_loop"}),
+        ("sie fuhr nach Köln", {"Köln"}),
+        ("the cat slept", set()),
+    ],
+)
+def test_entities_are_found_as_written(text: str, expected: set[str]) -> None:
+    assert expected <= set(entities(text))
+    assert expected or not entities(text)
+
+
+@pytest.mark.parametrize("text", ["Bought rosin.", "Great! Thanks. Dinner was good.", "Did I say so? I'm sure."])
+def test_a_word_that_only_opens_a_sentence_is_no_name(text: str) -> None:
+    assert entities(text) == ()
+
+
+def test_each_entity_comes_once_whatever_its_case() -> None:
+    assert entities("we saw Berlin, and BERLIN again").count("Berlin") == 1
+    assert len(entities("we saw Berlin, and BERLIN again")) == 1
+
+
+def test_there_are_limits() -> None:
+    assert len(entities(" ".join(f"id_{n}" for n in range(500)))) == MOST_ENTITIES
+    assert entities("https://a.b/" + "x" * LONGEST_ENTITY) == ()

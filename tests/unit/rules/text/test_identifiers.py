@@ -1,0 +1,42 @@
+"""Which words are identifiers, and what that does for the turn that has one."""
+
+import numpy as np
+import pytest
+
+from agents.rules.ranking.features import Signals
+from agents.rules.ranking.field_scores import fields_of
+from agents.rules.ranking.ranking import ranked
+from agents.rules.ranking.weights import Weights
+from agents.rules.text.identifiers import is_identifier
+from tests.builders.query_features import Said, clues_of
+from tests.harnesses.retrieval import WEIGHTS
+
+
+@pytest.mark.parametrize(
+    "term", ["k17", "zx-81-k17", "s6f4cf7685882", "4711042", "fly.io", "retry_failed", "v2.0.1", "a/b", "ana@b.org"]
+)
+def test_identifiers(term: str) -> None:
+    assert is_identifier(term)
+
+
+@pytest.mark.parametrize("term", ["5pm", "2nd", "10km", "90s", "2026", "42", "violin", "well-known", "l'eau", ""])
+def test_numbers_with_units_years_and_words_are_none(term: str) -> None:
+    assert not is_identifier(term)
+
+
+TALK = [Said("The order numbers came last week."), Said("Soup."), Said("ZX-81-K17 is on its way."), Said("Fine.")]
+
+
+def test_the_signal_is_the_share_of_the_identifiers_that_a_memory_has() -> None:
+    clues = clues_of("Was ZX-81-K17 in the order, or QQ-7-P?", TALK)
+    signals = Signals(clues, fields_of(clues), np.arange(4))
+    found = signals.of("identifier")
+    assert found is not None
+    assert found.tolist() == pytest.approx([0, 0, 2 / 3, 0]), "zx-81-k17 and k17, but not qq-7-p"
+
+
+def test_who_names_an_identifier_gets_what_has_it_first() -> None:
+    near = np.array([0.75, 0.4, 0.5, 0.4])
+    clues = clues_of("Do you remember the order number ZX-81-K17 from last week?", TALK, dense=near, late=near)
+    ranking = ranked(clues, np.ones(4, np.bool_), Weights.loads(WEIGHTS.read_text()).heads["tokens"])
+    assert ranking.numbers[int(np.argmax(ranking.log_odds))] == 2

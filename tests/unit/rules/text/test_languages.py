@@ -1,0 +1,56 @@
+"""Which language a text is in."""
+
+import pytest
+
+from agents.rules.text.languages import LANGUAGES, STOP_WORDS, UNKNOWN, language_of
+from agents.rules.text.stemming import stems
+from agents.rules.text.stop_words import stop_words_of
+from agents.rules.text.tokenizer import fold, terms
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Where did I park the car?", "english"),
+        ("Wo habe ich das Auto geparkt?", "german"),
+        ("¿Dónde aparqué el coche?", "spanish"),
+        ("Où est-ce que j'ai garé la voiture ?", "french"),
+        ("Onde eu estacionei o meu carro ontem?", "portuguese"),
+        ("Dove ho parcheggiato la macchina?", "italian"),
+        ("Waar heb ik de auto geparkeerd?", "dutch"),
+        ("Var har jag parkerat min bil någonstans?", "swedish"),
+        ("Hvor har jeg parkeret min bil, og hvornår?", "danish"),
+        ("Hvor har jeg parkert bilen min, og når ble det?", "norwegian"),
+        ("Где я припарковал свою машину?", "russian"),
+        ("Arabam nerede ve ne zaman park ettim?", "turkish"),
+    ],
+)
+def test_a_sentence_tells_its_language(text: str, language: str) -> None:
+    assert LANGUAGES[language_of(terms(text))] == language
+
+
+def test_what_has_no_stop_word_is_unknown_and_treated_as_english() -> None:
+    assert language_of(["violin", "340"]) == language_of([]) == UNKNOWN
+    assert "the" in stop_words_of(["violin"])
+    assert stems(["violins"], UNKNOWN) == ["violin"]
+
+
+def test_english_wins_a_tie() -> None:
+    assert LANGUAGES[language_of(["in"])] == "english"
+
+
+def test_stop_words_are_folded_as_texts_are() -> None:
+    assert [word for words in STOP_WORDS.values() for word in words if fold(word) != word] == []
+
+
+def test_places_that_are_kept_in_an_index_stay_as_they_are() -> None:
+    assert LANGUAGES[:5] == ("", "english", "german", "spanish", "french")
+    assert LANGUAGES[5:] == ("portuguese", "italian", "dutch", "swedish", "danish", "norwegian", "russian", "turkish")
+
+
+def test_every_language_has_a_stemmer_that_cuts() -> None:
+    plurals = {"german": "hunden", "spanish": "casas", "russian": "книги", "turkish": "kitaplar", "swedish": "bilarna"}
+    for language, word in plurals.items():
+        [stem] = stems([word], LANGUAGES.index(language))
+        assert stem != word
+        assert word.startswith(stem)

@@ -1,0 +1,55 @@
+"""Which texts say nothing new."""
+
+import pytest
+
+from agents.rules.text.shingles import Covered
+
+KEPT = "The login page times out after five minutes, Ana says, and the cache was not the reason at all."
+
+
+@pytest.fixture
+def covered() -> Covered:
+    covered = Covered()
+    covered.add(KEPT)
+    return covered
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        KEPT,
+        KEPT.upper().replace("ANA", "Ana").lower().replace("ana", "Ana"),
+        f"So: {KEPT}",
+        "The login page times out after five minutes, Ana says.",
+        "the cache was not the reason at all",
+    ],
+)
+def test_what_says_the_same_or_less_is_covered(covered: Covered, text: str) -> None:
+    assert covered.covers(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        KEPT.replace("five", "15"),
+        KEPT.replace("Ana", "Ben"),
+        KEPT.replace("Ana says, and", "Ana says, and never again, and"),
+        f"{KEPT} The database was, on the other hand, and we restarted it.",
+        "The login page is back.",
+        "Something else entirely was the topic of that day.",
+    ],
+    ids=["a number", "a name", "a negation", "more", "short", "else"],
+)
+def test_what_differs_in_a_way_that_matters_is_not(covered: Covered, text: str) -> None:
+    assert not covered.covers(text)
+
+
+def test_a_short_text_is_never_covered() -> None:
+    covered = Covered()
+    covered.add("Yes, do it.")
+    assert not covered.covers("Yes, do it.")
+
+
+def test_two_texts_do_not_cover_a_third_together(covered: Covered) -> None:
+    covered.add("We talked about the weather on the island for an hour.")
+    assert not covered.covers(f"{KEPT} We talked about the weather on the island for an hour.")

@@ -1,0 +1,98 @@
+"""What a text is found by."""
+
+import pytest
+
+from agents.rules.text.tokenizer import LONGEST_TERM, fold, question_terms, telling_terms, terms
+
+
+@pytest.mark.parametrize(
+    ("written", "asked"),
+    [
+        ("CAFÉ", "cafe"),
+        ("Cafe\u0301", "café"),
+        ("\U0001d518\U0001d52b\U0001d526", "uni"),
+        ("Caroline\u2019s house", "caroline's"),
+        ("fullwidth \uff21\uff22\uff23", "abc"),
+        ("Straße", "STRASSE"),
+        ("we need the well-known song", "known"),
+        ("open the retryLater flag", "later"),
+        ("l'année dernière", "annee"),
+        ("我们把服务部署到新加坡了", "新加坡"),
+        ("我们把服务部署到新加坡了", "服"),
+        ("회의는 목요일", "목요"),
+        ("Где МОЙ чай? Чёрный.", "мой черный"),
+        ("👩‍👩‍👧‍👦 at home", "👧"),
+        ("well done 👍🏽", "👍"),
+    ],
+)
+def test_a_text_is_found_by(written: str, asked: str) -> None:
+    assert set(terms(asked)) <= set(terms(written))
+
+
+@pytest.mark.parametrize(
+    ("identifier", "parts"),
+    [
+        ("ZX-81-K17", ["zx", "81", "k17"]),
+        ("snake_case", ["snake", "case"]),
+        ("fly.io", ["fly", "io"]),
+        ("12:30", ["12", "30"]),
+    ],
+)
+def test_an_identifier_is_found_whole_and_in_parts(identifier: str, parts: list[str]) -> None:
+    found = terms(f"see {identifier}, please")
+    assert set(parts) < set(found)
+    assert len(set(terms(identifier)) - set(parts)) == 1, "the whole is a term of its own"
+
+
+def test_an_ordinary_compound_has_no_term_for_the_whole() -> None:
+    assert terms("well-known") == ["well", "known"]
+
+
+def test_a_script_without_spaces_gives_characters_and_pairs() -> None:
+    assert terms("新加坡") == ["新", "加", "坡", "新加", "加坡"]
+    assert terms("v2新") == ["v2", "新"]
+
+
+def test_a_contraction_is_one_word() -> None:
+    assert terms("don't take the girl's bike") == ["don't", "take", "the", "girl's", "bike"]
+
+
+def test_repetitions_and_order_are_kept() -> None:
+    assert terms("tram, harbour, tram") == ["tram", "harbour", "tram"]
+
+
+def test_punctuation_alone_has_no_terms() -> None:
+    assert terms("... ?! -- ()") == []
+
+
+def test_a_question_goes_without_stop_words() -> None:
+    assert question_terms("What is the violin teacher called?") == ["violin", "teacher", "called"]
+
+
+def test_stop_words_stay_where_nothing_else_is_left() -> None:
+    assert question_terms("What is it?") == ["what", "is", "it"]
+    assert telling_terms("What is it?") == []
+
+
+def test_stop_words_are_those_of_the_language_that_is_asked_in() -> None:
+    assert question_terms("Wann ist die Katze gestorben?") == ["katze", "gestorben"]
+    assert "die" in question_terms("Did the plants die?")
+
+
+def test_stop_words_of_a_text_are_indexed() -> None:
+    assert "the" in terms("the tram")
+
+
+def test_a_question_names_each_stem_of_its_language_once() -> None:
+    assert question_terms("violins violin VIOLIN") == ["violins"]
+    assert question_terms("Wo sind die Katzen und die Katze?") == ["katzen"]
+    assert question_terms("is it, is it not") == ["is", "it", "not"]
+
+
+def test_data_without_spaces_is_cut() -> None:
+    assert [len(term) for term in terms("a" * 1000)] == [LONGEST_TERM]
+
+
+def test_folding_twice_changes_nothing() -> None:
+    for text in ("Zoë 🎂 ÑANDÚ", "İstanbul", "Йод, мой йогурт", "회의", "\u2026\u2014\u2019"):
+        assert fold(fold(text)) == fold(text)

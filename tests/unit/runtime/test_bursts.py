@@ -1,0 +1,55 @@
+"""Records that come one by one are handed over together, in their order, and one that comes alone at once."""
+
+import asyncio
+from collections.abc import Sequence
+
+from streams.runtime.bursts import Bursts
+
+FOREVER = 3600.0
+
+
+class Taker:
+    """Keeps what it is handed, burst by burst."""
+
+    def __init__(self) -> None:
+        self.bursts: list[list[int]] = []
+        self.came = asyncio.Event()
+
+    def take(self, burst: Sequence[int]) -> None:
+        self.bursts.append(list(burst))
+        self.came.set()
+
+
+async def test_what_comes_together_after_a_pause_is_handed_over_at_once_and_in_order() -> None:
+    taker = Taker()
+    bursts = Bursts(taker.take, FOREVER)
+    for number in range(3):
+        bursts.add(number)
+    await taker.came.wait()
+    assert taker.bursts == [[0, 1, 2]]
+
+
+async def test_what_comes_soon_after_a_burst_waits_for_the_next_and_is_there_when_all_is_asked_for() -> None:
+    taker = Taker()
+    bursts = Bursts(taker.take, FOREVER)
+    bursts.add(0)
+    await taker.came.wait()
+    for number in (1, 2):
+        bursts.add(number)
+        await asyncio.sleep(0)
+    assert taker.bursts == [[0]]
+    bursts.flush()
+    assert taker.bursts == [[0], [1, 2]]
+    bursts.flush()
+    assert taker.bursts == [[0], [1, 2]], "nothing is handed over twice, nor an empty burst"
+
+
+async def test_the_next_burst_comes_by_itself() -> None:
+    taker = Taker()
+    bursts = Bursts(taker.take, 0.001)
+    bursts.add(0)
+    await taker.came.wait()
+    taker.came.clear()
+    bursts.add(1)
+    await asyncio.wait_for(taker.came.wait(), 10)
+    assert taker.bursts == [[0], [1]]

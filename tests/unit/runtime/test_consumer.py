@@ -1,0 +1,237 @@
+"""Faust's consumer as we have it: nothing is read for agents too early, and nothing that was read is passed over.
+
+Kafka's side, a thread of its own in Faust, is played by a class that notes what it is told.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from aiokafka import ConsumerRecord
+from faust.types import TP
+
+from streams.runtime.consumer import PatientConsumer
+from streams.runtime.kafka_app import kafka_app
+from streams.settings import Settings
+from streams.tables.memory_table import MemoryTable
+
+TURNS = TP("memory.turns", 0)
+OTHER = TP("memory.turns", 1)
+ASKED = TP("memory.retrieve", 1)
+CHANGELOG = TP("memory.worker-memories-changelog", 0)
+
+
+class KafkaSide:
+    """Gives `fetched`, and does `meanwhile` while it is asked for it."""
+
+    def __init__(self) -> None:
+        self.committed: dict[TP, int | None] = {}
+        self.fetched: dict[TP, list[Any]] = {}
+        self.asked: set[TP] | None = None
+        self.sought: dict[TP, int] = {}
+        self.from_beginning: set[TP] = set()
+        self.left: set[TP] = set()
+
+    def meanwhile(self) -> None:
+        """Nothing."""
+
+    async def getmany(self, active_partitions: set[TP] | None, timeout: float) -> dict[TP, list[Any]]:
+        self.meanwhile()
+        self.asked = active_partitions
+        return self.fetched
+
+    async def seek_to_committed(self) -> dict[TP, int | None]:
+        return self.committed
+
+    async def seek_to_beginning(self, *places: TP) -> None:
+        self.from_beginning |= set(places)
+
+    async def leave(self, places: Iterable[TP]) -> None:
+        self.left |= set(places)
+
+    def highwater(self, place: TP) -> int:
+        return 5
+
+    def seek(self, place: TP, offset: int) -> None:
+        self.sought[place] = offset
+
+    def assignment(self) -> set[TP]:
+        return {TURNS, OTHER, CHANGELOG, ASKED}
+
+
+class Apart:
+    """Notes what is to be read apart from the rest."""
+
+    def __init__(self) -> None:
+        self.places: dict[TP, int | None] = {}
+
+    def begin(self, places: Mapping[TP, int | None]) -> None:
+        self.places = dict(places)
+
+    def leave(self, places: Collection[TP]) -> None:
+        self.places = {place: due for place, due in self.places.items() if place not in places}
+
+    def highwater(self, place: TP) -> int | None:
+        return 40 if place in self.places else None
+
+
+@pytest.fixture
+def kafka() -> KafkaSide:
+    return KafkaSide()
+
+
+@pytest.fixture
+def apart() -> Apart:
+    return Apart()
+
+
+@pytest.fixture
+def consumer(tmp_path: Path, kafka: KafkaSide, apart: Apart) -> PatientConsumer:
+    app = kafka_app(Settings(data_dir=tmp_path, _env_file=None), "test")
+    MemoryTable(app)
+    made = app.consumer
+    assert isinstance(made, PatientConsumer)
+    made._thread.thread_loop.close()
+    made._thread = cast("Any", kafka)
+    made._requests = cast("Any", apart)
+    made._set_active_tps({TURNS, OTHER, CHANGELOG, ASKED})
+    return made
+
+
+def active(consumer: PatientConsumer) -> set[TP]:
+    return set(consumer._get_active_partitions())
+
+
+def test_what_is_assigned_is_not_read_for_agents_before_it_is_resumed(consumer: PatientConsumer) -> None:
+    assert active(consumer) == {CHANGELOG}
+
+
+def test_agents_topics_are_read_only_once_the_flow_goes_on(consumer: PatientConsumer) -> None:
+    consumer.resume_partitions({TURNS, CHANGELOG})
+    assert active(consumer) == {CHANGELOG}
+    consumer.resume_flow()
+    assert active(consumer) == {TURNS, CHANGELOG}
+
+
+def test_what_is_paused_again_is_not_resumed_with_the_flow(consumer: PatientConsumer) -> None:
+    consumer.resume_partitions({TURNS, OTHER})
+    consumer.pause_partitions({TURNS})
+    consumer.resume_flow()
+    assert active(consumer) == {OTHER, CHANGELOG}
+
+
+async def test_a_fetch_keeps_to_the_partitions_that_it_was_begun_for(
+    consumer: PatientConsumer, kafka: KafkaSide
+) -> None:
+    kafka.meanwhile = lambda: consumer.pause_partitions({CHANGELOG})  # type: ignore[method-assign]
+    await consumer._getmany(consumer._get_active_partitions(), 1.0)
+    assert kafka.asked == {CHANGELOG}
+
+
+async def test_what_was_fetched_for_a_partition_that_is_paused_meanwhile_is_fetched_again(
+    consumer: PatientConsumer, kafka: KafkaSide
+) -> None:
+    consumer.resume_partitions({TURNS, OTHER})
+    consumer.resume_flow()
+    kafka.fetched = {place: [SimpleNamespace(offset=7), SimpleNamespace(offset=8)] for place in (TURNS, OTHER)}
+    kafka.meanwhile = lambda: consumer.pause_partitions({TURNS})  # type: ignore[method-assign]
+    await consumer._getmany(consumer._get_active_partitions(), 1.0)
+    assert kafka.sought == {TURNS: 7}
+
+
+async def test_a_full_buffer_is_no_pause(consumer: PatientConsumer, kafka: KafkaSide) -> None:
+    consumer.resume_partitions({TURNS})
+    consumer.resume_flow()
+    kafka.fetched = {TURNS: [SimpleNamespace(offset=7)]}
+    kafka.meanwhile = lambda: consumer.on_buffer_full(TURNS)  # type: ignore[method-assign]
+    await consumer._getmany(consumer._get_active_partitions(), 1.0)
+    assert kafka.sought == {}
+
+
+@pytest.mark.parametrize("nothing", [None, 0])
+async def test_a_partition_without_a_commit_is_read_from_its_beginning(
+    consumer: PatientConsumer, kafka: KafkaSide, nothing: int | None
+) -> None:
+    kafka.committed = {TURNS: nothing, OTHER: 12, CHANGELOG: None}
+    assert await consumer.seek_to_committed() == kafka.committed
+    assert kafka.from_beginning == {TURNS}
+
+
+async def test_questions_are_read_apart_from_what_is_committed_and_by_nobody_else(
+    consumer: PatientConsumer, kafka: KafkaSide, apart: Apart
+) -> None:
+    consumer.resume_partitions({TURNS, ASKED})
+    kafka.committed = {TURNS: 3, ASKED: 12}
+    await consumer.perform_seek()
+    assert apart.places == {}
+    consumer.resume_flow()
+    assert apart.places == {ASKED: 12}
+    assert active(consumer) == {TURNS, CHANGELOG}
+    assert kafka.left == {ASKED}
+
+
+async def test_questions_are_left_as_soon_as_their_partitions_are_paused(
+    consumer: PatientConsumer, kafka: KafkaSide, apart: Apart
+) -> None:
+    consumer.resume_partitions({ASKED})
+    consumer.resume_flow()
+    consumer.pause_partitions({TURNS, ASKED})
+    assert apart.places == {}
+
+
+def test_an_agent_without_room_for_questions_never_has_them_read_with_the_rest(consumer: PatientConsumer) -> None:
+    consumer.on_buffer_full(ASKED)
+    assert consumer._full() == {ASKED}
+    consumer.on_buffer_drop(ASKED)
+    assert consumer._full() == set()
+    assert active(consumer) == {CHANGELOG}
+
+
+def test_what_could_not_be_read_for_want_of_room_is_read_after_a_rebalance(consumer: PatientConsumer) -> None:
+    consumer.on_buffer_full(ASKED)
+    consumer.resume_partitions({ASKED})
+    consumer.resume_flow()
+    assert consumer._full() == set()
+
+
+def test_how_far_questions_are_written_is_known_to_whoever_reads_them(consumer: PatientConsumer) -> None:
+    assert (consumer.highwater(ASKED), consumer.highwater(TURNS)) == (0, 5)
+    consumer.resume_partitions({ASKED})
+    consumer.resume_flow()
+    assert consumer.highwater(ASKED) == 40
+
+
+def test_a_partition_that_has_no_position_yet_ends_no_worker(consumer: PatientConsumer) -> None:
+    consumer.verify_event_path(1e9, TURNS)
+
+
+async def test_offsets_without_a_record_are_no_reason_to_commit_no_further(consumer: PatientConsumer) -> None:
+    came = []
+
+    async def callback(message: Any) -> None:
+        came.append(message.offset)
+
+    consumer.callback = callback
+    consumer._committed_offset[ASKED] = 7
+    await consumer._deliver(ASKED, consumer_record(12), 7)
+    assert came == [12]
+    consumer._acked[ASKED].append(12)
+    assert consumer._new_offset(ASKED) == 13
+
+
+async def test_questions_that_are_under_way_are_not_committed_with_those_before_them(consumer: PatientConsumer) -> None:
+    async def callback(message: Any) -> None:
+        """Keep it."""
+
+    consumer.callback = callback
+    consumer._committed_offset[ASKED] = 7
+    for due, offset in ((7, 7), (8, 8), (9, 9)):
+        await consumer._deliver(ASKED, consumer_record(offset), due)
+    consumer._acked[ASKED].append(7)
+    assert consumer._new_offset(ASKED) == 8
+
+
+def consumer_record(offset: int) -> ConsumerRecord[bytes, bytes]:
+    return ConsumerRecord(ASKED.topic, ASKED.partition, offset, 0, 0, b"k", b"{}", None, 1, 2, ())

@@ -1,0 +1,267 @@
+"""At least once, in order: whatever finishes when, and whatever fails where."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from schemas.records import Record
+from streams.runtime.delivery import Delivery
+from tests.builders.turns import record
+
+
+class Event:
+    """One event of a stream; `settled` gets the offsets that were acknowledged, in order."""
+
+    def __init__(self, offset: int, settled: list[int]) -> None:
+        self.record = record(offset=offset)
+        self._settled = settled
+
+    def settle(self) -> None:
+        """Note the acknowledgement."""
+        self._settled.append(self.record.offset)
+
+
+class Run:
+    """A delivery over so many events, each of which finishes when it is told to."""
+
+    def __init__(self, events: int, window: int = 100, *, endless: bool = False) -> None:
+        self.begun: list[int] = []
+        self.settled: list[int] = []
+        self.batches: list[list[int]] = []
+        self.finishing = [asyncio.get_running_loop().create_future() for _ in range(events)]
+        self.before_begin: Callable[[int], Awaitable[None]] = nothing
+        self.before_settle: Callable[[list[int]], Awaitable[None]] = nothing
+        self._endless = endless
+        self.delivery: Delivery[int] = Delivery(self._begin, self._settle, window=window)
+        self.task = asyncio.create_task(self.delivery.run(self._stream(events)))
+
+    async def _stream(self, events: int) -> AsyncIterator[Event]:
+        for offset in range(events):
+            yield Event(offset, self.settled)
+        if self._endless:
+            await asyncio.Event().wait()
+
+    async def _begin(self, taken: Record) -> Awaitable[int]:
+        await self.before_begin(taken.offset)
+        self.begun.append(taken.offset)
+        return self.finishing[taken.offset]
+
+    async def _settle(self, finished: Sequence[int]) -> None:
+        await self.before_settle(list(finished))
+        self.batches.append(list(finished))
+
+    async def finish(self, *offsets: int) -> None:
+        """Finish events, and let everything happen that can."""
+        for offset in offsets:
+            self.finishing[offset].set_result(offset)
+        await quiet()
+
+    async def failure(self) -> BaseException:
+        """Why the run ended."""
+        with pytest.raises(ExceptionGroup) as ended:
+            await self.task
+        return ended.value.exceptions[0]
+
+
+async def nothing(_: object) -> None:
+    """Let it happen."""
+
+
+async def quiet() -> None:
+    """Let all tasks run until none can go on."""
+    for _ in range(30):
+        await asyncio.sleep(0)
+
+
+@settings(max_examples=60)
+@given(order=some.integers(0, 12).flatmap(lambda events: some.permutations(range(events))), window=some.integers(1, 13))
+def test_whatever_finishes_first_all_are_settled_once_and_in_order(order: list[int], window: int) -> None:
+    async def scenario() -> None:
+        run = Run(len(order), window)
+        for offset in order:
+            await run.finish(offset)
+            assert run.settled == list(range(len(run.settled)))
+        await run.task
+        assert run.begun == run.settled == [one for batch in run.batches for one in batch] == sorted(order)
+        assert all(run.batches)
+
+    asyncio.run(scenario())
+
+
+@settings(max_examples=60)
+@given(order=some.integers(1, 12).flatmap(lambda events: some.permutations(range(events))), data=some.data())
+def test_nothing_behind_a_failure_is_settled(order: list[int], data: some.DataObject) -> None:
+    bad = data.draw(some.sampled_from(order))
+
+    async def scenario() -> None:
+        run = Run(len(order))
+        await quiet()
+        for offset in order:
+            if offset == bad:
+                run.finishing[offset].set_exception(ValueError("a defect"))
+                await quiet()
+            elif not run.finishing[offset].done():
+                await run.finish(offset)
+        assert isinstance(await run.failure(), ValueError)
+        assert run.settled == list(range(len(run.settled)))
+        assert len(run.settled) <= bad
+
+    asyncio.run(scenario())
+
+
+async def test_events_are_begun_in_order_without_waiting_for_one_another() -> None:
+    run = Run(5)
+    await quiet()
+    assert (run.begun, run.settled) == ([0, 1, 2, 3, 4], [])
+    await run.finish(0, 1, 2, 3, 4)
+    await run.task
+
+
+async def test_a_slow_begin_holds_up_the_next_one() -> None:
+    run = Run(2)
+    gate = asyncio.Event()
+
+    async def slowly(_: int) -> None:
+        await gate.wait()
+
+    run.before_begin = slowly
+    await quiet()
+    assert run.begun == []
+    gate.set()
+    await quiet()
+    assert run.begun == [0, 1]
+    await run.finish(0, 1)
+    await run.task
+
+
+async def test_no_more_are_under_way_than_the_window_admits() -> None:
+    run = Run(6, window=2)
+    await quiet()
+    assert run.begun == [0, 1]
+    await run.finish(1)
+    assert run.begun == [0, 1], "the oldest one holds its place, and those behind it theirs"
+    await run.finish(0)
+    assert run.begun == [0, 1, 2, 3]
+    await run.finish(2, 3, 4, 5)
+    await run.task
+    assert run.settled == [0, 1, 2, 3, 4, 5]
+
+
+async def test_what_finishes_during_a_settle_is_settled_by_the_next_one_together() -> None:
+    run = Run(5)
+    gate = asyncio.Event()
+
+    async def slowly(_: list[int]) -> None:
+        await gate.wait()
+
+    run.before_settle = slowly
+    await quiet()
+    await run.finish(0)
+    await run.finish(1, 2, 4)
+    assert run.settled == [], "no acknowledgement before the effects are safe"
+    gate.set()
+    await quiet()
+    assert run.batches == [[0], [1, 2]]
+    await run.finish(3)
+    await run.task
+    assert run.batches == [[0], [1, 2], [3, 4]]
+
+
+async def test_an_event_that_comes_alone_is_settled_at_once() -> None:
+    run = Run(1, endless=True)
+    await run.finish(0)
+    assert run.settled == [0]
+    run.task.cancel()
+
+
+async def test_a_begin_that_fails_ends_the_run() -> None:
+    run = Run(3)
+
+    async def failing(offset: int) -> None:
+        if offset == 1:
+            raise ValueError("a defect")
+
+    run.before_begin = failing
+    assert isinstance(await run.failure(), ValueError)
+    assert (run.begun, run.settled) == ([0], [])
+    assert run.finishing[0].cancelled()
+
+
+async def test_a_settle_that_fails_acknowledges_nothing_and_ends_the_run() -> None:
+    run = Run(3)
+
+    async def failing(offsets: list[int]) -> None:
+        if 1 in offsets:
+            raise ValueError("a defect")
+
+    run.before_settle = failing
+    await quiet()
+    await run.finish(0)
+    await run.finish(1)
+    assert isinstance(await run.failure(), ValueError)
+    assert run.settled == [0]
+
+
+async def test_an_event_that_is_given_up_ends_the_run_instead_of_hanging_it() -> None:
+    run = Run(3)
+    await quiet()
+    run.finishing[0].cancel()
+    async with asyncio.timeout(5):
+        assert isinstance(await run.failure(), RuntimeError)
+    assert run.settled == []
+
+
+async def test_a_stream_that_fails_ends_the_run() -> None:
+    settled: list[int] = []
+
+    async def stream() -> AsyncIterator[Event]:
+        yield Event(0, settled)
+        raise ValueError("the stream broke")
+
+    waiting = asyncio.get_running_loop().create_future()
+
+    async def begin(_: Record) -> Awaitable[int]:
+        return waiting
+
+    async def settle(_: Sequence[int]) -> None:
+        return None
+
+    with pytest.raises(ExceptionGroup):
+        await Delivery(begin, settle, window=5).run(stream())
+    assert (settled, waiting.cancelled()) == ([], True)
+
+
+async def test_a_run_that_is_cancelled_leaves_the_rest_unacknowledged() -> None:
+    run = Run(5, endless=True)
+    await quiet()
+    await run.finish(0, 1, 3)
+    run.task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run.task
+    assert run.settled == [0, 1]
+    assert [run.finishing[offset].cancelled() for offset in (2, 4)] == [True, True]
+
+
+async def test_a_run_that_is_cancelled_during_a_settle_acknowledges_nothing_of_it() -> None:
+    run = Run(2, endless=True)
+
+    async def for_ever(_: list[int]) -> None:
+        await asyncio.Event().wait()
+
+    run.before_settle = for_ever
+    await quiet()
+    await run.finish(0, 1)
+    run.task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run.task
+    assert run.settled == []
+
+
+async def test_a_stream_without_events_ends() -> None:
+    run = Run(0)
+    async with asyncio.timeout(5):
+        await run.task
+    assert run.batches == []

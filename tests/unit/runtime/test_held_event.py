@@ -1,0 +1,70 @@
+"""Events that Faust can't acknowledge."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from faust.types.tuples import ConsumerMessage
+from hypothesis import given
+from hypothesis import strategies as some
+
+from schemas.records import Record
+from streams.runtime.held_event import HeldEvent
+
+
+class Consumer:
+    """What acknowledges: notes the offsets."""
+
+    def __init__(self) -> None:
+        self.acked: list[int] = []
+
+    def ack(self, message: Any) -> bool:
+        """Note an offset."""
+        self.acked.append(message.offset)
+        return True
+
+
+def held(consumer: Consumer, **changes: Any) -> HeldEvent:
+    """An event as Faust makes it of a message."""
+    known: dict[str, Any] = {
+        "topic": "memory.turns",
+        "partition": 2,
+        "offset": 17,
+        "timestamp": 1_772_357_400.123,
+        "timestamp_type": 0,
+        "headers": [("a", b"1"), ("a", b"2"), ("none", None)],
+        "key": b"k",
+        "value": b"v",
+        "checksum": None,
+    }
+    message = ConsumerMessage(**(known | changes))
+    message.incref()
+    app: Any = SimpleNamespace(consumer=consumer)
+    return HeldEvent(app, message.key, message.value, None, message)
+
+
+def test_the_record_is_what_was_read_headers_repeated_or_null_and_milliseconds_exact() -> None:
+    expected = Record("memory.turns", 2, 17, 1_772_357_400_123, b"k", b"v", (("a", b"1"), ("a", b"2"), ("none", None)))
+    assert held(Consumer()).record == expected
+
+
+@given(some.integers(0, 4_000_000_000_000))
+def test_no_millisecond_is_lost_on_the_way_through_seconds(timestamp_ms: int) -> None:
+    assert held(Consumer(), timestamp=timestamp_ms / 1000).record.timestamp_ms == timestamp_ms
+
+
+def test_nothing_is_invented_where_nothing_was_sent() -> None:
+    bare = held(Consumer(), headers=None, key=None, value=None, timestamp=None).record
+    assert (bare.headers, bare.key, bare.value, bare.timestamp_ms) == ((), None, None, 0)
+
+
+def test_an_empty_value_is_not_no_value() -> None:
+    assert held(Consumer(), value=b"", key=b"").record.value == b""
+
+
+def test_faust_cannot_acknowledge_and_we_can() -> None:
+    consumer = Consumer()
+    event = held(consumer)
+    assert event.ack() is False
+    assert consumer.acked == []
+    event.settle()
+    assert consumer.acked == [17]

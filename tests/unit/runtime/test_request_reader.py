@@ -1,0 +1,222 @@
+"""What somebody waits for is read in order and once, from where it is told, and not a record after it was left."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from aiokafka import ConsumerRecord, TopicPartition
+from aiokafka.errors import KafkaConnectionError, KafkaError
+from faust.types import TP
+
+from streams.runtime.request_reader import RequestReader
+
+FIRST, SECOND = TP("asked", 0), TP("asked", 1)
+
+Read = tuple[TP, int, int | None]
+"""Partition, offset, and the offset that was due."""
+
+
+class Kafka:
+    """A consumer's side of a log in memory. `problems` are raised first, one for each call that can fail."""
+
+    def __init__(self, problems: Iterable[Exception] = ()) -> None:
+        self.log: dict[TopicPartition, list[int]] = {}
+        self.positions: dict[TopicPartition, int] = {}
+        self.problems = list(problems)
+        self.asked: list[set[TP]] = []
+        self.stopped = 0
+        self._written = asyncio.Event()
+
+    def write(self, place: TP, *offsets: int) -> None:
+        self.log.setdefault(TopicPartition(*place), []).extend(offsets)
+        self._written.set()
+
+    async def start(self) -> None:
+        self._fail()
+
+    async def stop(self) -> None:
+        self.stopped += 1
+
+    def assign(self, places: list[TopicPartition]) -> None:
+        self.positions = dict.fromkeys(places, 0)
+
+    def assignment(self) -> set[TopicPartition]:
+        return set(self.positions)
+
+    def seek(self, place: TopicPartition, offset: int) -> None:
+        self.positions[place] = offset
+
+    def highwater(self, place: TopicPartition) -> int | None:
+        return self.log[place][-1] + 1 if place in self.log else None
+
+    async def getmany(self, *places: TopicPartition, timeout_ms: int) -> dict[TopicPartition, list[Any]]:
+        self._fail()
+        self.asked.append({TP(*place) for place in places})
+        while not (ready := {place: read for place in places if (read := self._new(place))}):
+            self._written.clear()
+            await self._written.wait()
+        for place, offsets in ready.items():
+            self.positions[place] = offsets[-1] + 1
+        return {place: [_record(place, offset) for offset in offsets] for place, offsets in ready.items()}
+
+    def _new(self, place: TopicPartition) -> list[int]:
+        return [offset for offset in self.log.get(place, []) if offset >= self.positions[place]]
+
+    def _fail(self) -> None:
+        if self.problems:
+            raise self.problems.pop(0)
+
+
+@dataclass
+class Agent:
+    """Takes what is read. While it is `busy` it takes nothing."""
+
+    read: list[Read] = field(default_factory=list)
+    full: set[TP] = field(default_factory=set)
+    defects: list[BaseException] = field(default_factory=list)
+    busy: bool = False
+    _came: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    async def take(self, place: TP, record: ConsumerRecord[bytes, bytes], due: int | None) -> None:
+        async with self._came:
+            await self._came.wait_for(lambda: not self.busy)
+            self.read.append((place, record.offset, due))
+            self._came.notify_all()
+
+    async def defect(self, problem: BaseException) -> None:
+        async with self._came:
+            self.defects.append(problem)
+            self._came.notify_all()
+
+    async def has(self, count: int) -> None:
+        async with self._came:
+            await self._came.wait_for(lambda: len(self.read) >= count or self.defects)
+
+    async def rests(self) -> None:
+        async with self._came:
+            self.busy = False
+            self._came.notify_all()
+
+
+def _record(place: TopicPartition, offset: int) -> ConsumerRecord[bytes, bytes]:
+    return ConsumerRecord(place.topic, place.partition, offset, 0, 0, None, b"", None, 0, 0, ())
+
+
+@asynccontextmanager
+async def reading(kafka: Kafka, agent: Agent) -> AsyncIterator[RequestReader]:
+    reader = RequestReader(lambda: cast("Any", kafka), agent.take, lambda: agent.full, agent.defect)
+    try:
+        yield reader
+    finally:
+        await reader.close()
+
+
+async def test_each_partition_is_read_in_order_from_its_offset_on() -> None:
+    kafka, agent = Kafka(), Agent()
+    kafka.write(FIRST, 0, 1, 2, 3)
+    kafka.write(SECOND, 0, 1)
+    async with reading(kafka, agent) as reader:
+        reader.begin({FIRST: 2, SECOND: None})
+        await agent.has(4)
+        kafka.write(FIRST, 4)
+        await agent.has(5)
+    assert [one for one in agent.read if one[0] == FIRST] == [(FIRST, 2, 2), (FIRST, 3, 3), (FIRST, 4, 4)]
+    assert [one for one in agent.read if one[0] == SECOND] == [(SECOND, 0, None), (SECOND, 1, 1)]
+
+
+async def test_what_was_due_is_told_with_a_record_that_comes_later() -> None:
+    kafka, agent = Kafka(), Agent()
+    kafka.write(FIRST, 5, 9)
+    async with reading(kafka, agent) as reader:
+        reader.begin({FIRST: 5})
+        await agent.has(2)
+    assert agent.read == [(FIRST, 5, 5), (FIRST, 9, 6)]
+
+
+async def test_nothing_is_delivered_of_a_partition_that_was_left_though_it_was_read() -> None:
+    kafka, agent = Kafka(), Agent(busy=True)
+    kafka.write(FIRST, 0, 1)
+    async with reading(kafka, agent) as reader:
+        reader.begin({FIRST: 0, SECOND: 0})
+        while not kafka.positions.get(TopicPartition(*FIRST)):
+            await asyncio.sleep(0)
+        reader.leave({FIRST})
+        await agent.rests()
+        kafka.write(SECOND, 0)
+        await agent.has(1)
+    assert agent.read == [(SECOND, 0, 0)]
+
+
+async def test_what_was_read_and_not_delivered_is_read_again() -> None:
+    kafka, agent = Kafka(), Agent()
+    kafka.write(FIRST, 0)
+    async with reading(kafka, agent) as reader:
+        reader.begin({FIRST: 0, SECOND: 0})
+        await agent.has(1)
+        agent.busy = True
+        kafka.write(FIRST, 1, 2)
+        while kafka.positions[TopicPartition(*FIRST)] < 3:
+            await asyncio.sleep(0)
+        reader.leave({SECOND})
+        await agent.rests()
+        await agent.has(3)
+    assert agent.read == [(FIRST, 0, 0), (FIRST, 1, 1), (FIRST, 2, 2)]
+
+
+async def test_a_partition_whose_agent_has_no_room_is_not_asked_for() -> None:
+    kafka, agent = Kafka(), Agent(full={FIRST})
+    kafka.write(FIRST, 0)
+    kafka.write(SECOND, 0)
+    async with reading(kafka, agent) as reader:
+        reader.begin({FIRST: 0, SECOND: 0})
+        await agent.has(1)
+        agent.full.clear()
+        kafka.write(SECOND, 1)
+        await agent.has(3)
+    assert kafka.asked[0] == {SECOND}
+    assert {place for place, *_ in agent.read} == {FIRST, SECOND}
+
+
+async def test_outages_are_waited_for_when_connecting_and_when_reading() -> None:
+    kafka, agent = Kafka([KafkaConnectionError(), KafkaConnectionError()]), Agent()
+    kafka.write(FIRST, 0)
+    async with reading(kafka, agent) as reader:
+        reader.begin({FIRST: 0})
+        await agent.has(1)
+        kafka.problems.append(KafkaError())
+        kafka.write(FIRST, 1)
+        await agent.has(2)
+    assert agent.read == [(FIRST, 0, 0), (FIRST, 1, 1)]
+    assert agent.defects == []
+
+
+async def test_an_error_that_is_no_outage_is_told() -> None:
+    kafka, agent = Kafka([KafkaConnectionError(), ZeroDivisionError()]), Agent()
+    async with reading(kafka, agent) as reader:
+        reader.begin({FIRST: 0})
+        await agent.has(1)
+    assert [type(problem) for problem in agent.defects] == [ZeroDivisionError]
+
+
+async def test_how_far_a_partition_is_written_is_known_while_it_is_read() -> None:
+    kafka, agent = Kafka(), Agent()
+    kafka.write(FIRST, 0, 1)
+    async with reading(kafka, agent) as reader:
+        assert reader.highwater(FIRST) is None
+        reader.begin({FIRST: 0})
+        await agent.has(2)
+        assert reader.highwater(FIRST) == 2
+        assert reader.highwater(SECOND) is None
+
+
+async def test_closing_ends_what_is_under_way_and_disconnects() -> None:
+    kafka, agent = Kafka(), Agent(busy=True)
+    kafka.write(FIRST, 0)
+    async with reading(kafka, agent) as reader:
+        reader.begin({FIRST: 0})
+        while not kafka.positions.get(TopicPartition(*FIRST)):
+            await asyncio.sleep(0)
+    assert kafka.stopped == 1
+    assert agent.read == []

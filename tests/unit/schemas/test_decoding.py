@@ -1,0 +1,202 @@
+"""From bytes to a message, or to the contract's error with its field."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from schemas.commands import Command
+from schemas.decoding import decode
+from schemas.failures import Rejected
+from schemas.retrieval import RetrieveRequest
+from schemas.turns import MAX_METADATA_BYTES, MAX_METADATA_DEPTH, MAX_RESOURCES, Turn
+from tests.builders.turns import as_bytes, turn_fields
+
+KINDS = {"turn.v1": Turn}
+VALID = as_bytes(turn_fields())
+
+
+def scoped(**changes: Any) -> dict[str, Any]:
+    return turn_fields(scope={"user_id": "u1", "project_id": "p1"} | changes)
+
+
+def without(name: str) -> dict[str, Any]:
+    return {key: value for key, value in turn_fields().items() if key != name}
+
+
+def nested(levels: int) -> Any:
+    return json.loads("[" * levels + "]" * levels)
+
+
+BAD: dict[str, tuple[Any, str, str | None]] = {
+    "broken json": (VALID[:-9], "invalid_json", None),
+    "empty value": (b"", "invalid_json", None),
+    "no value": (None, "invalid_json", None),
+    "not utf-8": (VALID[:-1] + b',"a":"\xff\xfe"}', "invalid_json", None),
+    "utf-16": (VALID.decode().encode("utf-16"), "invalid_json", None),
+    "null": (b"null", "invalid_json", None),
+    "a list": (b"[]", "invalid_json", None),
+    "a string": (b'"turn"', "invalid_json", None),
+    "a number": (b"17", "invalid_json", None),
+    "a lone surrogate": (VALID[:-1] + b',"speaker":"\\ud800"}', "invalid_json", None),
+    "NaN in metadata": (VALID[:-1] + b',"metadata":{"a":NaN}}', "invalid_json", None),
+    "nested without end": (b"[" * 100_000, "invalid_json", None),
+    "two objects": (VALID + VALID, "invalid_json", None),
+    "no schema": (without("schema"), "unknown_schema", "schema"),
+    "schema is a number": (turn_fields(schema=1), "unknown_schema", "schema"),
+    "unknown version": (turn_fields(schema="turn.v999"), "unknown_schema", "schema"),
+    "unknown kind": (turn_fields(schema="tweet.v1"), "unknown_schema", "schema"),
+    "the kind of another topic": (turn_fields(schema="retrieve.v1"), "unknown_schema", "schema"),
+    "no scope": (without("scope"), "invalid_value", "scope"),
+    "no conversation_id": (without("conversation_id"), "invalid_value", "conversation_id"),
+    "no role": (without("role"), "invalid_value", "role"),
+    "no content": (without("content"), "invalid_value", "content"),
+    "unknown role": (turn_fields(role="robot"), "invalid_value", "role"),
+    "content is a number": (turn_fields(content=17), "invalid_value", "content"),
+    "content is empty": (turn_fields(content=""), "invalid_value", "content"),
+    "content is too large": (turn_fields(content="x" * 32769), "too_large", "content"),
+    "turn_id is a number": (turn_fields(turn_id=17), "invalid_value", "turn_id"),
+    "turn_id is empty": (turn_fields(turn_id=""), "invalid_value", "turn_id"),
+    "turn_id is too long": (turn_fields(turn_id="t" * 513), "too_large", "turn_id"),
+    "importance above one": (turn_fields(importance=1.5), "invalid_value", "importance"),
+    "importance is a word": (turn_fields(importance="high"), "invalid_value", "importance"),
+    "importance has 400 digits": (turn_fields(importance=10**400), "invalid_value", "importance"),
+    "occurred_at is no time": (turn_fields(occurred_at="yesterday"), "invalid_value", "occurred_at"),
+    "occurred_at is a number": (turn_fields(occurred_at=1_772_357_400), "invalid_value", "occurred_at"),
+    "occurred_at is digits": (turn_fields(occurred_at="1772357400"), "invalid_value", "occurred_at"),
+    "occurred_at has no zone": (turn_fields(occurred_at="2026-03-01T09:30:00"), "invalid_value", "occurred_at"),
+    "before the first year": (turn_fields(occurred_at="0001-01-01T00:00:00+14:00"), "invalid_value", "occurred_at"),
+    "after the last year": (turn_fields(occurred_at="9999-12-31T23:59:59-12:00"), "invalid_value", "occurred_at"),
+    "resources is no list": (turn_fields(resources="a.png"), "invalid_value", "resources"),
+    "too many resources": (turn_fields(resources=[{"uri": "a"}] * (MAX_RESOURCES + 1)), "too_large", "resources"),
+    "a resource without uri": (turn_fields(resources=[{"text": "b"}]), "invalid_value", "resources.0.uri"),
+    "metadata is no object": (turn_fields(metadata=["a"]), "invalid_value", "metadata"),
+    "metadata too deep": (turn_fields(metadata={"a": nested(MAX_METADATA_DEPTH)}), "invalid_value", "metadata"),
+    "metadata too large": (turn_fields(metadata={"a": "x" * MAX_METADATA_BYTES}), "too_large", "metadata"),
+    "numbers that grow": (
+        VALID[:-1] + b',"metadata":{"a":[' + b"1e15," * 60_000 + b"1]}}",
+        "too_large",
+        "metadata",
+    ),
+    "scope is a word": (turn_fields(scope="u1"), "invalid_value", "scope"),
+    "scope has an unknown field": (scoped(team="x"), "unknown_scope_field", "scope.team"),
+    "scope without user": (turn_fields(scope={"project_id": "p1"}), "invalid_value", "scope.user_id"),
+    "user is empty": (scoped(user_id=""), "invalid_value", "scope.user_id"),
+    "user is a star": (scoped(user_id="*"), "invalid_value", "scope.user_id"),
+    "user is too long": (scoped(user_id="u" * 257), "invalid_value", "scope.user_id"),
+    "user has a control character": (scoped(user_id="u\x07"), "invalid_value", "scope.user_id"),
+    "project is a star": (scoped(project_id="*"), "invalid_value", "scope.project_id"),
+    "project is a list": (scoped(project_id=["p1"]), "invalid_value", "scope.project_id"),
+    "null for what must be there": (turn_fields(content=None, metadata=None), "invalid_value", "content"),
+    "a null user": (scoped(user_id=None), "invalid_value", "scope.user_id"),
+    "a null in an unknown field of the scope": (scoped(team=None), "unknown_scope_field", "scope.team"),
+    "a null beside an error": (turn_fields(metadata=None, role="robot"), "invalid_value", "role"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_cannot_be_taken_is_refused_with_code_and_field(name: str) -> None:
+    value, code, field = BAD[name]
+    with pytest.raises(Rejected) as refused:
+        decode(None if value is None else as_bytes(value), KINDS)
+    assert (refused.value.code, refused.value.field) == (code, field)
+    assert refused.value.message
+
+
+GOOD: dict[str, dict[str, Any]] = {
+    "the longest content": {"content": "\U0001f600" * 32768},
+    "an unknown field": {"mood": {"deep": [1, 2]}},
+    "ids of 512 characters": {"turn_id": "t" * 512, "conversation_id": "c" * 512},
+    "control characters in ids": {"turn_id": "\x00\x1b", "conversation_id": "\x00", "speaker": "\x7f\n"},
+    "an empty speaker": {"speaker": ""},
+    "a number of 400 digits": {"metadata": {"a": 10**400}},
+    "metadata that names a prototype": {"metadata": {"__proto__": {"x": 1}, "": None}},
+    "metadata as deep as may be": {"metadata": {"a": nested(MAX_METADATA_DEPTH - 1)}},
+    "as many resources as may be": {"resources": [{"uri": "a", "text": "b"}] * MAX_RESOURCES},
+    "importance as a whole number": {"importance": 1},
+    "the first moment": {"occurred_at": "0001-01-01T00:00:00Z"},
+    "the last moment": {"occurred_at": "9999-12-31T23:59:59.999999Z"},
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_what_is_odd_but_allowed_comes_through_unchanged(name: str) -> None:
+    turn = decode(as_bytes(turn_fields(**GOOD[name])), KINDS)
+    told = turn.model_dump(mode="json")
+    for field in GOOD[name].keys() & told.keys() - {"resources", "occurred_at"}:
+        assert told[field] == GOOD[name][field]
+    assert len(turn.resources) == len(GOOD[name].get("resources", []))
+
+
+OPTIONAL = ("turn_id", "speaker", "occurred_at", "mode", "importance", "resources", "metadata")
+
+
+def test_a_null_is_as_good_as_a_field_that_is_left_out() -> None:
+    fields = {name: value for name, value in turn_fields().items() if name not in OPTIONAL} | {
+        "scope": {"user_id": "u"}
+    }
+    nulls = fields | dict.fromkeys(OPTIONAL) | {"scope": {"user_id": "u", "project_id": None}}
+    assert decode(as_bytes(nulls), KINDS) == decode(as_bytes(fields), KINDS)
+    asked = {"schema": "retrieve.v1", "scope": {"user_id": "u"}, "query": "q"}
+    optional = RetrieveRequest.model_fields.keys() - asked.keys()
+    kinds = {"retrieve.v1": RetrieveRequest}
+    assert decode(as_bytes(asked | dict.fromkeys(optional)), kinds) == decode(as_bytes(asked), kinds)
+    given = {"schema": "command.v1", "scope": {"user_id": "u"}, "command": "health", "arguments": None}
+    assert decode(as_bytes(given), {"command.v1": Command}).arguments == {}
+
+
+def test_a_turn_without_project_has_the_default_one() -> None:
+    assert decode(as_bytes(turn_fields(scope={"user_id": "u"})), KINDS).scope.project_id == "default"
+
+
+def test_the_kinds_that_are_known_here_are_named() -> None:
+    with pytest.raises(Rejected, match=r"turn\.v1"):
+        decode(b'{"schema":"tweet.v1"}', KINDS)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda name: {"schema": name},
+        lambda name: scoped(**{name: 1}),
+        lambda name: turn_fields(resources=[{name: 1}]),
+    ],
+)
+def test_a_name_of_a_megabyte_stays_out_of_the_error(make: Callable[[str], dict[str, Any]]) -> None:
+    with pytest.raises(Rejected) as refused:
+        decode(as_bytes(make("x" * 1_000_000)), KINDS)
+    assert len(str(refused.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("scope", "code", "field"),
+    [
+        ({"user_id": "u", "project_id": "*"}, None, None),
+        ({"user_id": "*"}, "selector_refused", "scope.user_id"),
+        ({"user_id": ["u", "v"]}, "selector_refused", "scope.user_id"),
+        ({"user_id": "u", "project_id": []}, "invalid_value", "scope.project_id"),
+        ({"user_id": "u", "project_id": 7}, "invalid_value", "scope.project_id.0"),
+        ({"user_id": "u", "project_id": ["p", "*"]}, "invalid_value", "scope.project_id.1"),
+        ({"user_id": "u", "project_id": [["p"]]}, "invalid_value", "scope.project_id.0"),
+        ({"user_id": ""}, "invalid_value", "scope.user_id"),
+        ({"user_id": "u", "team": "x"}, "unknown_scope_field", "scope.team"),
+        ({}, "invalid_value", "scope.user_id"),
+    ],
+)
+def test_a_selector_names_one_user_and_may_leave_the_project_open(
+    scope: dict[str, Any], code: str | None, field: str | None
+) -> None:
+    value = as_bytes({"schema": "retrieve.v1", "scope": scope, "query": "q"})
+    if code is None:
+        assert decode(value, {"retrieve.v1": RetrieveRequest}).scope.fields()["project_id"] is None
+        return
+    with pytest.raises(Rejected) as refused:
+        decode(value, {"retrieve.v1": RetrieveRequest})
+    assert (refused.value.code, refused.value.field) == (code, field)
+
+
+@pytest.mark.parametrize(("asked", "read"), [("p", ("p",)), (["p", "q"], ("p", "q")), ("*", None)])
+def test_a_selector_reads_one_project_or_some_or_all(asked: object, read: tuple[str, ...] | None) -> None:
+    value = as_bytes({"schema": "retrieve.v1", "scope": {"user_id": "u", "project_id": asked}, "query": "q"})
+    assert decode(value, {"retrieve.v1": RetrieveRequest}).scope.fields()["project_id"] == read

@@ -1,0 +1,81 @@
+"""The step that takes away what summaries rest on no more: one event, safe before it is acknowledged."""
+
+import asyncio
+from collections.abc import Awaitable
+from pathlib import Path
+
+import pytest
+
+from agents.categories.categorize import Categorize
+from agents.categories.matching import CategoryFits
+from agents.categories.medoids import BestMembers
+from agents.categories.members import CategoryMembers
+from agents.categories.refresh import RefreshCategories
+from schemas.categories import Category
+from schemas.events import Learned
+from schemas.records import Record
+from streams.flow.steps.categorize import CategorizeLearned
+from tests.builders.memories import made
+from tests.harnesses.worker import HERE, TOPICS, OneWorker
+
+STAYS, GOES = made("It stays.", 1, user="u1"), made("It goes.", 2, user="u1")
+SCOPE = STAYS.scope
+
+
+class Step:
+    """The step over fakes, with a category that rests on two memories."""
+
+    def __init__(self, directory: Path) -> None:
+        self.worker = OneWorker(directory)
+        around = self.worker.around
+        self.table = around.categories
+        self.worker.memories.put(HERE, STAYS)
+        both = {one.memory_id: one.content_hash for one in (STAYS, GOES)}
+        category = Category(name="x", summary="It stays.\nIt goes.", anchors=tuple(both), rests_on=both, declared=True)
+        self.table.put(HERE, SCOPE, self.table.get(HERE, SCOPE).having(category))
+        members = CategoryMembers(around.words)
+        spaces = self.worker.spaces
+        fits = CategoryFits(self.table, around.memories, members, self.worker.index, spaces)
+        best = BestMembers(around.memories, self.worker.index, spaces)
+        refreshing = RefreshCategories(self.table, around.memories, members, best)
+        categorize = Categorize(self.table, around.memories, members, fits, refreshing)
+        self.step = CategorizeLearned(categorize, around)
+
+    async def begin(self, event: Learned | bytes) -> Awaitable[None]:
+        """Take one record as far as order demands."""
+        value = event if isinstance(event, bytes) else event.model_dump_json(by_alias=True).encode()
+        return await self.step.begin(Record(TOPICS.learned, HERE, 7, 0, b"u1", value, ()))
+
+    def summary(self) -> str | None:
+        found = self.table.get(HERE, SCOPE).find("x")
+        return None if found is None else found.summary
+
+
+LEARNED = Learned(memory_id=GOES.memory_id, scope=SCOPE)
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Step:
+    return Step(tmp_path)
+
+
+async def test_a_summary_loses_what_is_gone_and_that_is_safe_before_the_event_is_done(one: Step) -> None:
+    one.table.held = True  # type: ignore[attr-defined]
+    finishing = asyncio.ensure_future(await one.begin(LEARNED))
+    assert one.summary() == "It stays."
+    done, _ = await asyncio.wait([finishing], timeout=0.01)
+    assert not done
+    one.table.held = False  # type: ignore[attr-defined]
+    await finishing
+
+
+async def test_an_event_that_changes_nothing_writes_nothing(one: Step) -> None:
+    one.worker.memories.put(HERE, GOES)
+    await (await one.begin(LEARNED))
+    assert one.summary() == "It stays.\nIt goes."
+    assert one.table.writes == 1, "the one that made it"  # type: ignore[attr-defined]
+
+
+async def test_what_cant_be_read_is_a_dead_letter(one: Step) -> None:
+    await (await one.begin(b"nonsense"))
+    assert [out.topic for out in one.worker.publisher.sent] == [TOPICS.dead_letters]

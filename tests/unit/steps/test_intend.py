@@ -1,0 +1,73 @@
+"""The step that keeps intentions: one event, one write, safe before it is acknowledged."""
+
+import asyncio
+from collections.abc import Awaitable
+from types import SimpleNamespace
+from typing import Any
+
+from agents.intentions.intend import Intend
+from schemas.events import Learned
+from schemas.records import Record
+from streams.flow.steps.intend import IntendLearned
+from streams.observability.metrics import Meters
+from streams.topics import named
+from tests.builders.events import learned
+from tests.fakes.clock import FakeClock
+from tests.fakes.intentions import FakeIntentions
+from tests.fakes.memories import FakeMemories
+from tests.fakes.publisher import FakePublisher
+
+TOPICS = named("memory.")
+HERE = 1
+GOAL = learned("We want to ship the beta.", 1, "goal")
+
+
+class Step:
+    """The step over fakes."""
+
+    def __init__(self) -> None:
+        self.table, self.publisher, memories = FakeIntentions(), FakePublisher(), FakeMemories()
+        for memory in (GOAL.memory, *GOAL.items):
+            assert memory is not None
+            memories.put(HERE, memory)
+        self.intend = Intend(self.table, memories, FakeClock())
+        around: Any = SimpleNamespace(
+            topics=TOPICS, publisher=self.publisher, clock=FakeClock(), meters=Meters(), intentions=self.table
+        )
+        self.step = IntendLearned(self.intend, around)
+
+    async def begin(self, value: bytes) -> Awaitable[None]:
+        """Take one record as far as order demands."""
+        return await self.step.begin(Record(TOPICS.learned, HERE, 7, 0, b"ana", value, ()))
+
+    def goals(self) -> list[str]:
+        """The goals that stand."""
+        return [entry.text for entry in self.intend.get(HERE, GOAL.scope).open("goals")]
+
+
+def written(event: Learned) -> bytes:
+    return event.model_dump_json(by_alias=True).encode()
+
+
+async def test_an_event_is_applied_in_order_and_done_when_it_is_written() -> None:
+    one = Step()
+    one.table.outage = True
+    finishing = asyncio.ensure_future(await one.begin(written(GOAL)))
+    assert one.goals() == ["We want to ship the beta."]
+    done, _ = await asyncio.wait([finishing], timeout=0.01)
+    assert not done
+    finishing.cancel()
+
+
+async def test_an_event_that_is_written_is_done() -> None:
+    one = Step()
+    await (await one.begin(written(GOAL)))
+    assert one.goals() == ["We want to ship the beta."]
+
+
+async def test_what_is_no_event_is_a_dead_letter_and_changes_nothing() -> None:
+    one = Step()
+    await (await one.begin(b"nonsense"))
+    [letter] = one.publisher.to(TOPICS.dead_letters)
+    assert letter.value == b"nonsense"
+    assert one.table.writes == 0

@@ -1,0 +1,76 @@
+"""Requests that come too late, and such as their sender may not make."""
+
+import pytest
+
+from agents.commands.admit import Admit
+from schemas.commands import Command
+from schemas.policies import Policy
+from schemas.replies import Answer
+from streams.adapters.authorization.policy_file import PolicyFile
+from streams.flow.requests.pipeline import Asked, Channel, Handled
+from tests.builders.turns import record
+from tests.fakes.clock import FakeClock
+from tests.harnesses.requests import COMMANDS, CONCURRENT, EVENT, REPLY, TURNS, Served
+
+
+def at(clock: FakeClock, seconds: float) -> tuple[str, bytes]:
+    """A deadline so many seconds from now."""
+    return "deadline", str(round((clock.now().timestamp() + seconds) * 1000)).encode()
+
+
+async def test_a_request_before_its_deadline_is_handled_and_knows_it(served: Served) -> None:
+    await served.take(served.valid(at(served.clock, 1)))
+    [(_, asked)] = served.handled
+    assert asked.deadline_ms == round((served.clock.now().timestamp() + 1) * 1000)
+    assert len(served.publisher.replies) == 1
+
+
+@pytest.mark.parametrize("channel", [COMMANDS, CONCURRENT])
+async def test_a_request_past_its_deadline_is_dropped_and_counted(channel: Channel) -> None:
+    served = Served(channel)
+    await served.take(served.valid(at(served.clock, -1)))
+    assert (served.handled, served.publisher.replies, served.publisher.sent) == ([], [], [])
+    assert served.counted("expired", topic=channel.topic) == 1
+
+
+async def test_a_turn_past_its_deadline_is_stored_without_a_reply(turns: Served) -> None:
+    turns.result = Handled(Answer({}), [EVENT])
+    await turns.take(turns.valid(at(turns.clock, -1)))
+    [(_, asked)] = turns.handled
+    assert asked == Asked()
+    assert (turns.publisher.replies, turns.publisher.sent) == ([], [EVENT])
+    assert turns.counted("expired", topic="memory.turns") == 1
+
+
+async def test_a_bad_turn_past_its_deadline_is_a_dead_letter_without_a_reply(turns: Served) -> None:
+    await turns.take(record(b"{", headers=(*REPLY, at(turns.clock, -1))))
+    assert (turns.publisher.replies, len(turns.letters)) == ([], 1)
+
+
+ANA_WRITES = Policy.model_validate({"principals": {"app": [{"user_id": "u1", "may": ["write"]}]}})
+
+
+@pytest.mark.parametrize(("principal", "allowed"), [(b"app", True), (b"other", False), (b"\xff", False), (None, False)])
+async def test_a_turn_that_its_sender_may_not_write_is_a_dead_letter_and_its_sender_is_told(
+    principal: bytes | None, *, allowed: bool
+) -> None:
+    served = Served(TURNS, Admit(PolicyFile(ANA_WRITES)))
+    taken = served.valid(*(() if principal is None else (("principal", principal),)))
+    await served.take(taken)
+    assert len(served.handled) == allowed
+    [reply] = served.publisher.replies
+    assert (b"not_allowed" in (reply.value or b"")) is not allowed
+    assert [letter.value for letter in served.letters] == ([] if allowed else [taken.value])
+
+
+async def test_a_command_needs_more_than_writing() -> None:
+    served = Served(COMMANDS, Admit(PolicyFile(ANA_WRITES)))
+    await served.take(served.valid(("principal", b"app")))
+    assert (served.handled, [error["code"] for error in served.errors]) == ([], ["not_allowed"])
+
+
+async def test_what_only_we_write_is_not_asked_for_its_principal() -> None:
+    internal = Channel("memory.changes", {"command.v1": Command}, None)
+    served = Served(internal, Admit(PolicyFile(Policy(principals={}))))
+    await served.take(served.valid())
+    assert len(served.handled) == 1

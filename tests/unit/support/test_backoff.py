@@ -1,0 +1,71 @@
+"""Waiting for what is unavailable."""
+
+import pytest
+
+from schemas.failures import Rejected, Unavailable
+from streams.flow.support import backoff as patience
+from streams.flow.support.backoff import FIRST_SECONDS, LONGEST_SECONDS, until_available
+from streams.observability.metrics import Meters
+
+
+class Naps:
+    """Time that goes by at once: stands where `asyncio` does."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        """Note the pause."""
+        self.seconds.append(seconds)
+
+
+class Flaky:
+    """Fails so many times, then answers."""
+
+    def __init__(self, failures: int, problem: Exception) -> None:
+        self.calls = 0
+        self._failures = failures
+        self._problem = problem
+
+    async def __call__(self) -> str:
+        """Fail or answer."""
+        self.calls += 1
+        if self.calls <= self._failures:
+            raise self._problem
+        return "done"
+
+
+@pytest.fixture
+def naps(monkeypatch: pytest.MonkeyPatch) -> Naps:
+    naps = Naps()
+    monkeypatch.setattr(patience, "asyncio", naps)
+    return naps
+
+
+async def test_what_answers_is_not_waited_for(naps: Naps) -> None:
+    assert await until_available(Flaky(0, Unavailable()), "store", Meters()) == "done"
+    assert naps.seconds == []
+
+
+async def test_pauses_double_up_to_a_limit_and_are_counted_as_work(naps: Naps) -> None:
+    meters = Meters()
+    assert await until_available(Flaky(8, Unavailable("away")), "store", meters) == "done"
+    assert naps.seconds[:3] == [FIRST_SECONDS, 2 * FIRST_SECONDS, 4 * FIRST_SECONDS]
+    assert naps.seconds[-2:] == [LONGEST_SECONDS, LONGEST_SECONDS]
+    assert meters.registry.get_sample_value("modestream_retries_total", {"what": "store"}) == 8
+    assert meters.work_done() == 8, "a worker that waits is alive"
+
+
+@pytest.mark.parametrize("problem", [ValueError("a defect"), Rejected("not_found", "no")])
+async def test_anything_else_is_not_tried_again(naps: Naps, problem: Exception) -> None:
+    flaky = Flaky(1, problem)
+    with pytest.raises(type(problem)):
+        await until_available(flaky, "store", Meters())
+    assert (flaky.calls, naps.seconds) == (1, [])
+
+
+async def test_patience_that_is_bounded_ends_with_what_was_unavailable(naps: Naps) -> None:
+    flaky = Flaky(1000, Unavailable("away"))
+    with pytest.raises(Unavailable, match="away"):
+        await until_available(flaky, "store", Meters(), at_most_s=30)
+    assert 30 <= sum(naps.seconds) <= 30 + LONGEST_SECONDS

@@ -1,0 +1,66 @@
+"""Events leave in the order in which they came, and a topic that takes none does not hold up the others."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from aiokafka.errors import KafkaError
+
+from schemas.records import Outgoing
+from streams.adapters.kafka import publisher
+from streams.adapters.kafka.publisher import KafkaPublisher
+from streams.observability.metrics import Meters
+
+
+class Broker:
+    """Stands where aiokafka's producer takes records; refuses those of some topics."""
+
+    def __init__(self) -> None:
+        self.refused: set[str] = set()
+        self.taken: list[tuple[str, bytes | None]] = []
+
+    async def send(self, topic: str, value: bytes | None, **_: Any) -> asyncio.Future[None]:
+        if topic in self.refused:
+            raise KafkaError("no such topic")
+        self.taken.append((topic, value))
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        written.set_result(None)
+        return written
+
+
+@pytest.fixture
+def broker() -> Broker:
+    return Broker()
+
+
+@pytest.fixture
+def sending(monkeypatch: pytest.MonkeyPatch, broker: Broker) -> KafkaPublisher:
+    monkeypatch.setattr(publisher, "RETRY_SECONDS", 0.0)
+    sending = KafkaPublisher(["nowhere:1"], Meters())
+    monkeypatch.setattr(sending, "_events", broker, raising=False)
+    return sending
+
+
+async def test_records_of_one_topic_are_written_in_the_order_in_which_they_were_sent(
+    broker: Broker, sending: KafkaPublisher
+) -> None:
+    values = [b"%d" % number for number in range(20)]
+    safe = []
+    for value in values:
+        safe.append(await sending.send(Outgoing("learned", b"k", value)))
+        await asyncio.sleep(0.002)
+    await asyncio.gather(*safe)
+    assert [value for _, value in broker.taken] == values
+
+
+async def test_a_topic_that_takes_nothing_holds_up_no_other_and_is_written_once_it_does(
+    broker: Broker, sending: KafkaPublisher
+) -> None:
+    broker.refused.add("lost")
+    later = asyncio.ensure_future(await sending.send(Outgoing("lost", b"k", b"1")))
+    await asyncio.wait_for(await sending.send(Outgoing("learned", b"k", b"2")), 10)
+    assert broker.taken == [("learned", b"2")]
+    assert not later.done()
+    broker.refused.clear()
+    await later
+    assert broker.taken[-1] == ("lost", b"1")

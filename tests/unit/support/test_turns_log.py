@@ -1,0 +1,61 @@
+"""What was said before a command that forgets is applied before it is carried out."""
+
+import asyncio
+
+import pytest
+
+from streams.flow.support import turns_log
+from streams.flow.support.progress import Progress
+from streams.flow.support.turns_log import all_applied
+
+
+class Log:
+    """A log that reaches to `ends`, of which all before `given` was handed over."""
+
+    def __init__(self, ends: int, given: int) -> None:
+        self.ends, self.given, self.asked = ends, given, 0
+
+    async def end(self, partition: int) -> int:
+        """Where it ends, in any partition."""
+        return self.ends + 0 * partition
+
+    def is_here(self, partition: int) -> bool:
+        """Only one is."""
+        return partition == 0
+
+    async def is_given_out(self, partition: int, end: int, applied: int) -> bool:
+        """Whether nothing lies between what is applied and what was handed over."""
+        self.asked += 1
+        return partition == 0 and end <= self.ends and self.given <= applied
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns_log, "STANDSTILL_S", 0.001)
+
+
+async def test_it_waits_until_the_last_turn_is_applied() -> None:
+    progress, log = Progress(), Log(3, 3)
+    waiting = asyncio.create_task(all_applied(log, progress, 0, 3))
+    progress.advance(0, 2)
+    async with asyncio.timeout(5):
+        while log.asked < 3:
+            await asyncio.sleep(0)
+    assert not waiting.done()
+    progress.advance(0, 3)
+    await waiting
+
+
+async def test_where_all_is_applied_already_nobody_is_asked() -> None:
+    progress, log = Progress(), Log(3, 3)
+    progress.advance(0, 3)
+    await all_applied(log, progress, 0, 3)
+    await all_applied(log, progress, 1, 0)
+    assert log.asked <= 2
+
+
+async def test_places_without_a_record_are_not_waited_for() -> None:
+    progress, log = Progress(), Log(4, 3)
+    progress.advance(0, 3)
+    await all_applied(log, progress, 0, 4)
+    assert log.asked == 1

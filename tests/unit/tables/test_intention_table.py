@@ -1,0 +1,95 @@
+"""The table of intentions: by scope, in JSON that a person can read."""
+
+import json
+from typing import Any
+
+import faust
+import pytest
+
+from schemas.intention import Entry, Intention
+from streams.tables import intention_table
+from streams.tables.intention_table import IntentionTable, scope_key, scope_of
+from tests.builders.memories import START
+
+SAIL = Intention(version=3, goals=(Entry(text="learn to sail", source="set", at=START, offset=7),), set_at=7)
+
+
+class Shard(dict[bytes, bytes]):
+    """One partition's store, in the order of its keys as RocksDB has it."""
+
+    def keys(self, from_key: bytes = b"") -> Any:
+        """The keys from one on."""
+        return (key for key in sorted(super().keys()) if key >= from_key)
+
+
+class Stores:
+    """Stands where a Faust table keeps its partitions."""
+
+    def __init__(self) -> None:
+        self.shard = Shard()
+
+    def _db_for_partition(self, _partition: int) -> Shard:
+        return self.shard
+
+
+@pytest.fixture
+def table(monkeypatch: pytest.MonkeyPatch) -> IntentionTable:
+    """The table over a dict in place of RocksDB."""
+    made = IntentionTable(faust.App("test", broker="kafka://nowhere:1", store="memory://"))
+    stores = Stores()
+    kind = type(made.table)
+    monkeypatch.setattr(kind, "data", property(lambda _: stores), raising=False)
+    monkeypatch.setattr(kind, "__setitem__", lambda _, key, value: stores.shard.__setitem__(key, value))
+    return made
+
+
+def scope(user: str, project: str = "default") -> dict[str, str]:
+    return {"user_id": user, "project_id": project}
+
+
+def stored(table: IntentionTable, key: bytes) -> bytes | None:
+    shard: Shard = table.table.data._db_for_partition(0)  # type: ignore[attr-defined]
+    return shard.get(key)
+
+
+def test_what_is_written_is_read_back_and_a_scope_without_has_an_empty_one(table: IntentionTable) -> None:
+    table.put(0, scope("ana"), SAIL)
+    assert (table.get(0, scope("ana")), table.get(0, scope("ana", "p2"))) == (SAIL, Intention())
+
+
+def test_the_changelog_holds_json_under_the_values_of_the_scope(table: IntentionTable) -> None:
+    table.put(0, scope("a/b", "50%"), SAIL)
+    value = json.loads(stored(table, b"a%2Fb/50%25") or b"")
+    assert value["goals"] == [{"text": "learn to sail", "source": "set", "at": "2026-02-01T10:00:00Z", "offset": 7}]
+    assert (value["version"], "signs" in value) == (3, False)
+
+
+def test_the_scopes_of_a_user_are_his_alone(table: IntentionTable) -> None:
+    for user, project in (("ana", "p1"), ("ana", "x/y"), ("ana-b", "p1"), ("an", "p1"), ("anab", "p1"), ("a", "na")):
+        table.put(0, scope(user, project), SAIL)
+    assert table.scopes(0, "ana") == [scope("ana", "p1"), scope("ana", "x/y")]
+    assert table.scopes(0, "nobody") == []
+
+
+@pytest.mark.parametrize("values", [("ana", "default"), ("a/b", "%2F"), ("ü é", "日本")])
+def test_a_key_leads_back_to_its_scope(values: tuple[str, str]) -> None:
+    assert scope_of(scope_key(scope(*values))) == scope(*values)
+
+
+def test_what_another_worker_wrote_meanwhile_is_read(table: IntentionTable) -> None:
+    table.put(0, scope("ana"), SAIL)
+    later = SAIL.model_copy(update={"version": 9})
+    shard: Shard = table.table.data._db_for_partition(0)  # type: ignore[attr-defined]
+    shard[b"ana/default"] = later.model_dump_json().encode()
+    assert table.get(0, scope("ana")) == later
+
+
+def test_equal_values_are_parsed_once_and_those_kept_are_bounded(
+    table: IntentionTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intention_table, "PARSED", 2)
+    for number in range(5):
+        table.put(0, scope(f"u{number}"), SAIL.model_copy(update={"version": number}))
+        assert table.get(0, scope(f"u{number}")).version == number
+        assert table.get(0, scope(f"u{number}")) is table.get(0, scope(f"u{number}"))
+        assert len(table._parsed) <= 2

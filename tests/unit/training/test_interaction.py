@@ -1,0 +1,114 @@
+"""Training: the same bytes each time, and the shipped file is that of today's examples."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agents.rules.interaction.classifier import InteractionClassifier, pooled
+from schemas.interaction import INTERACTION_MODES
+from training.interaction.calibration import best_pool, best_temperature, expected_error, reliability
+from training.interaction.examples import CUES, HELD_OUT, Turn, digest, read_turns, training_turns
+from training.interaction.training import trained
+from training.interaction.validation import answers, confusion, scores
+from training.interaction.vectors import Vectors
+
+MODEL = Path(__file__).parents[3] / "agents" / "data" / "interaction_model.bin"
+
+
+def vectors(turns: list[Turn]) -> Vectors:
+    return (np.random.default_rng(7).standard_normal((len(turns), 384)) / 20).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def turns() -> list[Turn]:
+    return [turn for turn in training_turns() if turn.source == "software"][:120]
+
+
+@pytest.fixture(scope="module")
+def model(turns: list[Turn]) -> bytes:
+    return trained(turns, vectors(turns), CUES.read_text()).model
+
+
+def test_the_same_examples_give_the_same_bytes(turns: list[Turn], model: bytes) -> None:
+    assert trained(turns, vectors(turns), CUES.read_text()).model == model
+    assert InteractionClassifier.loads(model).about["data_sha256"] == digest(turns, CUES.read_text())
+
+
+def test_the_file_answers_as_the_training_does(turns: list[Turn], model: bytes) -> None:
+    made = vectors(turns)
+    classifier = InteractionClassifier.loads(model)
+    said = [classifier.probabilities(turn.text, vector).argmax() for turn, vector in zip(turns, made, strict=True)]
+    right = [INTERACTION_MODES[mode] == turn.mode for mode, turn in zip(said, turns, strict=True)]
+    assert np.mean(right) > 0.95, "it has learnt these very turns"
+
+
+def test_the_shipped_model_was_trained_on_these_examples() -> None:
+    about = InteractionClassifier.loads(MODEL.read_bytes()).about
+    assert about["data_sha256"] == digest(training_turns(), CUES.read_text()), "run python -m training.interaction"
+
+
+def test_there_are_six_hundred_examples_and_none_is_a_held_out_one() -> None:
+    turns, held_out = training_turns(), read_turns([HELD_OUT])
+    assert len(turns) >= 600
+    long = {turn.text.casefold() for turn in turns if len(turn.text) > 25}
+    assert not long & {turn.text.casefold() for turn in held_out}
+    assert not {turn.conversation for turn in turns} & {turn.conversation for turn in held_out}
+
+
+def test_every_text_has_one_label() -> None:
+    labels: dict[str, set[str]] = {}
+    for turn in training_turns():
+        labels.setdefault(turn.text.casefold().strip(), set()).add(turn.mode)
+    assert [text for text, modes in labels.items() if len(modes) > 1 and len(text) > 25] == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ([{"id": "a", "language": "en", "turns": [{"role": "user", "text": "x", "mode": "JOKE"}]}], "unknown mode"),
+        ([{"id": "a", "language": "en", "turns": []}] * 2, "two conversations"),
+    ],
+)
+def test_examples_with_mistakes_are_refused(tmp_path: Path, lines: list[dict[str, object]], reason: str) -> None:
+    file = tmp_path / "examples.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)))
+    with pytest.raises(ValueError, match=reason):
+        read_turns([file])
+
+
+def test_turns_know_the_users_turns_before_them(tmp_path: Path) -> None:
+    said = [
+        {"role": "user", "text": "x", "mode": "TASK"},
+        {"role": "assistant", "text": "y"},
+        {"role": "user", "text": "z", "mode": "GENERAL"},
+    ]
+    file = tmp_path / "examples.jsonl"
+    file.write_text(json.dumps({"id": "a", "language": "en", "turns": said}))
+    assert [turn.before for turn in read_turns([file])] == [(), ("TASK",)]
+
+
+def test_scores_count_what_the_threshold_leaves() -> None:
+    shares = np.array([[0.9, 0.1, 0, 0, 0], [0.6, 0.4, 0, 0, 0], [0.1, 0.9, 0, 0, 0]])
+    modes = np.array([0, 0, 1])
+    answered = answers(shares)
+    assert answered.tolist() == [0, 4, 1]
+    assert (scores(answered, modes)[0].precision, scores(answered, modes)[0].recall) == (1.0, 0.5)
+    assert scores(answered, modes)[0].f1 == pytest.approx(2 / 3)
+    assert confusion(answered, modes)[0].tolist() == [1, 0, 0, 0, 1]
+
+
+def test_calibration_finds_the_temperature_and_an_honest_pool() -> None:
+    drawn = np.random.default_rng(1)
+    true = drawn.dirichlet(np.full(5, 0.5), 4000)
+    modes = np.array([drawn.choice(5, p=row) for row in true])
+    assert best_temperature(np.log(true + 1e-9) / 2, modes) == pytest.approx(2.0, abs=0.2)
+    pool = best_pool(true, modes)
+    confidences, right = true.max(axis=1), true.argmax(axis=1) == modes
+    inside = (confidences >= pool["lowest"]) & (confidences < pool["highest"])
+    said = pooled(true[inside], **pool).max(axis=1)
+    assert pool["lowest"] < 0.7
+    assert 0 <= right[inside].mean() - said.mean() < 0.02
+    assert expected_error(confidences, right) < 0.03
+    assert sum(count for _, _, count, _, _ in reliability(confidences, right)) == 4000

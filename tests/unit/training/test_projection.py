@@ -1,0 +1,117 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from schemas.vectors import Matrix
+from streams.adapters.embedding.inference.learned_arrays import read_learned
+from streams.adapters.embedding.inference.pooled_centre import PooledCentre
+from streams.adapters.embedding.inference.token_projection import TokenProjection
+from training.projection.components import components
+from training.projection.conversations import read_all
+from training.projection.means import means
+from training.projection.projection_file import dumps
+from training.projection.token_states import Haystack
+from training.projection.token_weights import piece_counts, pieces, token_weights
+from training.projection.validation import recalls
+
+DIM = 8
+
+
+def unit(rows: Matrix) -> Matrix:
+    scaled: Matrix = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return scaled
+
+
+def haystack(seed: int = 3, turns: int = 30) -> Haystack:
+    """Two tokens a turn, and a question of two tokens for each turn that are exactly its own."""
+    passages = unit(np.random.default_rng(seed).normal(size=(2 * turns, DIM)).astype(np.float32) + np.float32(0.5))
+    begins, sessions = np.arange(0, 2 * turns, 2), np.arange(turns) // 10
+    weights = np.full(2 * turns, 0.5, np.float32)
+    target, means = np.eye(turns, dtype=np.float32), np.zeros((2, DIM), np.float32)
+    return Haystack("made", passages, begins, passages, begins, weights, target, sessions, means)
+
+
+def conversation(**said: object) -> dict[str, object]:
+    first = [{"speaker": "Ana", "dia_id": "D1:1", "text": "Our dog"} | said, {"speaker": "Bo"} | _turn("D1:2", "Hi")]
+    talk = {"speaker_a": "Ana", "session_1": first, "session_10": [{"speaker": "Ana"} | _turn("D10:1", "Later")]}
+    talk |= {"session_2": [{"speaker": "Bo"} | _turn("D2:1", "Then")]}
+    asked = [{"question": "What did Ana say of the dog?", "evidence": ["D1:1", "D2:1"], "category": 1}]
+    return {"sample_id": "conv-made", "conversation": talk, "qa": [*asked, {"question": "?", "evidence": []}]}
+
+
+def _turn(place: str, text: str) -> dict[str, str]:
+    return {"dia_id": place, "text": text}
+
+
+def test_a_conversation_is_read_in_the_order_of_its_sessions_with_captions_and_without_names(tmp_path: Path) -> None:
+    (tmp_path / "conv-made.json").write_text(json.dumps(conversation(blip_caption="a photo of a dog")))
+    [read] = read_all(tmp_path)
+    assert read.turns == ("Our dog [image: a photo of a dog]", "Hi", "Then", "Later")
+    assert read.sessions == (1, 1, 2, 10)
+    assert [(asked.text, asked.evidence) for asked in read.questions] == [("What did say of the dog?", (0, 2))]
+
+
+def test_components_give_all_directions_the_same_weight() -> None:
+    some = haystack(turns=400)
+    mapped = some.passages @ components([some], DIM)
+    squares = mapped.T @ mapped
+    assert squares / squares[0, 0] == pytest.approx(np.eye(DIM), abs=0.01)
+
+
+def test_a_component_points_where_it_is_greatest_and_not_where_the_library_left_it() -> None:
+    made = components([haystack(), haystack(seed=4)], DIM)
+    assert (made.max(axis=0) == np.abs(made).max(axis=0)).all()
+
+
+def test_a_map_comes_back_from_its_file(tmp_path: Path) -> None:
+    some, path = haystack(), tmp_path / "made.bin"
+    both = components([some], 4)
+    path.write_bytes(dumps("linear", {"passage": both}))
+    read = TokenProjection.of(read_learned(path))
+    assert read.name.startswith("linear-4-")
+    assert read.of_passage(some.passages) == pytest.approx(unit(some.passages @ both), abs=0.001)
+    assert read.of_question(some.passages) == pytest.approx(read.of_passage(some.passages))
+
+
+def test_rare_words_count_most_and_grammar_little() -> None:
+    spans = np.array([[0, 3], [4, 7], [8, 13], [13, 14]], np.int32)
+    counts = piece_counts([["dog", "the"]] * 9 + [["zebra"]])
+    weights = token_weights("the dog zebra?", spans, counts, 10)
+    assert pieces("the dog zebra?", spans) == ["the", "dog", "zebra", "?"]
+    assert weights.sum() == pytest.approx(1)
+    assert weights[2] == weights.max()
+    assert weights[3] < weights[0] < weights[2]
+
+
+def test_recall_is_whole_where_each_question_is_its_turns_own_tokens() -> None:
+    same = np.eye(DIM, dtype=np.float32)
+    assert recalls(haystack(), TokenProjection("same", same, same))[:, :2] == pytest.approx(1)
+
+
+def test_recall_is_small_where_the_sides_have_nothing_to_do_with_each_other() -> None:
+    maps = [np.eye(DIM, dtype=np.float32)[:, order] for order in ([0, 1, 2, 3], [4, 5, 6, 7])]
+    assert recalls(haystack(turns=200), TokenProjection("odd", maps[0], maps[1]))[:, 0].mean() < 0.3
+
+
+def test_only_neighbours_of_the_same_session_count_for_a_turn() -> None:
+    """A question needs two tokens. Turns have one each, in turn; only the last two are one session."""
+    turns = np.arange(12)
+    tokens = np.eye(2, dtype=np.float32)
+    target = np.zeros((1, 12), np.float32)
+    target[0, 10:] = 0.5
+    sessions = np.minimum(turns, 10)
+    weights = np.full(2, 0.5, np.float32)
+    some = Haystack(
+        "near", tokens[turns % 2], turns, tokens, np.array([0]), weights, target, sessions, np.zeros((2, 2), np.float32)
+    )
+    assert recalls(some, TokenProjection("same", tokens, tokens))[0].tolist() == [0, 0, 1, 1]
+
+
+def test_a_mean_that_all_vectors_share_is_learned_and_a_short_one_is_not(tmp_path: Path) -> None:
+    narrow, path = replace(haystack(), means=np.full((2, DIM), 0.3, np.float32)), tmp_path / "narrow.bin"
+    path.write_bytes(dumps("linear", {"passage": components([narrow], 4), **means([narrow])}))
+    assert PooledCentre.of(read_learned(path).arrays).passage == pytest.approx(narrow.means[0])
+    assert means([replace(narrow, means=narrow.means / np.float32(3))]) == {}

@@ -1,0 +1,136 @@
+"""Training of the ranking: what it reads, and that it learns what is there to be learned."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agents.rules.ranking.feature_names import is_signal
+from agents.rules.ranking.heads import HEADS, HeadName
+from agents.rules.ranking.weights import Weights
+from agents.rules.text.non_english import is_foreign
+from tests.builders.query_features import Said, clues_of
+from training.ranking.conversations import CROSSING, OWN, Asked, read
+from training.ranking.fitting import Fitted, Table
+from training.ranking.library import Question
+from training.ranking.samples import BY_HAND, Sample, sample_of
+from training.ranking.signal_list import must_help, signals_for
+from training.ranking.validation import recalls
+from training.ranking.weights_file import dumps
+
+TALK = {
+    "speaker_a": "Ana",
+    "speaker_b": "Bo",
+    "session_2_date_time": "9:05 am on 12 January, 2026",
+    "session_2": [{"speaker": "Bo", "dia_id": "D2:1", "text": "Morning."}],
+    "session_1_date_time": "8:00 pm on 2 January, 2026",
+    "session_1": [
+        {"speaker": "Ana", "dia_id": "D1:1", "text": "Look!", "blip_caption": "a boat"},
+        {"speaker": "bash", "dia_id": "D1:2", "text": "$ ls", "role": "tool"},
+    ],
+}
+QUESTIONS = [
+    {"question": "What is it?", "evidence": ["D1:01; D9:9", "D"], "category": 1},
+    {"question": "Unknown?", "evidence": [], "category": 5},
+]
+
+
+def test_conversations_are_read_in_order_with_roles_captions_and_evidence(tmp_path: Path) -> None:
+    sample = {"conversation": TALK, "qa": QUESTIONS}
+    (tmp_path / "conv-x.json").write_text(json.dumps(sample))
+    [conversation] = read(tmp_path)
+    assert [turn.turn_id for turn in conversation.turns] == ["conv-x/D1:1", "conv-x/D1:2", "conv-x/D2:1"]
+    assert [turn.role for turn in conversation.turns] == ["user", "tool", "assistant"]
+    assert [resource.text for resource in conversation.turns[0].resources] == ["a boat"]
+    [asked] = conversation.questions
+    assert (asked.evidence, asked.named) == (("conv-x/D1:1",), 2)
+
+
+def test_every_conversation_of_ours_can_be_read_and_its_evidence_exists() -> None:
+    for conversation in read(OWN):
+        assert conversation.turns
+        assert all(len(asked.evidence) == asked.named > 0 for asked in conversation.questions), conversation.name
+
+
+def test_questions_across_languages_are_asked_about_the_turns_of_ours_and_nothing_is_fitted_to_them() -> None:
+    ours = {conversation.name: conversation for conversation in read(OWN)}
+    for crossing in read(CROSSING):
+        own = ours[crossing.name]
+        assert crossing.turns == own.turns
+        assert all(len(asked.evidence) == asked.named > 0 for asked in crossing.questions), crossing.name
+        assert {asked.text for asked in crossing.questions}.isdisjoint(asked.text for asked in own.questions)
+        assert is_foreign(crossing.questions[0].text) != is_foreign(own.questions[0].text)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_a_head_is_fitted_to_signals_that_it_can_compute(head: HeadName) -> None:
+    names = signals_for(head)
+    assert len(names) == len(set(names))
+    assert all(is_signal(name, late=head == "tokens", dense=head != "words") for name in names)
+
+
+def made_up(seed: int, *, useful: int) -> Sample:
+    """A question among ten memories, of which that one answers whose signal of this place is the greatest."""
+    drawn = np.random.default_rng(seed).standard_normal((10, 3)).astype(np.float32)
+    clues = clues_of("x", [Said("y")])
+    question = Question("u", "u", Asked("x", ("m",), 1, 4), clues, clues.columns.live, frozenset())
+    return Sample(question, drawn, np.zeros(10, np.float32), np.arange(10) == drawn[:, useful].argmax())
+
+
+NAMES = ["dense", "length", "late"]
+
+
+def fitted(*, useful: int, sign: float = 1.0) -> tuple[Fitted, list[Sample]]:
+    samples = [made_up(seed, useful=useful) for seed in range(300)]
+    for one in samples:
+        one.signals[:, useful] *= sign
+    table = Table(samples, NAMES)
+    return table.fit(np.ones(len(table.samples))), samples
+
+
+def test_the_signal_that_tells_gets_the_weight() -> None:
+    model, samples = fitted(useful=1)
+    assert model.weights[1] > 3 * np.abs(model.weights[[0, 2]]).max()
+    assert recalls(samples, model.sums).mean() > 0.99
+
+
+def test_a_signal_that_must_help_is_left_out_rather_than_turned_round() -> None:
+    model, _ = fitted(useful=0, sign=-1.0)
+    assert must_help("dense")
+    assert model.weights[0] == 0
+    other, _ = fitted(useful=1, sign=-1.0)
+    assert not must_help("length")
+    assert other.weights[1] < 0
+
+
+def test_scores_are_probabilities_of_an_answer() -> None:
+    model, samples = fitted(useful=1)
+    odds = np.concatenate([model.sums(one) for one in samples]) + model.intercept
+    hits = np.concatenate([one.hits for one in samples])
+    assert (1 / (1 + np.exp(-odds))).mean() == pytest.approx(hits.mean(), abs=0.005)
+
+
+def test_the_same_samples_give_the_same_file_and_it_can_be_read() -> None:
+    first, second = (
+        dumps({head: (fitted(useful=1)[0], NAMES, np.ones(3)) for head in HEADS}).replace('"late', '"words')
+        for _ in range(2)
+    )
+    assert first == second
+    assert set(json.loads(first)["words"]["weights"]) >= {"importance", "recency"}
+
+
+def test_the_weights_that_come_with_the_project_are_those_of_the_signals_we_fit() -> None:
+    path = Path(__file__).parents[3] / "agents" / "data" / "ranking_weights.json"
+    for name, head in Weights.loads(path.read_text()).heads.items():
+        assert set(head.weights) <= {*signals_for(name), *BY_HAND}
+        assert all(weight > 0 for signal, weight in head.weights.items() if must_help(signal))
+
+
+def test_a_sample_has_the_most_likely_memories_first_and_knows_those_that_answer() -> None:
+    clues = clues_of("violin", [Said("Soup."), Said("A violin."), Said("Good night.")])
+    question = Question("u", "u", Asked("violin", ("m1",), 1, 4), clues, clues.columns.live, frozenset({1}))
+    sample = sample_of(question, "words", ["words", "?when*date"], 2)
+    assert sample.hits.tolist() == [True, False]
+    assert sample.signals.shape == (2, 2)
+    assert sample.signals[0, 0] > sample.signals[1, 0] == sample.signals[1, 1] == 0

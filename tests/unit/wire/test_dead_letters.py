@@ -1,0 +1,36 @@
+"""A dead letter keeps everything and says why."""
+
+from datetime import UTC, datetime
+
+from schemas.failures import Rejected
+from streams.wire.dead_letters import dead_letter
+from tests.builders.turns import record
+
+NOW = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
+
+
+def test_key_value_and_headers_stay_and_six_headers_are_added() -> None:
+    own = (("trace", b"\x00\xff"), ("trace", b"second"), ("empty", b""), ("null", None), ("dead_letter_code", b"older"))
+    bad = record(b"\xff{", key=b"\x00k", offset=17, partition=3, headers=own)
+    letter = dead_letter("memory.dead-letters", bad, Rejected("invalid_value", "too odd", "scope.user_id"), NOW)
+    assert (letter.topic, letter.key, letter.value) == ("memory.dead-letters", b"\x00k", b"\xff{")
+    assert (letter.partition, letter.timestamp_ms) == (None, None)
+    assert letter.headers[:5] == own
+    assert letter.headers[5:] == (
+        ("dead_letter_topic", b"memory.turns"),
+        ("dead_letter_partition", b"3"),
+        ("dead_letter_offset", b"17"),
+        ("dead_letter_code", b"invalid_value"),
+        ("dead_letter_reason", b"scope.user_id: too odd"),
+        ("dead_letter_time", b"2026-03-01T09:30:00Z"),
+    )
+
+
+def test_no_key_and_no_value_stay_none() -> None:
+    letter = dead_letter("d", record(None, key=None), Rejected("invalid_json", "nothing"), NOW)
+    assert (letter.key, letter.value) == (None, None)
+
+
+def test_a_reason_that_utf_8_cannot_tell_is_told_as_far_as_it_goes() -> None:
+    letter = dead_letter("d", record(), Rejected("invalid_json", "a\ud800b"), NOW)
+    assert dict(letter.headers)["dead_letter_reason"] == b"a?b"

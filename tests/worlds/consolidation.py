@@ -1,0 +1,28 @@
+"""What tests of consolidation say to a map, and see there."""
+
+from typing import Any
+
+from schemas.memories import Memory
+from tests.worlds.in_memory_pipeline import InMemoryMap, Json
+
+WATERED = "Watered the tomatoes in the greenhouse on day {}, they look healthy."
+
+
+async def said(the_map: InMemoryMap, count: int, text: str = WATERED, **fields: Any) -> None:
+    """So many turns that say nearly the same, with their vectors."""
+    for number in range(count):
+        await the_map.remember(text.format(number), occurred_at=f"2026-02-{number + 1:02}T08:00:00Z", **fields)
+    await the_map.topics.settled()
+
+
+async def consolidate(the_map: InMemoryMap, mode: str | None = None, **scope: str) -> Json:
+    """What a run is answered with at its end."""
+    trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1", **scope}, "mode": mode}
+    reply = await the_map.ask(the_map.names.consolidate, trigger)
+    assert reply["status"] == "ok", reply
+    return dict(reply["result"])
+
+
+def of_origin(the_map: InMemoryMap, origin: str) -> list[Memory]:
+    """The memories of an origin."""
+    return [memory for memory in the_map.memories.all() if memory.origin == origin]

@@ -1,0 +1,283 @@
+"""The whole map in one process, over topics in memory: the real steps, agents, rules and word index, with fakes for
+the model, the vector index, the table and the clock. No broker, no network."""
+
+import asyncio
+import json
+import shutil
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal, cast
+
+from agents.modes.vector_spaces import ModeSpaces
+from schemas.changes import Change, Issued
+from schemas.consolidation import Runs
+from schemas.jobs import Backfilled
+from schemas.language import Profiles
+from schemas.memories import Memory
+from schemas.modes import GENERAL, Fingerprint, VectorSpace
+from schemas.records import Headers, Outgoing, Record
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.bootstrap.adapters import models_of
+from streams.bootstrap.agents import agents_of
+from streams.flow.background.arrival import Arrival
+from streams.flow.background.asking_model import AskingModel
+from streams.flow.background.reembedding import Reembedding
+from streams.flow.support.job_log import JobLog
+from streams.flow.support.progress import Progress
+from streams.flow.support.turns_log import TurnsLog
+from streams.flow.worker_context import Surroundings
+from streams.observability.metrics import Meters
+from streams.runtime.kafka_app import kafka_app
+from streams.settings import Settings
+from streams.topics import named
+from streams.topology import Agents, Beside, Reading, connect, readings
+from tests.fakes.categories import FakeCategories
+from tests.fakes.claims import FakeClaims
+from tests.fakes.clock import FakeClock
+from tests.fakes.embedders import FakeEmbedders, FakeModel
+from tests.fakes.intentions import FakeIntentions
+from tests.fakes.json_table import FakeJsonTable
+from tests.fakes.language_model import FakeLanguageModel
+from tests.fakes.memories import FakeMemories
+from tests.fakes.modes import FakeModes
+from tests.fakes.vector_index import FakeIndex
+from tests.worlds.in_memory_publisher import Arrow, InMemoryPublisher
+from tests.worlds.in_memory_topics import LONGEST_WAIT_SECONDS, InMemoryTopics
+
+Json = dict[str, Any]
+
+Lost = Literal["vectors", "words"]
+"""What may be deleted of a worker's disk, beside its tables."""
+
+
+@dataclass
+class InMemoryMap:
+    """Everything of a worker that outlives a restart of its map, and the outsiders' side of the topics."""
+
+    directory: Path
+    partitions: int = 4
+    clock: FakeClock = field(default_factory=FakeClock)
+    index: FakeIndex = field(default_factory=FakeIndex)
+    embedders: FakeEmbedders = field(default_factory=FakeEmbedders)
+    profiles: Profiles = field(default_factory=Profiles)
+    language: FakeLanguageModel = field(init=False)
+    modes: FakeModes = field(default_factory=FakeModes)
+    intentions: FakeIntentions = field(default_factory=FakeIntentions)
+    categories: FakeCategories = field(default_factory=FakeCategories)
+    memories: FakeMemories = field(default_factory=FakeMemories)
+    claims: FakeClaims = field(default_factory=FakeClaims)
+    consolidations: FakeJsonTable[Runs] = field(default_factory=lambda: FakeJsonTable(Runs))
+    issued: FakeJsonTable[Issued] = field(default_factory=lambda: FakeJsonTable(Issued))
+    meters: Meters = field(default_factory=Meters)
+    jobs: JobLog = field(default_factory=lambda: JobLog(FakeJsonTable(Backfilled)))
+    turns_log: TurnsLog | None = None
+    arrows: set[Arrow] = field(default_factory=set)
+    defects: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.settings = Settings(
+            data_dir=self.directory, partitions=self.partitions, llm_profiles=self.profiles, _env_file=None
+        )
+        self.language = FakeLanguageModel(profiles=self.profiles)
+        self.names = named(self.settings.topic_prefix)
+        self.topics = InMemoryTopics(self.names, self.partitions, self.clock)
+        self._numbers = count()
+
+    def copied(self, directory: Path) -> "InMemoryMap":
+        """Another worker with what this one has kept, while neither runs."""
+        shutil.copytree(self.directory, directory)
+        copy = InMemoryMap(directory, self.partitions, profiles=self.profiles)
+        copy.index, copy.modes = deepcopy((self.index, self.modes))
+        copy.memories, copy.claims = deepcopy((self.memories, self.claims))
+        copy.intentions, copy.consolidations = deepcopy((self.intentions, self.consolidations))
+        copy.issued = deepcopy(self.issued)
+        copy.topics.copy_from(self.topics)
+        return copy
+
+    def lose(self, *lost: Lost) -> None:
+        """Lose a part of the disk, while the map does not run. Tables come back from their changelogs."""
+        if "vectors" in lost:
+            self.index = FakeIndex()
+        if "words" in lost:
+            shutil.rmtree(self.directory / "words", ignore_errors=True)
+
+    @property
+    def embedder(self) -> FakeModel:
+        """The model of `general`."""
+        return self.embedders.model(GENERAL)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["InMemoryMap"]:
+        """Run the map until the block ends; its words are not committed then, as if it were killed."""
+        words = SqliteWords(self.directory / "words")
+        app = kafka_app(self.settings, "in-memory")
+        agents, around = self.wired(words)
+        await Arrival(self.topics.committed, self._changes_end, around).prepare(range(self.partitions))
+        asking, reembedding = self._beside(agents, around)
+        beside = Beside(asking.ask, partial(_changed, reembedding))
+        self.embedders.on_loaded = lambda _: reembedding.look(range(self.partitions))
+        readers = self._readers(words, beside)
+        channels = {reader.topic: app.channel() for reader in readers}
+        connect(app, channels, readers, self.meters, lambda: self.defects.append("an agent ended"))
+        app.finalize()
+        app.flow_control.resume()
+        # Faust's streams note in their consumer what is under way, its C code and its Python; they ask no more of it.
+        app.consumer = cast("Any", SimpleNamespace(unacked=set(), _unacked_messages=set()))
+        for agent in app.agents.values():
+            await agent.start()
+        runs = [asyncio.create_task(one.run()) for one in (asking, reembedding)]
+        reembedding.look(range(self.partitions))
+        await self.topics.attach(app, channels, Counter(reader.topic for reader in readers))
+        try:
+            yield self
+            assert not self.defects
+            assert not any(run.done() for run in runs), "what works beside the events ended"
+        finally:
+            self.topics.detach()
+            for run in runs:
+                run.cancel()
+            for agent in app.agents.values():
+                await agent.stop()
+            for partition in range(self.partitions):
+                words.open(partition)
+            words.close()
+
+    def wired(self, words: SqliteWords) -> tuple[Agents, Surroundings]:
+        """The agents, and what their steps need beside them."""
+        around = Surroundings(
+            topics=self.names,
+            partitions=self.partitions,
+            memories=self.memories,
+            modes=self.modes,
+            claims=self.claims,
+            consolidations=self.consolidations,
+            issued=self.issued,
+            intentions=self.intentions,
+            categories=self.categories,
+            words=words,
+            progress=Progress(),
+            publisher=InMemoryPublisher(self.topics, (), self.arrows),
+            clock=self.clock,
+            meters=self.meters,
+            jobs=self.jobs,
+            turns_log=self.turns_log,
+        )
+        models = models_of(self.embedders, self.language)
+        return agents_of(self.settings, models, self.index, around, dict), around
+
+    def _readers(self, words: SqliteWords, beside: Beside) -> list[Reading]:
+        """The readers of the map, each with a publisher that knows who writes; what they share is shared."""
+        agents, around = self.wired(words)
+        each = [one.deciders for one in readings(agents, beside, around)]
+        publishers = [InMemoryPublisher(self.topics, deciders, self.arrows) for deciders in each]
+        return [
+            readings(agents, beside, replace(around, publisher=publisher))[number]
+            for number, publisher in enumerate(publishers)
+        ]
+
+    def _beside(self, agents: Agents, around: Surroundings) -> tuple[AskingModel, Reembedding]:
+        """Who works beside the events."""
+        here = list(range(self.partitions))
+        publisher = InMemoryPublisher(self.topics, (type(agents.understand).__name__,), self.arrows)
+        told = replace(around, publisher=publisher)
+        asking = AskingModel(agents.understand, self.language, lambda: here, told, at_once=4, backlog_per_second=1000)
+        spaces = ModeSpaces(self.modes, self.embedders)
+        return asking, Reembedding(self.index, spaces, self.embedders, lambda: 0, around)
+
+    async def publish(self, topic: str, message: Json | bytes, **how: Any) -> Record:
+        """Write a record as a producer does: keyed by its user, unless `how` says another key or partition."""
+        value = message if isinstance(message, bytes) else json.dumps(message).encode()
+        known = {"key": message["scope"]["user_id"].encode()} if isinstance(message, dict) else {"key": b"u1"}
+        return await self.topics.append(Outgoing(topic, value=value, **{**known, **how}))
+
+    async def remember(self, text: str, turn_id: str | None = None, user: str = "u1", **fields: Any) -> Record:
+        """Publish one turn."""
+        return await self.publish(self.names.turns, turn(text, turn_id or f"t-{next(self._numbers)}", user, **fields))
+
+    async def ask(self, topic: str, message: Json | bytes, headers: Headers = (), **how: Any) -> Json:
+        """Publish a request, and wait for its reply."""
+        correlation = str(next(self._numbers)).encode()
+        ours = (("reply_to", self.names.replies.encode()), ("correlation_id", correlation))
+        await self.publish(topic, message, headers=(*ours, *headers), **how)
+        await self.topics.until(lambda: bool(self.replies(correlation)))
+        [reply] = self.replies(correlation)
+        return reply
+
+    async def retrieve(self, query: str, user: str = "u1", **fields: Any) -> Json:
+        """Ask for memories."""
+        request = {"schema": "retrieve.v1", "scope": {"user_id": user}, "query": query, **fields}
+        return await self.ask(self.names.retrieve, request)
+
+    async def command(self, command: str, user: str = "u1", project: str = "default", **arguments: Any) -> Json:
+        """Give a command."""
+        return await self.ask(self.names.commands, commanded(command, user, project, **arguments))
+
+    async def assemble(self, query: str, user: str = "u1", **fields: Any) -> Json:
+        """Ask for a context."""
+        request = {"schema": "assemble.v1", "scope": {"user_id": user}, "query": query, **fields}
+        return await self.ask(self.names.retrieve, request)
+
+    def memory(self, text: str) -> Memory:
+        """The record of the turn whose text stands."""
+        [found] = [memory for memory in self.memories.all() if memory.text == text and memory.origin == "said"]
+        return found
+
+    def space(self, mode: str, embedder: str) -> VectorSpace:
+        """The vectors of a mode by an embedder, without prefixes of its own."""
+        return VectorSpace(mode, self.embedders.fingerprint(embedder))
+
+    async def _changes_end(self, partition: int) -> int:
+        return sum(record.partition == partition for record in self.topics.records(self.names.changes))
+
+    async def vectors_in(self, mode: str, fingerprint: Fingerprint, ids: Sequence[str]) -> set[str]:
+        """Which of these memories have a vector in a collection."""
+        return set(await self.index.hashes(VectorSpace(mode, fingerprint), ids))
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until something is so that needs no record to become so."""
+        async with asyncio.timeout(LONGEST_WAIT_SECONDS):
+            while not condition():
+                await asyncio.sleep(0.01)
+
+    async def waiting_for(self, what: str) -> None:
+        """Wait until the map waits for something unavailable."""
+        await self.until(lambda: f'what="{what}"'.encode() in self.meters.exposition())
+
+    def replies(self, correlation: bytes) -> list[Json]:
+        """The replies that came for a request."""
+        records = self.topics.records(self.names.replies)
+        return [json.loads(one.value or b"") for one in records if one.header("correlation_id") == correlation]
+
+    def dead_letters(self) -> list[Record]:
+        """What could not be processed."""
+        return self.topics.records(self.names.dead_letters)
+
+    async def texts(self, query: str, **fields: Any) -> list[str]:
+        """The texts of what is found, best first, after everything that was written is settled."""
+        await self.topics.settled()
+        return [hit["text"] for hit in (await self.retrieve(query, **fields))["result"]["hits"]]
+
+
+def _changed(reembedding: Reembedding, change: Change, partition: int) -> None:
+    """What a worker does after a change."""
+    if change.action == "stale":
+        reembedding.look((partition,))
+
+
+def commanded(command: str, user: str = "u1", project: str = "default", **arguments: Any) -> Json:
+    """A command as it is published."""
+    scope = {"user_id": user, "project_id": project}
+    return {"schema": "command.v1", "command": command, "scope": scope, "arguments": arguments}
+
+
+def turn(text: str, turn_id: str, user: str = "u1", **fields: Any) -> Json:
+    """A turn as it is published."""
+    known = {"scope": {"user_id": user}, "conversation_id": "c1", "role": "user", "content": text}
+    return {"schema": "turn.v1", "turn_id": turn_id, **known, **fields}

@@ -1,0 +1,164 @@
+"""A user whose turns give items and clusters, and all that is kept of him: the same of every user who said the same.
+
+What is kept is told by names in place of ids, as these differ from user to user: a turn by its id, anything else by
+its text.
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from streams.client.memory_client import MemoryClient, MemoryServiceError
+from tests.worlds.live.flow import all_ready
+from tests.worlds.live.processes import Deployment, Worker, eventually
+from tests.worlds.live.vectors_on_disk import vectors_on_disk
+
+KILLS = int(os.environ.get("MODESTREAM_TEST_KILLS", "1"))
+"""How many users have their worker killed; more than in a usual run where somebody looks closer."""
+
+ENOUGH = 5
+"""Kills of which one must fall into the middle: of ten, seven to nine do."""
+
+AT_ONCE = 50
+
+MORNINGS = "tomatoes peppers lettuce violin bicycle kettle lantern harbour orchard carpet chimney compass"
+EVENINGS = "engine feather glacier hammock island jacket keyboard ladder mirror necklace"
+SUBJECTS = f"{MORNINGS} {EVENINGS}".split()
+"""What turns are about, four of each; together they are a cluster."""
+
+STATED = (
+    "The deploy target is fly.io now.",
+    "No, the new deploy target is AWS, not fly.io.",
+    "We decided to use PostgreSQL for the ledger. The API must answer within 200 ms.",
+    "The API must really answer within 200 ms. The login fails with a 500.",
+    "My goal is to ship the beta in June.",
+    "I live in Lyon.",
+    "I now live in Paris.",
+)
+"""Turns with items: some contradict each other, some say the same."""
+
+TURNS = [
+    *(f"Looked after my {subject} carefully before breakfast on day {n}." for subject in SUBJECTS for n in range(4)),
+    *STATED,
+]
+
+Json = dict[str, Any]
+
+
+async def told(client: MemoryClient, user: str) -> list[str]:
+    """Have a user say it all, and wait for the vectors; gives the ids of the turns."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def say(number: int, text: str) -> str:
+        when = f"2026-02-{number % 28 + 1:02}T08:{number // 28:02}:00Z"
+        how: dict[str, Any] = {"turn_id": f"t-{number}", "conversation_id": f"c{number % 2}", "occurred_at": when}
+        async with gate:
+            return str((await client.remember(text, user_id=user, **how)).memory_id)
+
+    ids = await asyncio.gather(*(say(number, text) for number, text in enumerate(TURNS)))
+    await eventually(partial(all_ready, client, user), f"{user} has all vectors")
+    return ids
+
+
+async def consolidate(client: MemoryClient, user: str) -> Json:
+    """Consolidate what a user said."""
+    scope = {"user_id": user, "project_id": "default"}
+    reply, _ = await client.request("consolidate", {"schema": "consolidate.v1", "scope": scope, "mode": None})
+    assert reply.result is not None
+    return dict(reply.result)
+
+
+async def kept(client: MemoryClient, user: str, turns: Iterable[str]) -> dict[str, Json]:
+    """Every record of a user by its id: of his turns, of what was found in them, and of what stands for others."""
+    known: dict[str, Json] = {}
+    asked, due = set[str](), set(turns)
+    while due:
+        asked |= due
+        found = await asyncio.gather(*(_record(client, user, one) for one in sorted(due)))
+        known |= {one["memory_id"]: one for one in found if one is not None}
+        named = {name for one in known.values() for name in (*one.get("items", ()), one["superseded_by"])}
+        due = {name for name in named if name is not None} - asked
+    return known
+
+
+def told_of(known: dict[str, Json]) -> list[tuple[object, ...]]:
+    """What is kept, by names: the same for users of whom the same is kept."""
+    names: dict[str | None, str | None] = {None: None}
+    names |= {one["memory_id"]: one["turn_id"] if one["origin"] == "said" else one["text"] for one in known.values()}
+    return sorted(
+        (
+            str(one["origin"]),
+            str(names[one["memory_id"]]),
+            one["text"],
+            str(names.get(one["superseded_by"], "nobody")),
+            sorted(str(names.get(item, "nobody")) for item in one.get("items", ())),
+            sorted((span["turn_id"], span["start"], span["end"]) for span in one["evidence"]),
+            one["embedding"]["status"],
+        )
+        for one in known.values()
+    )
+
+
+async def counted(client: MemoryClient, user: str) -> int:
+    """How many memories the word index has of a user."""
+    health = await client.command("health", user_id=user)
+    return sum(int(mode["eligible"]) for mode in health["modes"].values())
+
+
+@dataclass
+class Ends:
+    """What is kept of each user in the end, and how often the kill came before the answer."""
+
+    of: dict[str, list[tuple[object, ...]]]
+    ids: list[str]
+    in_the_middle: int
+
+
+async def ends(
+    deployment: Deployment,
+    client: MemoryClient,
+    turns: Mapping[str, Sequence[str]],
+    act: Callable[[MemoryClient, str], Awaitable[object]],
+) -> Ends:
+    """Have it done for every user, the first undisturbed, the others with a kill, each at another moment of it."""
+    first, *others = turns
+    loop = asyncio.get_running_loop()
+    before = loop.time()
+    await act(client, first)
+    took = loop.time() - before
+    middle = 0
+    for number, user in enumerate(others):
+        working = asyncio.ensure_future(act(client, user))
+        await asyncio.wait([working], timeout=took * (number + 0.5) / len(others))
+        middle += not working.done()
+        await deployment.workers[-1].kill()
+        await deployment.ready()
+        await working
+    of, ids = {}, list[str]()
+    for user, said in turns.items():
+        await eventually(partial(all_ready, client, user), f"{user} has all vectors")
+        known = await kept(client, user, said)
+        assert await counted(client, user) == len(known)
+        of[user] = told_of(known)
+        ids += known
+    return Ends(of, ids, middle)
+
+
+async def same_vectors(deployment: Deployment, worker: Worker, ids: Sequence[str]) -> None:
+    """Every memory has one vector on disk, and nothing else has."""
+    await deployment.at_rest()
+    assert await worker.terminate(within_s=20) == 0
+    lying, count = await vectors_on_disk(worker.data_dir, ids, deployment.partitions)
+    assert (count, {one.memory_id for one in lying}) == (len(ids), set(ids))
+
+
+async def _record(client: MemoryClient, user: str, memory_id: str) -> Json | None:
+    try:
+        return dict(await client.command("get_memory", {"memory_id": memory_id}, user_id=user))
+    except MemoryServiceError as problem:
+        if problem.code != "not_found":
+            raise
+        return None

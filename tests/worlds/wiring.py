@@ -1,0 +1,47 @@
+"""What the map does, seen from outside: which agents read which topic, and where they write."""
+
+import asyncio
+from pathlib import Path
+
+from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.topology import Beside, readings
+from tests.fakes.language_model import ONE_PROFILE
+from tests.worlds.in_memory_pipeline import InMemoryMap, turn
+from tests.worlds.in_memory_publisher import Arrow
+
+
+def readers(directory: Path) -> set[Arrow]:
+    """Topics, and the agents that decide there, by their classes."""
+    agents, around = InMemoryMap(directory).wired(SqliteWords(directory))
+    beside = Beside(lambda _partition, _memory: None, lambda _change, _partition: None)
+    return {(one.topic, decider) for one in readings(agents, beside, around) for decider in one.deciders}
+
+
+async def observed_arrows(directory: Path) -> set[Arrow]:
+    """Where each agent writes, seen while everything happens that makes it write."""
+    async with InMemoryMap(directory, profiles=ONE_PROFILE).running() as the_map:
+        names = the_map.names
+        for topic in (names.turns, names.retrieve, names.commands, names.consolidate, names.changes, names.jobs):
+            await the_map.ask(topic, b"nonsense")
+            await the_map.publish(topic, b"nonsense")
+        for topic in (names.remembered, names.understood, names.embedded, names.learned, names.consolidated):
+            await the_map.publish(topic, b"nonsense")
+        accepted = await the_map.ask(names.turns, turn("Tea, please.", "t-1"))
+        await the_map.until(lambda: the_map.memory("Tea, please.").reading.status == "model")
+        await the_map.retrieve("tea")
+        trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}
+        await the_map.ask(names.consolidate, trigger)
+        await the_map.command("declare_mode", name="code", embedder="tiny32")
+        await the_map.command("set_memory_mode", memory_id=accepted["result"]["memory_id"], mode="code")
+        await the_map.topics.settled()
+        the_map.clock.forward(1)
+        rebuilding = asyncio.create_task(the_map.command("rebuild"))
+        await the_map.until(lambda: bool(the_map.jobs.under_way("u1")))
+        await rebuilding
+        for number in range(4):
+            await the_map.ask(names.turns, turn(f"We decided to water the tomatoes on day {number}.", f"w-{number}"))
+        await the_map.topics.settled()
+        await the_map.command("declare_category", name="garden", description="tomatoes and watering")
+        await the_map.ask(names.consolidate, {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None})
+        await the_map.topics.settled()
+        return the_map.arrows
