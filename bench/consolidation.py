@@ -18,10 +18,10 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from agents.rules.consolidation.candidates import gathered
+from agents.rules.consolidation.candidates import cluster_turns
 from agents.rules.consolidation.distillation import Source, distilled_memory
-from agents.rules.consolidation.extractive_summary import extracted_text
-from agents.rules.text.tokenizer import terms
+from agents.rules.consolidation.extractive_summary import extractive_summary
+from agents.rules.text.tokenizer import tokenize
 from bench.texts import short_turns
 from schemas.vectors import Matrix
 
@@ -69,10 +69,10 @@ def measured(turns: int) -> Cost:
     sources, vectors = [_source(number, text) for number, text in enumerate(texts)], _vectors(texts)
     before = _most_mib()
     began = time.perf_counter()
-    found = gathered(sources, vectors)
+    found = cluster_turns(sources, vectors)
     planned = time.perf_counter()
     for cluster in found:
-        text = extracted_text(cluster.sources)
+        text = extractive_summary(cluster.sources)
         distilled_memory(SCOPE, "ana", "general", cluster.sources, text, confidence=0.9, run="0-0", at=START)
     ended = time.perf_counter()
     superseded = sum(len(cluster.sources) for cluster in found)
@@ -115,7 +115,7 @@ def _vectors(texts: Sequence[str]) -> Matrix:
     random_numbers, directions = np.random.default_rng(7), {}
     rows = np.empty((len(texts), DIM), np.float32)
     for place, text in enumerate(texts):
-        words = terms(text)
+        words = tokenize(text)
         for word in words:
             if word not in directions:
                 directions[word] = random_numbers.standard_normal(DIM).astype(np.float32)

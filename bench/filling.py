@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from agents.rules.text.entities import entities
+from agents.rules.text.entities import extract_entities
 from bench.texts import mixed_turns
-from schemas.memories import Embedding, Memory, Place, TextVersion
+from schemas.memories import Embedding, Memory, TextVersion, VectorLocation
 from schemas.modes import GENERAL, VectorSpace
 from schemas.vectors import Point
 from streams.adapters.embedding.inference.token_grid import from_grid, to_grid
@@ -91,7 +91,7 @@ def _stored(table: MemoryTable, partition: int) -> Any:
 
 def _memories(users: Sequence[tuple[str, int]], space: str) -> Iterator[Memory]:
     texts = mixed_turns(DIFFERENT_TEXTS, 11)
-    named = [entities(text) for text in texts]
+    named = [extract_entities(text) for text in texts]
     for place, (user, count) in enumerate(users):
         for number in range(count):
             chosen = (place * 7919 + number) % DIFFERENT_TEXTS
@@ -118,7 +118,7 @@ def _memory(user: str, number: int, text: str, named: tuple[str, ...], space: st
         versions=(TextVersion(text_hash="made", first_seen=moment),),
         content_hash="made",
         embedding=Embedding(
-            status="ready", place=Place(mode=GENERAL, space=space), content_hash="made", embedded_at=moment
+            status="ready", place=VectorLocation(mode=GENERAL, space=space), content_hash="made", embedded_at=moment
         ),
     )
 

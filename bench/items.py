@@ -13,16 +13,16 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from agents.rules.items.extracting import found_by_rules
-from agents.rules.items.found import Found
-from agents.rules.memory.versions import identity, next_memory
+from agents.rules.items.extracting import extract_by_rules
+from agents.rules.items.found import ExtractedItem
+from agents.rules.memory.versions import identify_turn, next_memory
 from bench.report import Report
 from schemas.memories import Memory
 from schemas.modes import GENERAL
 from schemas.turns import Turn
 from training.ranking.conversations import read
 
-Pairs = Sequence[tuple[Memory, Found]]
+Pairs = Sequence[tuple[Memory, ExtractedItem]]
 """What was found, with where."""
 
 
@@ -43,7 +43,7 @@ def main() -> None:
 def _measured(folder: Path, report: Report) -> Pairs:
     memories = [_remembered(turn, place) for talk in read(folder) for place, turn in enumerate(talk.turns)]
     began = time.process_time()
-    found = [(memory, item) for memory in memories for item in found_by_rules(memory)]
+    found = [(memory, item) for memory in memories for item in extract_by_rules(memory)]
     took = time.process_time() - began
     report.section(folder.name)
     report.fact("turns", "turns", len(memories))
@@ -61,10 +61,12 @@ def _measured(folder: Path, report: Report) -> Pairs:
 def _remembered(turn: Turn, place: int) -> Memory:
     """The memory that a turn becomes."""
     assert turn.occurred_at is not None
-    return next_memory(turn, identity(turn, turn.occurred_at), None, (GENERAL, "fallback"), place, asks_model=False)
+    return next_memory(
+        turn, identify_turn(turn, turn.occurred_at), None, (GENERAL, "fallback"), place, asks_model=False
+    )
 
 
-def _is_exact(pair: tuple[Memory, Found]) -> bool:
+def _is_exact(pair: tuple[Memory, ExtractedItem]) -> bool:
     """Whether the item's text is what stands at its span."""
     memory, item = pair
     texts = {one.uri: one.text or "" for one in memory.resources} | {None: memory.text}

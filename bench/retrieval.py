@@ -9,10 +9,10 @@ from statistics import median, quantiles
 
 import numpy as np
 
-from agents.retrieval.vector_search import DENSE_LIMIT, LATE_LIMIT
-from agents.rules.query.questions import understood
+from agents.retrieval.vector_search import DENSE_LIMIT, MAXSIM_LIMIT
+from agents.rules.query.questions import parse_question
 from schemas.modes import GENERAL, VectorSpace
-from schemas.vectors import Where
+from schemas.vectors import MemoryFilter
 from streams.adapters.embedding.catalog.entries import catalog
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.lexical.sqlite_index import SqliteWords
@@ -55,17 +55,17 @@ async def seconds_of_queries(data_dir: Path, user: str, asked: Sequence[str]) ->
     words.open(partition)
     try:
         [fingerprint] = (await index.spaces()).values()
-        space, where = VectorSpace(GENERAL, fingerprint), Where(boundary=user, modes=(GENERAL,))
+        space, where = VectorSpace(GENERAL, fingerprint), MemoryFilter(boundary=user, modes=(GENERAL,))
         times = []
         for question in [*asked[:WARM], *asked]:
             encoded = model.query(question)
             rows = encoded.tokens / np.float32(max(len(encoded.tokens), 1))
-            terms, entities = (taken := understood(question, ())).terms, taken.entities
+            terms, entities = (taken := parse_question(question, ())).terms, taken.entities
             began = time.perf_counter()
             words.postings(partition, user, terms)
             words.entity_postings(partition, user, entities)
             await index.search(space, encoded.pooled, where, DENSE_LIMIT)
-            await index.late(space, rows, where, LATE_LIMIT)
+            await index.late(space, rows, where, MAXSIM_LIMIT)
             times.append(time.perf_counter() - began)
         return median(times[WARM:])
     finally:

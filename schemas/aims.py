@@ -4,10 +4,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Short = Annotated[str, Field(max_length=512)]
+ShortText = Annotated[str, Field(max_length=512)]
 """A name or a phrase; what is longer is not one."""
 
-MOST = 64
+MAX_ENTRIES = 64
 """Entries of any list in an answer: what has more repeats itself."""
 
 
@@ -16,8 +16,8 @@ class IntentionUpdate(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    goals: Annotated[tuple[Short, ...], Field(max_length=MOST)] = ()
-    constraints: Annotated[tuple[Short, ...], Field(max_length=MOST)] = ()
-    decisions: Annotated[tuple[Short, ...], Field(max_length=MOST)] = ()
-    blocking_errors: Annotated[tuple[Short, ...], Field(max_length=MOST)] = ()
-    resolved: Annotated[tuple[Short, ...], Field(max_length=MOST)] = ()
+    goals: Annotated[tuple[ShortText, ...], Field(max_length=MAX_ENTRIES)] = ()
+    constraints: Annotated[tuple[ShortText, ...], Field(max_length=MAX_ENTRIES)] = ()
+    decisions: Annotated[tuple[ShortText, ...], Field(max_length=MAX_ENTRIES)] = ()
+    blocking_errors: Annotated[tuple[ShortText, ...], Field(max_length=MAX_ENTRIES)] = ()
+    resolved: Annotated[tuple[ShortText, ...], Field(max_length=MAX_ENTRIES)] = ()

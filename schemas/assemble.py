@@ -19,13 +19,13 @@ SECTIONS: tuple[Section, ...] = (
     "capsules",
 )
 
-LEAST_BUDGET = 300
+MIN_BUDGET_TOKENS = 300
 """Tokens: the three messages around no memory take about a third of it."""
 
-DEFAULT_BUDGET = 4000
+DEFAULT_BUDGET_TOKENS = 4000
 """Tokens, where a request names no budget."""
 
-MOST_PINS = 1000
+MAX_PINS = 1000
 """Pins of one request. The budget ends long before; this bounds what a request may have looked up."""
 
 
@@ -38,10 +38,10 @@ class AssembleRequest(BaseModel):
     query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_LENGTH)]
     conversation_id: str | None = None
     mode: str | list[str] | None = None
-    budget_tokens: Annotated[int, Field(ge=LEAST_BUDGET)] = DEFAULT_BUDGET
+    budget_tokens: Annotated[int, Field(ge=MIN_BUDGET_TOKENS)] = DEFAULT_BUDGET_TOKENS
     interaction_mode: InteractionMode | None = None
     system_prompt: str | None = None
-    pins: Annotated[list[str], Field(max_length=MOST_PINS)] = []
+    pins: Annotated[list[str], Field(max_length=MAX_PINS)] = []
     read_after: Annotated[int, Field(ge=0)] | None = None
 
 

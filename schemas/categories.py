@@ -9,17 +9,17 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel
 
-LONGEST_NAME = 64
+MAX_CATEGORY_NAME_CHARS = 64
 """Characters of a category's name: ours, the contract sets no limit."""
 
-UNSEEN = ("Cc", "Zl", "Zp", "Cs")
+INVISIBLE_CATEGORIES = ("Cc", "Zl", "Zp", "Cs")
 """Unicode's control characters, line ends and halves of characters: a name stands in one line of a list."""
 
 
 def _printable(value: str) -> str:
-    if not value.strip() or len(value) > LONGEST_NAME:
-        raise ValueError(f"a name has 1 to {LONGEST_NAME} characters, and one that can be seen")
-    if any(unicodedata.category(character) in UNSEEN for character in value):
+    if not value.strip() or len(value) > MAX_CATEGORY_NAME_CHARS:
+        raise ValueError(f"a name has 1 to {MAX_CATEGORY_NAME_CHARS} characters, and one that can be seen")
+    if any(unicodedata.category(character) in INVISIBLE_CATEGORIES for character in value):
         raise ValueError("control characters are not allowed")
     return value
 

@@ -7,10 +7,10 @@ from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from schemas.memories import Assigned
+from schemas.memories import CategoryAssignment
 from schemas.scopes import Scope
 
-Kept = TypeVar("Kept")
+EntryT = TypeVar("EntryT")
 
 
 class Change(BaseModel):
@@ -41,15 +41,15 @@ class Change(BaseModel):
     turns_until: int | None = None
     to: str | None = None
     result: dict[str, Any] | None = None
-    assigned: dict[str, tuple[Assigned, ...]] = Field(default_factory=dict)
+    assigned: dict[str, tuple[CategoryAssignment, ...]] = Field(default_factory=dict)
 
 
-MOST_ISSUED = 64
+MAX_ISSUED = 64
 """Changes and answers of a boundary that are kept, each: more than it has commands between two commits of what was
 read."""
 
 
-class Issued(BaseModel):
+class IssuedCommands(BaseModel):
     """The last changes that commands of a boundary have asked for, each under the place of its command.
 
     A command that is delivered again, as the worker was killed before that was acknowledged, asks for the same change:
@@ -71,5 +71,5 @@ class Issued(BaseModel):
         return self.model_copy(update={"answered": _latest({**self.answered, place: result})})
 
 
-def _latest(kept: dict[str, Kept]) -> dict[str, Kept]:
-    return dict(list(kept.items())[-MOST_ISSUED:])
+def _latest(kept: dict[str, EntryT]) -> dict[str, EntryT]:
+    return dict(list(kept.items())[-MAX_ISSUED:])

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 
-class Held(NamedTuple):
+class ClaimEntry(NamedTuple):
     """An item that says something of a claim: when the latest turn said so, and where that stands on its topic."""
 
     occurred_at: datetime
@@ -19,4 +19,4 @@ class Claim(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    held: tuple[Held, ...] = ()
+    held: tuple[ClaimEntry, ...] = ()

@@ -35,10 +35,10 @@ class GetMemory(_Arguments):
 ModeName = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}\z")]
 """Lower-case letters, digits, `-` and `_` (CONTRACT §6)."""
 
-Text = Annotated[str, Field(max_length=4096)]
+DescriptionText = Annotated[str, Field(max_length=4096)]
 """A description or hints: ours, the contract sets no limit."""
 
-Prefix = Annotated[str, Field(max_length=256)]
+EmbeddingPrefix = Annotated[str, Field(max_length=256)]
 """What is put before a text that is embedded."""
 
 
@@ -47,10 +47,10 @@ class DeclareMode(_Arguments):
 
     name: ModeName
     embedder: Annotated[str, Field(min_length=1, max_length=256)]
-    description: Text | None = None
-    query_prefix: Prefix | None = None
-    passage_prefix: Prefix | None = None
-    extraction_hints: Text | None = None
+    description: DescriptionText | None = None
+    query_prefix: EmbeddingPrefix | None = None
+    passage_prefix: EmbeddingPrefix | None = None
+    extraction_hints: DescriptionText | None = None
     decay: Decay | None = None
     is_default: bool = False
     for_project: bool = False
@@ -95,18 +95,18 @@ class RunJob(_Arguments):
     mode: ModeName | None = None
 
 
-Wish = Annotated[str, Field(max_length=512, pattern=r"\S")]
+IntentionText = Annotated[str, Field(max_length=512, pattern=r"\S")]
 """A goal or a constraint as it is set: a sentence."""
 
-Wishes = Annotated[list[Wish], Field(max_length=50)]
+IntentionTexts = Annotated[list[IntentionText], Field(max_length=50)]
 """Goals or constraints: as many as an intention shows."""
 
 
 class SetIntention(_Arguments):
     """The arguments of `set_intention`. A list that is left out stays as it was set before."""
 
-    goals: Wishes | None = None
-    constraints: Wishes | None = None
+    goals: IntentionTexts | None = None
+    constraints: IntentionTexts | None = None
 
 
 class DeclareCategory(_Arguments):
@@ -129,7 +129,7 @@ class GetCategory(_Arguments):
     name: CategoryName
 
 
-SELECTORS = (("memory_id",), ("conversation_id", "turn_id"), ("conversation_id",), ("project",), ("user",))
+FORGET_SELECTORS = (("memory_id",), ("conversation_id", "turn_id"), ("conversation_id",), ("project",), ("user",))
 """What may be said together to say what is to be forgotten (CONTRACT §6)."""
 
 
@@ -140,7 +140,7 @@ def _only_true(value: object) -> object:
     return value
 
 
-Whole = Annotated[Literal[True], BeforeValidator(_only_true)]
+ExplicitTrue = Annotated[Literal[True], BeforeValidator(_only_true)]
 """Says that a whole project, or all of a user's, is meant."""
 
 
@@ -153,13 +153,13 @@ class Forget(_Arguments):
     memory_id: Annotated[str, Field(min_length=1)] | None = None
     turn_id: Identifier | None = None
     conversation_id: Identifier | None = None
-    project: Whole | None = None
-    user: Whole | None = None
+    project: ExplicitTrue | None = None
+    user: ExplicitTrue | None = None
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Self:
         said = tuple(sorted(name for name in type(self).model_fields if getattr(self, name) is not None))
-        if said not in SELECTORS:
+        if said not in FORGET_SELECTORS:
             raise ValueError(
                 "say exactly one of memory_id, turn_id with conversation_id, conversation_id, project: true, user: true"
             )

@@ -17,7 +17,7 @@ Operation = Literal["distil", "merge", "decay", "assign_category", "refresh_cate
 under other categories, make a category's summary anew, and merge an entry of an intention with its item."""
 
 
-class Trigger(BaseModel):
+class ConsolidationTrigger(BaseModel):
     """`consolidate.v1`: consolidate the memories of a scope in one mode, or in each mode by itself (CONTRACT §6)."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
@@ -40,7 +40,7 @@ class Distilled(BaseModel):
     sources: dict[str, str]
 
 
-class Evolved(BaseModel):
+class ItemsMerged(BaseModel):
     """What becomes of an item in a run, as far as its content is still the one with `content_hash`.
 
     `into` is the older item that says the same and stands for it from now on, None where it stays; `stability` is how
@@ -99,7 +99,7 @@ class Consolidated(BaseModel):
     diff: tuple[Difference, ...] = ()
 
 
-class KeptRun(BaseModel):
+class StoredRun(BaseModel):
     """A run by its id, and what it is about: turns of its partition before the offset `until`.
 
     `left` is the digest of the turns of each mode among which it found nothing more, once it came to its end.
@@ -113,14 +113,14 @@ class KeptRun(BaseModel):
     left: dict[str, str] = Field(default_factory=dict)
 
 
-class Runs(BaseModel):
+class RunHistory(BaseModel):
     """The last runs of one scope, oldest first: a value of the table `consolidations`."""
 
     model_config = ConfigDict(frozen=True)
 
-    runs: tuple[KeptRun, ...] = ()
+    runs: tuple[StoredRun, ...] = ()
 
-    def find(self, run: str) -> KeptRun | None:
+    def find(self, run: str) -> StoredRun | None:
         """The run of that id."""
         return next((one for one in self.runs if one.run == run), None)
 

@@ -7,18 +7,18 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, from_json, to_json
 
 from schemas.failures import ErrorCode, Rejected
-from schemas.scopes import REFUSED
+from schemas.scopes import SELECTOR_REFUSED
 
-LONGEST_NAME = 80
+MAX_FIELD_NAME_CHARS = 80
 """Characters of one name in an error's field: a sender may invent names of megabytes."""
 
 UNION_MEMBERS = ("str", "int", "float", "bool")
 """What Pydantic puts at the end of a location for the member of a union that was tried."""
 
-Message = TypeVar("Message", bound=BaseModel)
+MessageT = TypeVar("MessageT", bound=BaseModel)
 
 
-def decode(value: bytes | None, kinds: Mapping[str, type[Message]]) -> Message:
+def decode(value: bytes | None, kinds: Mapping[str, type[MessageT]]) -> MessageT:
     """Validate a record's value against the model that its `schema` names.
 
     Raises Rejected: `invalid_json`, `unknown_schema`, or what the model objects to, with its field.
@@ -31,17 +31,17 @@ def decode(value: bytes | None, kinds: Mapping[str, type[Message]]) -> Message:
     return _validated(kinds[kind], value or b"", given)
 
 
-def _validated(model: type[Message], value: bytes, given: dict[str, Any]) -> Message:
+def _validated(model: type[MessageT], value: bytes, given: dict[str, Any]) -> MessageT:
     try:
         return model.model_validate_json(value)
     except ValidationError as problem:
         if b"null" not in value:
-            raise rejected(problem) from None
-        leave_out_nulls(given, problem)
-    return validate(model, to_json(given))
+            raise to_rejected(problem) from None
+        drop_nulls(given, problem)
+    return validate_json(model, to_json(given))
 
 
-def leave_out_nulls(given: dict[str, Any], problem: ValidationError) -> None:
+def drop_nulls(given: dict[str, Any], problem: ValidationError) -> None:
     """Take away the nulls that a model objects to: where a field may be left out, a null is as good.
 
     Of a required field it stays an error, which then says that the field is missing.
@@ -51,15 +51,15 @@ def leave_out_nulls(given: dict[str, Any], problem: ValidationError) -> None:
             _leave_out(given, error["loc"])
 
 
-def validate(model: type[Message], value: bytes) -> Message:
+def validate_json(model: type[MessageT], value: bytes) -> MessageT:
     """Validate JSON against one model. Raises Rejected with the first error and its dotted field."""
     try:
         return model.model_validate_json(value)
     except ValidationError as problem:
-        raise rejected(problem) from None
+        raise to_rejected(problem) from None
 
 
-def rejected(problem: ValidationError) -> Rejected:
+def to_rejected(problem: ValidationError) -> Rejected:
     """The contract's error for the first thing that a model objects to."""
     first = problem.errors(include_url=False, include_context=False)[0]
     return Rejected(_code(first), first["msg"], _field(first))
@@ -98,12 +98,12 @@ def _code(error: ErrorDetails) -> ErrorCode:
         return "unknown_scope_field"
     if error["type"] in ("string_too_long", "too_long") and error["loc"][:1] != ("scope",):
         return "too_large"
-    return "selector_refused" if error["type"] == REFUSED else "invalid_value"
+    return "selector_refused" if error["type"] == SELECTOR_REFUSED else "invalid_value"
 
 
 def _field(error: ErrorDetails) -> str:
     """The dotted path, without the names of union members that Pydantic puts at the end of a location."""
-    parts = [str(part)[:LONGEST_NAME] for part in error["loc"]]
+    parts = [str(part)[:MAX_FIELD_NAME_CHARS] for part in error["loc"]]
     if len(parts) > 1 and parts[-1] in UNION_MEMBERS:
         parts.pop()
     return ".".join(part for part in parts if part.isidentifier() or part.isdigit())

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.aims import IntentionUpdate
 from schemas.interaction import Interaction
-from schemas.memories import Assigned, Memory, Place
+from schemas.memories import CategoryAssignment, Memory, VectorLocation
 from schemas.understanding import Understanding
 
 
@@ -21,7 +21,7 @@ class Remembered(BaseModel):
 
     schema_: Literal["remembered.v1"] = Field(default="remembered.v1", alias="schema")
     memory: Memory
-    strays: tuple[Place, ...] = ()
+    strays: tuple[VectorLocation, ...] = ()
 
 
 class Forgotten(BaseModel):
@@ -31,10 +31,10 @@ class Forgotten(BaseModel):
 
     schema_: Literal["forgotten.v1"] = Field(default="forgotten.v1", alias="schema")
     memory_id: str
-    places: tuple[Place, ...]
+    places: tuple[VectorLocation, ...]
 
     @classmethod
-    def last_in(cls, memory_id: str, place: Place | None) -> Self:
+    def last_in(cls, memory_id: str, place: VectorLocation | None) -> Self:
         """The event of a memory whose vector was in this place, or that had none."""
         return cls(memory_id=memory_id, places=() if place is None else (place,))
 
@@ -61,7 +61,7 @@ class Embedded(BaseModel):
     at: datetime
     error: str | None = None
     interaction: Interaction | None = None
-    categories: tuple[Assigned, ...] | None = None
+    categories: tuple[CategoryAssignment, ...] | None = None
     run: str | None = None
 
 

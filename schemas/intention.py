@@ -11,16 +11,16 @@ from pydantic import BaseModel, ConfigDict
 
 from schemas.memories import Evidence
 
-Part = Literal["goals", "constraints", "blocking_errors", "decisions"]
+IntentionPart = Literal["goals", "constraints", "blocking_errors", "decisions"]
 
-PARTS: tuple[Part, ...] = ("goals", "constraints", "blocking_errors", "decisions")
+INTENTION_PARTS: tuple[IntentionPart, ...] = ("goals", "constraints", "blocking_errors", "decisions")
 """The lists of an intention, in the order in which they are shown."""
 
 EntrySource = Literal["said", "model", "set"]
 """An item that was found in a turn, what a language model said of a turn, or the command `set_intention`."""
 
 
-class Entry(BaseModel):
+class IntentionEntry(BaseModel):
     """One thing that somebody is after, or that stands in the way.
 
     `evidence` names the turns that say so by their memories, none where it was `set`; `item_id` the item behind it.
@@ -63,7 +63,7 @@ class Entry(BaseModel):
         return tuple(dict.fromkeys(memory_id for memory_id in found if memory_id is not None))
 
 
-class Sign(BaseModel):
+class ResolutionSignal(BaseModel):
     """A turn says that something is done, or with `works` that it works again.
 
     Kept, as what it ends may still come, or is open again when this turn is forgotten.
@@ -91,26 +91,26 @@ class Intention(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     version: int = 0
-    goals: tuple[Entry, ...] = ()
-    constraints: tuple[Entry, ...] = ()
-    blocking_errors: tuple[Entry, ...] = ()
-    decisions: tuple[Entry, ...] = ()
-    signs: tuple[Sign, ...] = ()
+    goals: tuple[IntentionEntry, ...] = ()
+    constraints: tuple[IntentionEntry, ...] = ()
+    blocking_errors: tuple[IntentionEntry, ...] = ()
+    decisions: tuple[IntentionEntry, ...] = ()
+    signs: tuple[ResolutionSignal, ...] = ()
     set_at: int = -1
     """The place on its topic of the last `set_intention` that was carried out."""
 
-    def entries(self) -> Iterator[tuple[Part, Entry]]:
+    def entries(self) -> Iterator[tuple[IntentionPart, IntentionEntry]]:
         """Every entry with its list."""
-        for part in PARTS:
+        for part in INTENTION_PARTS:
             for entry in self.of(part):
                 yield part, entry
 
-    def of(self, part: Part) -> tuple[Entry, ...]:
+    def of(self, part: IntentionPart) -> tuple[IntentionEntry, ...]:
         """The entries of a list."""
-        found: tuple[Entry, ...] = getattr(self, part)
+        found: tuple[IntentionEntry, ...] = getattr(self, part)
         return found
 
-    def open(self, part: Part) -> tuple[Entry, ...]:
+    def open(self, part: IntentionPart) -> tuple[IntentionEntry, ...]:
         """The entries of a list that still stand."""
         return tuple(entry for entry in self.of(part) if entry.resolved_by is None)
 

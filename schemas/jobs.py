@@ -13,7 +13,7 @@ from schemas.scopes import Scope
 
 JobKind = Literal["backfill", "rebuild", "reconcile", "retry_failed"]
 
-JOBS: tuple[JobKind, ...] = get_args(JobKind)
+JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
 """The commands that are jobs."""
 
 
@@ -30,7 +30,7 @@ class Job(BaseModel):
     started_at: datetime
 
 
-class Backfilled(BaseModel):
+class BackfillTimes(BaseModel):
     """When the vectors of each mode of a boundary were last gone through to the end: the value of the table `jobs`."""
 
     model_config = ConfigDict(frozen=True)
@@ -39,7 +39,7 @@ class Backfilled(BaseModel):
 
 
 @dataclass(slots=True)
-class Tally:
+class JobProgress:
     """How far a job is: of `total` memories so many got their vector, needed none, or could get none.
 
     `stale_cleared` of those that got it had one of another space, or none where it should lie. `orphans` are vectors

@@ -10,7 +10,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, model_validator
 
-DEFAULT = "default"
+DEFAULT_PROFILE = "default"
 """The profile of everything that names no other."""
 
 StructuredOutput = Literal["json_schema", "json_object", "prompt"]
@@ -49,8 +49,10 @@ class Profiles(RootModel[dict[str, Profile]]):
 
     @model_validator(mode="after")
     def _is_complete(self) -> "Profiles":
-        if self.root and DEFAULT not in self.root:
-            raise ValueError(f"one language model profile must be named {DEFAULT!r}; there are {sorted(self.root)}")
+        if self.root and DEFAULT_PROFILE not in self.root:
+            raise ValueError(
+                f"one language model profile must be named {DEFAULT_PROFILE!r}; there are {sorted(self.root)}"
+            )
         claimed = [role for profile in self.root.values() for role in profile.roles]
         if twice := sorted({role for role in claimed if claimed.count(role) > 1}):
             raise ValueError(f"several language model profiles have the role {twice[0]!r} in `roles`")
@@ -65,7 +67,7 @@ class Profiles(RootModel[dict[str, Profile]]):
 
     def chosen(self, step: str, role: str) -> str | None:
         """The name of a step's profile: the step's own, else its role's, else `default`. None where there is none."""
-        return next((name for wanted in (step, role, DEFAULT) if (name := self._for(wanted))), None)
+        return next((name for wanted in (step, role, DEFAULT_PROFILE) if (name := self._for(wanted))), None)
 
     def _for(self, wanted: str) -> str | None:
         if wanted in self.root:
@@ -86,7 +88,7 @@ AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Answered(Generic[AnswerT]):
+class ModelAnswer(Generic[AnswerT]):
     """A valid answer, by which profile and to which version of the prompt.
 
     `tokens_in`, `tokens_out` and `cost_usd` are of all calls that it took; the cost is None where no price is known.

@@ -56,7 +56,7 @@ class Resource(BaseModel):
     text: str | None = Field(default=None, max_length=32768)
 
 
-class Place(BaseModel):
+class VectorLocation(BaseModel):
     """Where a vector lies: in the collection of this mode and of the space with this fingerprint digest."""
 
     model_config = ConfigDict(frozen=True)
@@ -75,7 +75,7 @@ class Embedding(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     status: EmbeddingStatus = "pending"
-    place: Place | None = None
+    place: VectorLocation | None = None
     content_hash: str | None = None
     embedded_at: datetime | None = None
     error: str | None = None
@@ -86,7 +86,7 @@ class Embedding(BaseModel):
         return self.place.space if self.place and self.status == "ready" else None
 
 
-class Reading(BaseModel):
+class TurnUnderstanding(BaseModel):
     """What a turn was understood as, of the text with `text_hash`.
 
     `pending`: the rules have answered, and a language model is still to. `interaction` is what the turn is for as it
@@ -118,7 +118,7 @@ class TextVersion(BaseModel):
     first_seen: datetime
 
 
-class Assigned(BaseModel):
+class CategoryAssignment(BaseModel):
     """A category that an item belongs to, and how surely (0..1): by the likeness of vectors, or as a model said."""
 
     model_config = ConfigDict(frozen=True)
@@ -169,7 +169,7 @@ class Item(BaseModel):
     kind: ItemKind | None = None
     confidence: float = 0.5
     stability: float = 0.5
-    categories: tuple[Assigned, ...] = ()
+    categories: tuple[CategoryAssignment, ...] = ()
     claim: str | None = None
     valid_from: datetime | None = None
     valid_until: datetime | None = None
@@ -216,7 +216,7 @@ class Memory(BaseModel):
     current: int = 0
     content_hash: str
     embedding: Embedding = Embedding()
-    reading: Reading = Reading()
+    reading: TurnUnderstanding = TurnUnderstanding()
     superseded_by: str | None = None
     superseded_in: str | None = None
     origin: Origin = "said"
@@ -226,7 +226,7 @@ class Memory(BaseModel):
     @property
     def shelf(self) -> str:
         """Which memories it is searched among, and compared with: the turns of its boundary, or the items there."""
-        return item_shelf(self.boundary) if self.origin == "extracted" else self.boundary
+        return item_index_name(self.boundary) if self.origin == "extracted" else self.boundary
 
     @property
     def version(self) -> int:
@@ -239,11 +239,11 @@ class Memory(BaseModel):
         return milliseconds_of(self.occurred_at)
 
 
-def item_shelf(boundary: str) -> str:
+def item_index_name(boundary: str) -> str:
     """The name under which a boundary's items are indexed; no boundary is called so, as no scope value is empty."""
     return f"{boundary}//items"
 
 
-def shelves(boundary: str) -> tuple[str, str]:
+def index_names(boundary: str) -> tuple[str, str]:
     """Where all memories of a boundary are indexed: its turns with what was distilled from them, and its items."""
-    return boundary, item_shelf(boundary)
+    return boundary, item_index_name(boundary)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 GENERAL = "general"
 """The mode that every user has, and the preset that embeds it."""
 
-ENGLISH = "all-MiniLM-L6-v2"
+ENGLISH_EMBEDDER = "all-MiniLM-L6-v2"
 """The model of `general` for English. Asked for by this name it embeds every language, as the classifier needs it."""
 
 GENERAL_DIM = 384
@@ -52,7 +52,7 @@ GENERAL_MODE = Mode(
 """What `general` is until its user declares it anew."""
 
 
-class Declared(BaseModel):
+class ModeDeclarations(BaseModel):
     """What one boundary has declared: the value of the table `modes`. Without any declaration there is `general`.
 
     `deleted` says of modes that are gone what became of their memories, as `delete_mode` says it.

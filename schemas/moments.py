@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
 
-EARLIEST = datetime.min.replace(tzinfo=UTC)
-LATEST = datetime.max.replace(tzinfo=UTC)
+MIN_MOMENT = datetime.min.replace(tzinfo=UTC)
+MAX_MOMENT = datetime.max.replace(tzinfo=UTC)
 """The years 1 to 9999 in UTC: what can be written on the wire."""
 
 
@@ -19,7 +19,7 @@ def _iso(value: object) -> object:
 
 def _within_reach(moment: datetime) -> datetime:
     """Refuse the hours that a zone adds to the calendar at its ends: they can't be told in UTC."""
-    if EARLIEST <= moment <= LATEST:
+    if MIN_MOMENT <= moment <= MAX_MOMENT:
         return moment
     raise ValueError("a time lies in the years 1 to 9999 of UTC")
 
@@ -29,7 +29,7 @@ Moment = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_iso), Af
 
 def moment_of(milliseconds: int) -> datetime:
     """The moment so many milliseconds after the epoch; the nearest that there is, as Kafka keeps any number."""
-    earliest, latest = EARLIEST.timestamp(), LATEST.replace(microsecond=0).timestamp()
+    earliest, latest = MIN_MOMENT.timestamp(), MAX_MOMENT.replace(microsecond=0).timestamp()
     return datetime.fromtimestamp(min(max(milliseconds / 1000, earliest), latest), UTC)
 
 

@@ -4,22 +4,22 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from schemas.scopes import ANY, Scope, ScopeValue
+from schemas.scopes import ANY_VALUE, Scope, ScopeValue
 
-Act = Literal["read", "write", "manage"]
+Permission = Literal["read", "write", "manage"]
 """Retrieve and assemble; turns; commands and triggers."""
 
-ACTS: tuple[Act, ...] = ("read", "write", "manage")
+PERMISSIONS: tuple[Permission, ...] = ("read", "write", "manage")
 
 
 def _values(value: object) -> object:
     """The admitted values of one field, None for any: a string, a list of strings, or `*`."""
-    if value == ANY:
+    if value == ANY_VALUE:
         return None
     return value if isinstance(value, list) else [value]
 
 
-Values = Annotated[tuple[ScopeValue, ...] | None, Field(strict=False), BeforeValidator(_values)]
+GrantedValues = Annotated[tuple[ScopeValue, ...] | None, Field(strict=False), BeforeValidator(_values)]
 
 
 class Grant(BaseModel):
@@ -27,9 +27,9 @@ class Grant(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    user_id: Values
-    project_id: Values = None
-    may: Annotated[tuple[Act, ...], Field(strict=False)] = ACTS
+    user_id: GrantedValues
+    project_id: GrantedValues = None
+    may: Annotated[tuple[Permission, ...], Field(strict=False)] = PERMISSIONS
 
     def covers(self, scope: Scope) -> bool:
         """Whether a scope is one of these."""

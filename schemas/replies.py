@@ -27,7 +27,7 @@ class ReplyAddress:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SuccessReply:
     """A result with its warnings."""
 
     result: BaseModel | dict[str, Any]

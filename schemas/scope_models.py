@@ -10,10 +10,18 @@ from typing import Annotated, Any, Literal, TypeGuard, TypeVar, cast, get_args, 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, RootModel, SerializeAsAny, create_model
 from pydantic.fields import FieldInfo
 
-from schemas.changes import Change, Issued
-from schemas.scopes import BOUNDARY, VALUE_SCHEMA, Scope, Selector, exact, plain, selected
+from schemas.changes import Change, IssuedCommands
+from schemas.scopes import (
+    BOUNDARY_FIELD,
+    VALUE_SCHEMA,
+    Scope,
+    Selector,
+    check_scope_value,
+    parse_selected,
+    require_exact,
+)
 
-Message = TypeVar("Message", bound=BaseModel)
+MessageT = TypeVar("MessageT", bound=BaseModel)
 
 
 def deployed_scope(model: object) -> type[Scope]:
@@ -43,7 +51,7 @@ def selector_of(scope: type[Scope]) -> type[Selector]:
     return create_model("Selector", __base__=Selector, __doc__=Selector.__doc__, **fields)
 
 
-def scoped(message: type[Message], scope: type[Scope]) -> type[Message]:
+def bind_scope(message: type[MessageT], scope: type[Scope]) -> type[MessageT]:
     """A message that has a scope or a selector, with those of the deployment in their place."""
     if scope is Scope:
         return message
@@ -52,17 +60,17 @@ def scoped(message: type[Message], scope: type[Scope]) -> type[Message]:
     return create_model(message.__name__, __base__=message, __doc__=message.__doc__, scope=(own, REQUIRED))
 
 
-def scoped_issued(scope: type[Scope]) -> type[Issued]:
+def bind_issued_scope(scope: type[Scope]) -> type[IssuedCommands]:
     """What commands have asked for, as it is read again with the deployment's scopes."""
     if scope is Scope:
-        return Issued
+        return IssuedCommands
     # A command makes a plain `Change`, which is none of this class: `SerializeAsAny` writes it all the same.
-    change: Any = scoped(Change, scope)
+    change: Any = bind_scope(Change, scope)
     changes: Any = (dict[str, SerializeAsAny[change]], Field(default_factory=dict))
-    return create_model("Issued", __base__=Issued, __doc__=Issued.__doc__, changes=changes)
+    return create_model("Issued", __base__=IssuedCommands, __doc__=IssuedCommands.__doc__, changes=changes)
 
 
-TAKEN = ("boundary", "fields")
+RESERVED_NAMES = ("boundary", "fields")
 """Names that mean something else in a scope or a selector."""
 
 REQUIRED: Any = ...
@@ -75,8 +83,8 @@ def _is_model(model: object) -> TypeGuard[type[BaseModel]]:
 
 def _problem(model: type[BaseModel]) -> str | None:
     """Why a model can't be a scope."""
-    if BOUNDARY not in model.model_fields:
-        return f"it has no field {BOUNDARY}, which is the boundary of every scope"
+    if BOUNDARY_FIELD not in model.model_fields:
+        return f"it has no field {BOUNDARY_FIELD}, which is the boundary of every scope"
     if decorated := ", ".join(sorted(model.__pydantic_decorators__.field_validators)):
         return f"a selector is checked by types: put {decorated} into the type, Annotated[str, AfterValidator(...)]"
     wrong = ((name, _wrong(name, field)) for name, field in model.model_fields.items())
@@ -85,7 +93,7 @@ def _problem(model: type[BaseModel]) -> str | None:
 
 def _wrong(name: str, field: FieldInfo) -> str | None:
     """Why a field can't be one of a scope."""
-    if name in TAKEN:
+    if name in RESERVED_NAMES:
         return "this name has a meaning of its own in a scope"
     choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
     are_strings = bool(choices) and all(isinstance(choice, str) for choice in choices)
@@ -102,7 +110,7 @@ def _refused(values: tuple[Any, ...]) -> str | None:
     """Why one of these, a field's choices and its default, can't be a value of a scope."""
     for value in values:
         try:
-            plain(value)
+            check_scope_value(value)
         except (TypeError, ValueError) as problem:
             return f"{value!r} can't be a value: {problem}"
     return None
@@ -117,23 +125,23 @@ def _value(field: FieldInfo) -> Any:
 def _scope_field(field: FieldInfo) -> tuple[Any, Any]:
     """Type and default of a scope's field.
 
-    `plain`, which holds for every scope, comes last, as a model's own validators may change a value.
+    `check_scope_value`, which holds for every scope, comes last, as a model's own validators may change a value.
     """
     about: dict[str, Any] = {"title": field.title, "description": field.description, "examples": field.examples}
     default = REQUIRED if field.is_required() else field.default
-    return Annotated[_value(field), AfterValidator(plain)], Field(default, **about)
+    return Annotated[_value(field), AfterValidator(check_scope_value)], Field(default, **about)
 
 
 def _selector_field(name: str, field: FieldInfo) -> tuple[Any, Any]:
     """Type and default of a selector's field: the boundary as in a scope, any other as the values that are admitted."""
-    if name == BOUNDARY:
+    if name == BOUNDARY_FIELD:
         return _exact_value(field), REQUIRED if field.is_required() else field.default
     return _selected_values(field), REQUIRED if field.is_required() else (field.default,)
 
 
 def _exact_value(field: FieldInfo) -> Any:
     value: Any = _value(field)
-    return Annotated[value, BeforeValidator(exact, json_schema_input_type=value)]
+    return Annotated[value, BeforeValidator(require_exact, json_schema_input_type=value)]
 
 
 def _selected_values(field: FieldInfo) -> Any:
@@ -141,4 +149,4 @@ def _selected_values(field: FieldInfo) -> Any:
     value: Any = _value(field)
     given: Any = value | Annotated[list[value], Field(min_length=1)] | Literal["*"]
     admitted: Any = tuple[value, ...] | None
-    return Annotated[admitted, Field(strict=False), BeforeValidator(selected, json_schema_input_type=given)]
+    return Annotated[admitted, Field(strict=False), BeforeValidator(parse_selected, json_schema_input_type=given)]

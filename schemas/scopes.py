@@ -12,25 +12,25 @@ from pydantic_core import PydanticCustomError
 MAX_VALUE_LENGTH = 256
 """Characters of one scope value (CONTRACT §3)."""
 
-REFUSED = "selector_refused"
+SELECTOR_REFUSED = "selector_refused"
 """The error type of a selector that breaks a rule; it is the contract's code as well."""
 
-ANY = "*"
+ANY_VALUE = "*"
 """In a selector: any value of that field. Never a value of a scope."""
 
-BOUNDARY = "user_id"
+BOUNDARY_FIELD = "user_id"
 """The field of a scope that is its boundary, in every scope model."""
 
-PROJECT = "project_id"
+PROJECT_FIELD = "project_id"
 """The field of a scope that modes can be declared in, in every scope model."""
 
 
-def plain(value: str) -> str:
+def check_scope_value(value: str) -> str:
     """Refuse what can't be a scope's value, whatever model it comes from."""
     if not 1 <= len(value) <= MAX_VALUE_LENGTH:
         raise ValueError(f"a value has 1 to {MAX_VALUE_LENGTH} characters")
-    if value == ANY:
-        raise ValueError(f"{ANY!r} is not a value; it selects any value in a retrieve request")
+    if value == ANY_VALUE:
+        raise ValueError(f"{ANY_VALUE!r} is not a value; it selects any value in a retrieve request")
     if any(ord(character) < 32 or 127 <= ord(character) < 160 for character in value):
         raise ValueError("control characters are not allowed")
     return value
@@ -39,11 +39,11 @@ def plain(value: str) -> str:
 VALUE_SCHEMA = Field(
     min_length=1,
     max_length=MAX_VALUE_LENGTH,
-    json_schema_extra={"not": {"anyOf": [{"const": ANY}, {"pattern": r"[\u0000-\u001f\u007f-\u009f]"}]}},
+    json_schema_extra={"not": {"anyOf": [{"const": ANY_VALUE}, {"pattern": r"[\u0000-\u001f\u007f-\u009f]"}]}},
 )
-"""What a JSON Schema says of a value, beside what `plain` checks."""
+"""What a JSON Schema says of a value, beside what `check_scope_value` checks."""
 
-ScopeValue = Annotated[str, VALUE_SCHEMA, AfterValidator(plain)]
+ScopeValue = Annotated[str, VALUE_SCHEMA, AfterValidator(check_scope_value)]
 
 
 class Scope(BaseModel):
@@ -65,18 +65,19 @@ class Scope(BaseModel):
         return {name: getattr(self, name) for name in type(self).model_fields}
 
 
-def exact(value: object) -> object:
+def require_exact(value: object) -> object:
     """Refuse to read over a boundary."""
-    if value == ANY or isinstance(value, list):
+    if value == ANY_VALUE or isinstance(value, list):
         raise PydanticCustomError(
-            REFUSED, "user_id is a boundary: a request names one user exactly; ask several users one request each"
+            SELECTOR_REFUSED,
+            "user_id is a boundary: a request names one user exactly; ask several users one request each",
         )
     return value
 
 
-def selected(value: object) -> object:
+def parse_selected(value: object) -> object:
     """The values that a selector's field admits, None for any."""
-    if value == ANY:
+    if value == ANY_VALUE:
         return None
     if not isinstance(value, list):
         return (value,)
@@ -89,7 +90,7 @@ SelectedValues = Annotated[
     tuple[ScopeValue, ...] | None,
     Field(strict=False),
     BeforeValidator(
-        selected,
+        parse_selected,
         json_schema_input_type=ScopeValue | Annotated[list[ScopeValue], Field(min_length=1)] | Literal["*"],
     ),
 ]
@@ -100,7 +101,7 @@ class Selector(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    user_id: Annotated[ScopeValue, BeforeValidator(exact, json_schema_input_type=ScopeValue)]
+    user_id: Annotated[ScopeValue, BeforeValidator(require_exact, json_schema_input_type=ScopeValue)]
     project_id: SelectedValues = ("default",)
 
     @property
@@ -110,13 +111,13 @@ class Selector(BaseModel):
 
     def fields(self) -> dict[str, tuple[str, ...] | None]:
         """Per scope field the values that match, None for any."""
-        others = {name: getattr(self, name) for name in type(self).model_fields if name != BOUNDARY}
-        return {BOUNDARY: (self.user_id,), **others}
+        others = {name: getattr(self, name) for name in type(self).model_fields if name != BOUNDARY_FIELD}
+        return {BOUNDARY_FIELD: (self.user_id,), **others}
 
 
 def boundary_of(scope: Mapping[str, str]) -> str:
     """The canonical boundary string of a scope that was checked when it came in."""
-    return boundary_key([scope[BOUNDARY]])
+    return boundary_key([scope[BOUNDARY_FIELD]])
 
 
 def boundary_key(values: Iterable[str]) -> str:

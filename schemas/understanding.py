@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from schemas.aims import MOST, IntentionUpdate, Short
+from schemas.aims import MAX_ENTRIES, IntentionUpdate, ShortText
 from schemas.interaction import Confidence, InteractionMode
 from schemas.memories import ItemKind
 
@@ -29,7 +29,7 @@ class FoundCategory(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    name: Short
+    name: ShortText
     confidence: Confidence = 0.5
 
 
@@ -38,13 +38,13 @@ class Understanding(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    topic: Short | None = None
-    intent: Short | None = None
-    operation: Short | None = None
-    mode: Short | None = None
-    entities: Annotated[tuple[Short, ...], Field(max_length=MOST)] = ()
+    topic: ShortText | None = None
+    intent: ShortText | None = None
+    operation: ShortText | None = None
+    mode: ShortText | None = None
+    entities: Annotated[tuple[ShortText, ...], Field(max_length=MAX_ENTRIES)] = ()
     interaction_mode: InteractionMode | None = None
     interaction_confidence: Confidence = 0.0
-    items: Annotated[tuple[FoundItem, ...], Field(max_length=MOST)] = ()
-    categories: Annotated[tuple[FoundCategory, ...], Field(max_length=MOST)] = ()
+    items: Annotated[tuple[FoundItem, ...], Field(max_length=MAX_ENTRIES)] = ()
+    categories: Annotated[tuple[FoundCategory, ...], Field(max_length=MAX_ENTRIES)] = ()
     intention: IntentionUpdate | None = None

@@ -52,7 +52,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class MemoryFilter:
     """Which memories a read may see: always one boundary; None means any value."""
 
     boundary: str

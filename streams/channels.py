@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from schemas.assemble import AssembleRequest
 from schemas.changes import Change
 from schemas.commands import Command
-from schemas.consolidation import Trigger
+from schemas.consolidation import ConsolidationTrigger
 from schemas.jobs import Job
 from schemas.retrieval import RetrieveRequest
-from schemas.scope_models import scoped
+from schemas.scope_models import bind_scope
 from schemas.scopes import Scope
 from schemas.turns import Turn
 from streams.flow.requests.pipeline import Channel
@@ -37,9 +37,13 @@ class Inputs:
 
 def inputs(topics: Topics, scope: type[Scope]) -> Inputs:
     """Every channel whose records may want a reply, with scopes of this model."""
-    asked = {"retrieve.v1": scoped(RetrieveRequest, scope), "assemble.v1": scoped(AssembleRequest, scope)}
-    turn, command, trigger = scoped(Turn, scope), scoped(Command, scope), scoped(Trigger, scope)
-    change, job = scoped(Change, scope), scoped(Job, scope)
+    asked = {"retrieve.v1": bind_scope(RetrieveRequest, scope), "assemble.v1": bind_scope(AssembleRequest, scope)}
+    turn, command, trigger = (
+        bind_scope(Turn, scope),
+        bind_scope(Command, scope),
+        bind_scope(ConsolidationTrigger, scope),
+    )
+    change, job = bind_scope(Change, scope), bind_scope(Job, scope)
     return Inputs(
         turns=Channel(topics.turns, {"turn.v1": turn}, "write", keeps_rejected=True, outlives_deadline=True),
         retrieve=Channel(topics.retrieve, asked, "read", concurrent=True),

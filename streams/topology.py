@@ -21,7 +21,7 @@ import faust
 import structlog
 
 from agents.categories.categorize import Categorize
-from agents.commands.handle_commands import Govern
+from agents.commands.handle_commands import HandleCommands
 from agents.consolidation.consolidate import Consolidate
 from agents.context.assemble import Assemble
 from agents.embedding.embed import Embed
@@ -57,7 +57,7 @@ class Agents:
     understand: Understand
     retrieve: Retrieve
     assemble: Assemble
-    govern: Govern
+    govern: HandleCommands
     intend: Intend
     categorize: Categorize
     maintain: Maintain

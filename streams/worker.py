@@ -18,12 +18,12 @@ import structlog
 import uvloop
 from mode import Service
 
-from agents.modes.vector_spaces import ModeSpaces
+from agents.modes.vector_spaces import VectorSpaces
 from schemas.changes import Change
-from schemas.consolidation import Runs
-from schemas.jobs import Backfilled
+from schemas.consolidation import RunHistory
+from schemas.jobs import BackfillTimes
 from schemas.modes import GENERAL
-from schemas.scope_models import scoped_issued
+from schemas.scope_models import bind_issued_scope
 from streams.adapters.durable_files import write_durably
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
@@ -114,14 +114,14 @@ class Parts(Service):
             claims=ClaimTable(self.app),
             intentions=IntentionTable(self.app),
             categories=CategoryTable(self.app, settings.categories.root),
-            consolidations=JsonTable(self.app, "consolidations", Runs, key=scope_key),
-            issued=JsonTable(self.app, "issued", scoped_issued(settings.scope_model), key=str),
+            consolidations=JsonTable(self.app, "consolidations", RunHistory, key=scope_key),
+            issued=JsonTable(self.app, "issued", bind_issued_scope(settings.scope_model), key=str),
             words=self.words,
             progress=Progress(),
             publisher=self.publisher,
             clock=SystemClock(),
             meters=self.meters,
-            jobs=JobLog(JsonTable(self.app, "jobs", Backfilled, key=str)),
+            jobs=JobLog(JsonTable(self.app, "jobs", BackfillTimes, key=str)),
             admit=admission(settings),
             scope_model=settings.scope_model,
             turns_log=KafkaTurns(self.app, self.topics.turns),
@@ -133,7 +133,7 @@ class Parts(Service):
     def wire(self) -> None:
         """Connect the agents to their topics, and the recovery of the tables to the arrival of partitions."""
         agents = agents_of(self.settings, self.models, self.index, self.around, self._deployment)
-        spaces = ModeSpaces(self.modes, self.embedders)
+        spaces = VectorSpaces(self.modes, self.embedders)
         self.reembedding = Reembedding(self.index, spaces, self.embedders, self._before_indexer, self.around)
         self.asking = AskingModel(
             agents.understand,

@@ -9,28 +9,28 @@ from collections.abc import Mapping
 from functools import partial as bound
 from itertools import islice
 
-from agents.categories.matching import CategoryFits
+from agents.categories.matching import CategoryMatcher
 from agents.categories.members import CategoryMembers
 from agents.categories.refresh import RefreshCategories
 from agents.ports.categories import Categories
-from agents.ports.command_types import Governed, Result, Run, arguments_of
+from agents.ports.command_types import CommandHandler, CommandResult, ResultBody, parse_arguments
 from agents.ports.consolidation_run import UNBOUNDED, Allowance
 from agents.ports.stores import Memories
-from agents.rules.categories.taxonomy import declared
-from agents.rules.categories.view import MOST_SHOWN, shown_category, shown_items
-from agents.rules.categories.visibility import as_it_stands
+from agents.rules.categories.taxonomy import declare_category
+from agents.rules.categories.view import MAX_SHOWN_ITEMS, build_category_view, build_item_views
+from agents.rules.categories.visibility import visible_category
 from schemas.categories import Category
 from schemas.changes import Change
 from schemas.commands import Command, DeclareCategory, GetCategory, ListCategories
 from schemas.events import Learned
 from schemas.failures import Rejected, Unavailable
-from schemas.memories import Assigned
+from schemas.memories import CategoryAssignment
 
-MOST_ASSIGNED = 20_000
+MAX_ASSIGNED_ITEMS = 20_000
 """Items that one declaration puts under other categories: a `Change` of some 3 MB, as one record. The others are in the
 next consolidation."""
 
-Scope = Mapping[str, str]
+ScopeFields = Mapping[str, str]
 
 
 class Categorize:
@@ -41,7 +41,7 @@ class Categorize:
         categories: Categories,
         memories: Memories,
         members: CategoryMembers,
-        fits: CategoryFits,
+        fits: CategoryMatcher,
         refreshing: RefreshCategories,
     ) -> None:
         """Take the ports, and those who find and sum up."""
@@ -52,7 +52,7 @@ class Categorize:
         self._refreshing = refreshing
 
     @property
-    def commands(self) -> Mapping[str, Run]:
+    def commands(self) -> Mapping[str, CommandHandler]:
         """The commands that are carried out here, by name."""
         return {
             "declare_category": self._declare,
@@ -75,36 +75,36 @@ class Categorize:
             self._refreshing.clear(partition, each, whole=True)
 
     async def refresh(
-        self, partition: int, scope: Scope, *, ask_model: bool = True, allowance: Allowance = UNBOUNDED
+        self, partition: int, scope: ScopeFields, *, ask_model: bool = True, allowance: Allowance = UNBOUNDED
     ) -> list[Category]:
         """Make summaries and anchors anew that are due; returns the categories that read otherwise than before."""
         return await self._refreshing.refresh(partition, scope, ask_model=ask_model, allowance=allowance)
 
-    async def reassigned(self, partition: int, scope: Scope) -> dict[str, tuple[Assigned, ...]]:
+    async def reassigned(self, partition: int, scope: ScopeFields) -> dict[str, tuple[CategoryAssignment, ...]]:
         """By id the items that belong under other categories than they are under, with all that they belong under.
 
         They are put there by a `Change` that assigns. Raises Unavailable.
         """
         return await self._fits.changed(partition, scope)
 
-    async def _declare(self, command: Command, partition: int, _offset: int) -> Governed:
-        wanted, scope = arguments_of(DeclareCategory, command), command.scope.model_dump()
+    async def _declare(self, command: Command, partition: int, _offset: int) -> CommandResult:
+        wanted, scope = parse_arguments(DeclareCategory, command), command.scope.model_dump()
         before = self._categories.get(partition, scope)
         kept = before.find(wanted.name)
         description = wanted.description if wanted.description is not None else kept.description if kept else ""
-        after = declared(before, wanted.name, description)
+        after = declare_category(before, wanted.name, description)
         if after != before:
             # Before any await: an item that gets its vector from now on is held against it, too.
             self._categories.put(partition, scope, after)
         # Also where nothing is new: it may come again after a worker was killed.
         assigned = await self._reassigned(partition, scope)
-        result = shown_category(after.categories[wanted.name], self._size(wanted.name, partition, scope, assigned))
+        result = build_category_view(after.categories[wanted.name], self._size(wanted.name, partition, scope, assigned))
         if not assigned:
-            return Governed(result)
-        return Governed(result, Change(scope=command.scope, action="assign", assigned=assigned, result=result))
+            return CommandResult(result)
+        return CommandResult(result, Change(scope=command.scope, action="assign", assigned=assigned, result=result))
 
-    async def _list(self, command: Command, partition: int, _offset: int) -> Governed:
-        wanted, scope = arguments_of(ListCategories, command), command.scope.model_dump()
+    async def _list(self, command: Command, partition: int, _offset: int) -> CommandResult:
+        wanted, scope = parse_arguments(ListCategories, command), command.scope.model_dump()
         if wanted.include_summary:
             await self._refreshing.refresh(partition, scope)
         taxonomy = self._categories.get(partition, scope)
@@ -113,17 +113,17 @@ class Categorize:
         shown = []
         for category in taxonomy.all():
             ids = members[category.name]
-            one = shown_category(category, len(ids))
+            one = build_category_view(category, len(ids))
             if wanted.include_summary:
                 one["summary"] = self._standing(category, partition).summary
             if wanted.include_items:
                 one["items"] = self._items(category.name, ids, partition)
             shown.append(one)
         uncategorised = self._members.uncategorised(partition, scope, names)
-        return Governed({"categories": shown, "uncategorised": uncategorised})
+        return CommandResult({"categories": shown, "uncategorised": uncategorised})
 
-    async def _get(self, command: Command, partition: int, _offset: int) -> Governed:
-        wanted, scope = arguments_of(GetCategory, command), command.scope.model_dump()
+    async def _get(self, command: Command, partition: int, _offset: int) -> CommandResult:
+        wanted, scope = parse_arguments(GetCategory, command), command.scope.model_dump()
         if self._categories.get(partition, scope).find(wanted.name) is not None:
             await self._refreshing.refresh(partition, scope)
         category = self._categories.get(partition, scope).find(wanted.name)
@@ -136,24 +136,28 @@ class Categorize:
             "anchors": self._items(category.name, category.anchors, partition),
             "items": self._items(category.name, ids, partition),
         }
-        return Governed(shown_category(category, len(ids)) | texts)
+        return CommandResult(build_category_view(category, len(ids)) | texts)
 
-    async def _reassigned(self, partition: int, scope: Scope) -> dict[str, tuple[Assigned, ...]]:
+    async def _reassigned(self, partition: int, scope: ScopeFields) -> dict[str, tuple[CategoryAssignment, ...]]:
         """What a declaration changes now; what can't be looked at now is in the next consolidation."""
         try:
             found = await self._fits.changed(partition, scope)
-            return dict(islice(found.items(), MOST_ASSIGNED))
+            return dict(islice(found.items(), MAX_ASSIGNED_ITEMS))
         except Unavailable:
             return {}
 
-    def _size(self, name: str, partition: int, scope: Scope, assigned: Mapping[str, tuple[Assigned, ...]]) -> int:
+    def _size(
+        self, name: str, partition: int, scope: ScopeFields, assigned: Mapping[str, tuple[CategoryAssignment, ...]]
+    ) -> int:
         """How many members a category has when these items are under what they belong under."""
         now = set(self._members.of(partition, scope, [name])[name]) - assigned.keys()
         return len(now) + sum(any(one.name == name for one in some) for some in assigned.values())
 
     def _standing(self, category: Category, partition: int) -> Category:
-        return as_it_stands(category, bound(self._memories.get, partition))
+        return visible_category(category, bound(self._memories.get, partition))
 
-    def _items(self, name: str, ids: tuple[str, ...] | list[str], partition: int) -> list[Result]:
-        read = (self._memories.get(partition, one) for one in ids[:MOST_SHOWN])
-        return shown_items([memory for memory in read if memory is not None and memory.superseded_by is None], name)
+    def _items(self, name: str, ids: tuple[str, ...] | list[str], partition: int) -> list[ResultBody]:
+        read = (self._memories.get(partition, one) for one in ids[:MAX_SHOWN_ITEMS])
+        return build_item_views(
+            [memory for memory in read if memory is not None and memory.superseded_by is None], name
+        )

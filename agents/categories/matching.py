@@ -10,23 +10,23 @@ import numpy as np
 
 from agents.categories.members import CategoryMembers
 from agents.categories.vectors import CategoryVectors
-from agents.modes.vector_spaces import ModeSpaces
+from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.categories import Categories
 from agents.ports.embedder import Embedder
 from agents.ports.stores import Memories
 from agents.ports.vector_index import VectorIndex
-from agents.rules.categories.assignment import fitting, reassigned
+from agents.rules.categories.assignment import match_categories, reassign_categories
 from schemas.categories import Taxonomy
 from schemas.failures import ModelMissing, Rejected
-from schemas.memories import Assigned, Memory
+from schemas.memories import CategoryAssignment, Memory
 from schemas.scopes import boundary_of
 from schemas.vectors import Matrix, Vector
 
-AT_ONCE = 256
+BATCH_SIZE = 256
 """Items whose vectors are read together: with their token vectors a megabyte."""
 
 
-class CategoryFits:
+class CategoryMatcher:
     """Items in, their categories out. Raises Unavailable while the index or an embedder can't be reached."""
 
     def __init__(
@@ -35,7 +35,7 @@ class CategoryFits:
         memories: Memories,
         members: CategoryMembers,
         index: VectorIndex,
-        spaces: ModeSpaces,
+        spaces: VectorSpaces,
     ) -> None:
         """Take the ports."""
         self._categories = categories
@@ -47,7 +47,7 @@ class CategoryFits:
 
     async def of(
         self, memory: Memory, vector: Vector, embedder: Embedder, partition: int
-    ) -> tuple[Assigned, ...] | None:
+    ) -> tuple[CategoryAssignment, ...] | None:
         """What an item with this vector is under; None for a turn, and where there are no categories."""
         if memory.origin == "said":
             return None
@@ -57,26 +57,26 @@ class CategoryFits:
         [fits] = await self._fitting(vector[np.newaxis], taxonomy, embedder)
         return fits
 
-    async def changed(self, partition: int, scope: Mapping[str, str]) -> dict[str, tuple[Assigned, ...]]:
+    async def changed(self, partition: int, scope: Mapping[str, str]) -> dict[str, tuple[CategoryAssignment, ...]]:
         """By id the items of a scope that are under other categories than their records say, and under which.
 
         Items without a vector yet are looked at when they get it.
         """
-        found: dict[str, tuple[Assigned, ...]] = {}
+        found: dict[str, tuple[CategoryAssignment, ...]] = {}
         under = self._members.by_item(partition, scope, sorted(self._categories.get(partition, scope).categories))
         for mode, ids in self._members.items_by_mode(partition, scope).items():
-            for start in range(0, len(ids), AT_ONCE):
-                fits = await self._fits_of(mode, ids[start : start + AT_ONCE], partition, scope)
+            for start in range(0, len(ids), BATCH_SIZE):
+                fits = await self._fits_of(mode, ids[start : start + BATCH_SIZE], partition, scope)
                 found.update(self._differing(fits, under, partition, scope))
         return found
 
     def _differing(
         self,
-        fits: Mapping[str, tuple[Assigned, ...]],
+        fits: Mapping[str, tuple[CategoryAssignment, ...]],
         under: Mapping[str, set[str]],
         partition: int,
         scope: Mapping[str, str],
-    ) -> Iterator[tuple[str, tuple[Assigned, ...]]]:
+    ) -> Iterator[tuple[str, tuple[CategoryAssignment, ...]]]:
         """Those that are under others. Only their records are read: to read all would take most of the time."""
         taxonomy = self._categories.get(partition, scope)
         for memory_id, its in fits.items():
@@ -84,13 +84,13 @@ class CategoryFits:
                 continue
             memory = self._memories.get(partition, memory_id)
             if memory is not None and memory.item is not None:
-                after = reassigned(memory.item.categories, its, taxonomy)
+                after = reassign_categories(memory.item.categories, its, taxonomy)
                 if {one.name for one in after} != {one.name for one in memory.item.categories}:
                     yield memory_id, after
 
     async def _fits_of(
         self, mode: str, ids: Sequence[str], partition: int, scope: Mapping[str, str]
-    ) -> dict[str, tuple[Assigned, ...]]:
+    ) -> dict[str, tuple[CategoryAssignment, ...]]:
         """What these items of a mode fit, as far as they have a vector in its space."""
         boundary = boundary_of(scope)
         try:
@@ -104,6 +104,8 @@ class CategoryFits:
             return {}  # Its items are looked at when the model is there and they get vectors of it.
         return dict(zip(vectors, fits, strict=True))
 
-    async def _fitting(self, rows: Matrix, taxonomy: Taxonomy, embedder: Embedder) -> list[tuple[Assigned, ...]]:
+    async def _fitting(
+        self, rows: Matrix, taxonomy: Taxonomy, embedder: Embedder
+    ) -> list[tuple[CategoryAssignment, ...]]:
         background = await self._vectors.background(embedder)
-        return fitting(rows, await self._vectors.of(taxonomy, embedder), background)
+        return match_categories(rows, await self._vectors.of(taxonomy, embedder), background)

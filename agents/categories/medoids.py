@@ -9,29 +9,29 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from agents.modes.vector_spaces import ModeSpaces
+from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.stores import Memories
 from agents.ports.vector_index import VectorIndex
-from agents.rules.categories.summary import anchors_of
+from agents.rules.categories.summary import select_anchors
 from schemas.failures import ModelMissing, Rejected, Unavailable
 from schemas.memories import Memory
 from schemas.scopes import boundary_of
 
-LOOKED_AT = 400
+MAX_COMPARED_MEMBERS = 400
 """Members whose vectors are compared: of more, every so many of them."""
 
 
-class BestMembers:
+class CategoryMedoids:
     """Members in, those that stand for all out. Vectors of different modes are never compared: the largest counts."""
 
-    def __init__(self, memories: Memories, index: VectorIndex, spaces: ModeSpaces) -> None:
+    def __init__(self, memories: Memories, index: VectorIndex, spaces: VectorSpaces) -> None:
         self._memories = memories
         self._index = index
         self._spaces = spaces
 
     async def of(self, ids: Sequence[str], partition: int, scope: Mapping[str, str], most: int) -> list[Memory]:
         """At most so many of these, which come newest first."""
-        some = ids[:: max(1, -(-len(ids) // LOOKED_AT))]
+        some = ids[:: max(1, -(-len(ids) // MAX_COMPARED_MEMBERS))]
         read = [memory for one in some if (memory := self._memories.get(partition, one)) is not None]
         if not read:
             return []
@@ -53,4 +53,4 @@ class BestMembers:
         if not there:
             return []
         rows = np.stack([vectors[memory.memory_id].pooled for memory in there])
-        return [there[place] for place in anchors_of(rows, most)]
+        return [there[place] for place in select_anchors(rows, most)]

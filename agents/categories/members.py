@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.ports.lexical_index import WordIndex
+from agents.ports.lexical_index import LexicalIndex
 from agents.rules.index.columns import Mask
-from agents.rules.index.memory_columns import Roster
-from agents.rules.index.traits import SAID, Kind
-from schemas.memories import shelves
+from agents.rules.index.memory_columns import MemoryColumns
+from agents.rules.index.traits import TURN_TYPE, MemoryKind
+from schemas.memories import index_names
 from schemas.scopes import boundary_of
-from schemas.vectors import Where
+from schemas.vectors import MemoryFilter
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class _Shelf:
     """One shelf of a boundary, with the items of one scope there."""
 
     name: str
-    roster: Roster
+    roster: MemoryColumns
     items: Mask
 
     def dated(self, mask: Mask) -> list[tuple[int, str]]:
@@ -36,7 +36,7 @@ class _Shelf:
 class CategoryMembers:
     """Reads the word index of this worker. What it gives is of this moment: to be used before the next await."""
 
-    def __init__(self, words: WordIndex) -> None:
+    def __init__(self, words: LexicalIndex) -> None:
         self._words = words
 
     def of(self, partition: int, scope: Mapping[str, str], names: Sequence[str]) -> dict[str, list[str]]:
@@ -76,12 +76,12 @@ class CategoryMembers:
 
     def scopes(self, partition: int, boundary: str) -> list[dict[str, str]]:
         """The scopes of a boundary that have memories."""
-        kinds = [kind.scope for shelf in shelves(boundary) for kind in self._words.roster(partition, shelf).kinds]
+        kinds = [kind.scope for shelf in index_names(boundary) for kind in self._words.roster(partition, shelf).kinds]
         return [dict(scope) for scope in dict.fromkeys(kinds)]
 
     def _shelves(self, partition: int, scope: Mapping[str, str]) -> Iterator[_Shelf]:
-        where = Where(boundary=boundary_of(scope), scope={field: (value,) for field, value in scope.items()})
-        for name in shelves(where.boundary):
+        where = MemoryFilter(boundary=boundary_of(scope), scope={field: (value,) for field, value in scope.items()})
+        for name in index_names(where.boundary):
             roster = self._words.roster(partition, name)
             items = roster.of_kind(_is_distilled).astype(np.bool_) if name == where.boundary else roster.columns.live
             yield _Shelf(name, roster, roster.admitted(where) & items)
@@ -93,6 +93,6 @@ class CategoryMembers:
             yield mask
 
 
-def _is_distilled(kind: Kind) -> bool:
+def _is_distilled(kind: MemoryKind) -> bool:
     """Whether what stands among the turns is not one of them."""
-    return kind.type != SAID
+    return kind.type != TURN_TYPE

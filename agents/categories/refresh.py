@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial as bound
 
-from agents.categories.medoids import BestMembers
+from agents.categories.medoids import CategoryMedoids
 from agents.categories.members import CategoryMembers
 from agents.ports.categories import Categories
 from agents.ports.consolidation_run import UNBOUNDED, Allowance
 from agents.ports.language_model import LanguageModel
 from agents.ports.stores import Memories
-from agents.rules.categories.summary import MOST_ANCHORS, is_due, summary_of
-from agents.rules.categories.visibility import as_it_stands, stands
+from agents.rules.categories.summary import MAX_ANCHORS, is_summary_due, summary_of
+from agents.rules.categories.visibility import is_current, visible_category
 from agents.rules.prompts.category_prompting import summary_prompt
-from agents.rules.prompts.prompting import CHARACTERS_A_TOKEN, Template
+from agents.rules.prompts.prompting import CHARS_PER_TOKEN, Template
 from schemas.categories import Category, CategorySummary
 from schemas.failures import Unavailable
 from schemas.language import Unanswerable
@@ -26,10 +26,10 @@ from schemas.memories import Memory
 STEP, ROLE = "categorize.summary", "consolidate"
 """By what a deployment may name a language model profile for this."""
 
-TOLD = 24
+MAX_PROMPT_MEMBERS = 24
 """Members that a language model is told of: those that stand for all, some 1,000 tokens."""
 
-Written = tuple[str | None, str | None]
+WrittenSummary = tuple[str | None, str | None]
 """A summary, and the profile of the model that wrote it."""
 
 
@@ -49,7 +49,7 @@ class RefreshCategories:
         categories: Categories,
         memories: Memories,
         members: CategoryMembers,
-        best: BestMembers,
+        best: CategoryMedoids,
         model: SummaryModel | None = None,
     ) -> None:
         """Take the ports; without a `model` summaries are made of the members' own words."""
@@ -91,14 +91,14 @@ class RefreshCategories:
         """Remove summaries and anchors that rest on what is not there any more, or with `whole` all of them."""
         before = self._categories.get(partition, scope)
         read = (lambda _: None) if whole else bound(self._memories.get, partition)
-        after = before.having(*(as_it_stands(one, read) for one in before.all()))
+        after = before.having(*(visible_category(one, read) for one in before.all()))
         if after != before:
             self._categories.put(partition, scope, after)
 
     def _is_due(self, category: Category, size: int, partition: int, model: SummaryModel | None) -> bool:
         is_unread = model is not None and size > 0 and category.profile is None
-        is_broken = not stands(category, bound(self._memories.get, partition))
-        return is_due(category, size) or is_broken or is_unread
+        is_broken = not is_current(category, bound(self._memories.get, partition))
+        return is_summary_due(category, size) or is_broken or is_unread
 
     def _kept(self, made: Category, partition: int, scope: Mapping[str, str]) -> Category | None:
         """Write one category beside the others as they are now; None where it reads as before."""
@@ -107,7 +107,7 @@ class RefreshCategories:
         if before is None:
             return None  # It is gone meanwhile.
         # A member may have been forgotten since it was read.
-        made = as_it_stands(made, bound(self._memories.get, partition))
+        made = visible_category(made, bound(self._memories.get, partition))
         reads_otherwise = (made.summary, made.anchors) != (before.summary, before.anchors)
         texts = {name: getattr(made, name) for name in ("summary", "anchors", "rests_on", "profile", "size")}
         after = before.model_copy(update={**texts, "version": before.version + reads_otherwise})
@@ -124,8 +124,8 @@ class RefreshCategories:
         allowance: Allowance,
     ) -> Category:
         """The category with a summary and anchors of these members."""
-        told = await self._best.of(ids, partition, scope, TOLD)
-        anchors = told[:MOST_ANCHORS]
+        told = await self._best.of(ids, partition, scope, MAX_PROMPT_MEMBERS)
+        anchors = told[:MAX_ANCHORS]
         written = None if model is None or not told else await _asked(model, category, told, allowance)
         if written is None:
             told, written = anchors, (summary_of(memory.text for memory in anchors), None)
@@ -145,11 +145,11 @@ class RefreshCategories:
 
 async def _asked(
     model: SummaryModel, category: Category, told: Sequence[Memory], allowance: Allowance
-) -> Written | None:
+) -> WrittenSummary | None:
     """A model's summary and its profile; None where none answers, or none may be asked any more."""
     template = model.template
     prompt = summary_prompt(template.text, template.version, category, [memory.text for memory in told])
-    if not allowance.may_spend(len(prompt.user) // CHARACTERS_A_TOKEN):
+    if not allowance.may_spend(len(prompt.user) // CHARS_PER_TOKEN):
         return None
     try:
         answered = await model.model.ask(STEP, ROLE, prompt, CategorySummary)

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.ports.embedder import Embedder
-from agents.rules.categories.assignment import Background, described_by
-from agents.rules.categories.background import BACKGROUND
+from agents.rules.categories.assignment import Background, category_texts
+from agents.rules.categories.background import BACKGROUND_TOPICS
 from schemas.categories import Category, Taxonomy
 from schemas.failures import ModelMissing, Unavailable
 from schemas.vectors import Matrix, Vector
 
-CACHED = 2048
+MAX_CACHED_CATEGORIES = 2048
 """Categories whose vectors are kept: at some five texts of 384 numbers each, 16 MB."""
 
 
@@ -36,16 +36,16 @@ class CategoryVectors:
         """The background in the embedder's space."""
         digest = embedder.fingerprint.digest
         if digest not in self._backgrounds:
-            self._backgrounds[digest] = Background.of(await _embedded(BACKGROUND, embedder))
+            self._backgrounds[digest] = Background.of(await _embedded(BACKGROUND_TOPICS, embedder))
         return self._backgrounds[digest]
 
     async def _of(self, category: Category, embedder: Embedder) -> Matrix:
         key = embedder.fingerprint.digest, category.name, category.description
         if (made := self._categories.get(key)) is None:
-            made = await _embedded(described_by(category.name, category.description), embedder)
+            made = await _embedded(category_texts(category.name, category.description), embedder)
             self._categories[key] = made
         self._categories.move_to_end(key)
-        if len(self._categories) > CACHED:
+        if len(self._categories) > MAX_CACHED_CATEGORIES:
             self._categories.popitem(last=False)
         return made
 

@@ -6,19 +6,19 @@ Nothing of a request is looked at before. What is refused here was not even expa
 from typing import Any
 
 from agents.ports.authorizer import Authorizer
-from agents.rules.access.limits import Caps
-from schemas.policies import Act
+from agents.rules.access.limits import RequestLimits
+from schemas.policies import Permission
 
 
 class Admit:
     """Lets requests in."""
 
-    def __init__(self, authorizer: Authorizer | None = None, caps: Caps | None = None) -> None:
+    def __init__(self, authorizer: Authorizer | None = None, caps: RequestLimits | None = None) -> None:
         """Take who knows the principals, None for no authorization at all, and the caps."""
         self._authorizer = authorizer
-        self._caps = caps or Caps()
+        self._caps = caps or RequestLimits()
 
-    def admitted(self, message: Any, act: Act, principal: str | None) -> Any:
+    def admitted(self, message: Any, act: Permission, principal: str | None) -> Any:
         """The message, its selector narrowed to what its sender may read.
 
         Raises Rejected: `not_allowed`, or what a cap says.

@@ -9,12 +9,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from agents.ports.clock import Clock
-from agents.ports.command_types import BeforeForgetting, Governed, Result, Run, arguments_of
+from agents.ports.command_types import BeforeForgetting, CommandHandler, CommandResult, ResultBody, parse_arguments
 from agents.ports.embedder import Embedders
 from agents.ports.stores import Memories, Modes
-from agents.rules.memory.identity import memory_id
+from agents.rules.memory.identity import derive_memory_id
 from agents.rules.memory.views import shown_memory, shown_mode
-from agents.rules.modes.declaring import declare, delete, known, rename, set_default, unknown_mode
+from agents.rules.modes.declaring import (
+    declare_mode,
+    delete_mode,
+    rename_mode,
+    require_mode,
+    set_default_mode,
+    unknown_mode_error,
+)
 from schemas.changes import Change
 from schemas.commands import (
     Command,
@@ -28,14 +35,14 @@ from schemas.commands import (
     SetMemoryMode,
 )
 from schemas.failures import Rejected
-from schemas.jobs import JOBS, Job
-from schemas.modes import Declared, Mode
+from schemas.jobs import JOB_KINDS, Job
+from schemas.modes import Mode, ModeDeclarations
 
-Health = Callable[[Command, int], Awaitable[Result]]
+HealthCheck = Callable[[Command, int], Awaitable[ResultBody]]
 """How a boundary and the deployment stand."""
 
 
-class Govern:
+class HandleCommands:
     """Commands in; results, declared modes and changes out."""
 
     def __init__(
@@ -43,9 +50,9 @@ class Govern:
         memories: Memories,
         modes: Modes,
         embedders: Embedders,
-        health: Health,
+        health: HealthCheck,
         clock: Clock,
-        others: Mapping[str, Run] | None = None,
+        others: Mapping[str, CommandHandler] | None = None,
         before_forgetting: Sequence[BeforeForgetting] = (),
     ) -> None:
         """Take the ports; `others` are commands that the keepers of other tables carry out, by name.
@@ -58,7 +65,7 @@ class Govern:
         self._embedders = embedders
         self._health = health
         self._clock = clock
-        self._commands: Mapping[str, Run] = {
+        self._commands: Mapping[str, CommandHandler] = {
             "declare_mode": self._declare_mode,
             "rename_mode": self._rename_mode,
             "delete_mode": self._delete_mode,
@@ -67,12 +74,12 @@ class Govern:
             "set_memory_mode": self._set_memory_mode,
             "get_memory": self._get_memory,
             "forget": self._forget,
-            **dict.fromkeys(JOBS, self._job),
+            **dict.fromkeys(JOB_KINDS, self._job),
             "health": self._show_health,
             **(others or {}),
         }
 
-    async def command(self, command: Command, partition: int, offset: int) -> Governed:
+    async def command(self, command: Command, partition: int, offset: int) -> CommandResult:
         """Carry out a command that stands at this offset. Raises Rejected with the code of the contract."""
         run = self._commands.get(command.command)
         if run is None:
@@ -81,52 +88,52 @@ class Govern:
             raise Rejected("unknown_command", message, "command")
         return await run(command, partition, offset)
 
-    async def _declare_mode(self, command: Command, partition: int, offset: int) -> Governed:
-        wanted, project = arguments_of(DeclareMode, command), command.scope.project_id
+    async def _declare_mode(self, command: Command, partition: int, offset: int) -> CommandResult:
+        wanted, project = parse_arguments(DeclareMode, command), command.scope.project_id
         embedder = self._embedders.described(wanted.embedder)
         if embedder is None:
             message = f"{wanted.embedder[:80]!r} is neither a preset nor an embedder of the setting EMBEDDERS"
             raise Rejected("invalid_value", message, "arguments.embedder")
         before = self._declared(command, partition)
-        after = declare(before, wanted, embedder, project, offset)
+        after = declare_mode(before, wanted, embedder, project, offset)
         self._modes.put(partition, command.scope.boundary, after)
-        mode = known(after, wanted.name, project if wanted.for_project else None, "arguments.name")
+        mode = require_mode(after, wanted.name, project if wanted.for_project else None, "arguments.name")
         result = shown_mode(mode, after, project)
         # A project's mode takes the place of the user's mode of that name there, with the memories in it.
         if mode.embedded_since != offset:
-            return Governed(result)
-        return Governed(result, _of_mode("stale", mode, before, command, result))
+            return CommandResult(result)
+        return CommandResult(result, _of_mode("stale", mode, before, command, result))
 
-    async def _rename_mode(self, command: Command, partition: int, _offset: int) -> Governed:
-        wanted, before = arguments_of(RenameMode, command), self._declared(command, partition)
-        after, mode = rename(before, wanted, command.scope.project_id)
+    async def _rename_mode(self, command: Command, partition: int, _offset: int) -> CommandResult:
+        wanted, before = parse_arguments(RenameMode, command), self._declared(command, partition)
+        after, mode = rename_mode(before, wanted, command.scope.project_id)
         self._modes.put(partition, command.scope.boundary, after)
         result = shown_mode(mode, after, command.scope.project_id)
         old = mode.model_copy(update={"name": wanted.name})
-        return Governed(result, _of_mode("move", old, before, command, result, to=mode.name))
+        return CommandResult(result, _of_mode("move", old, before, command, result, to=mode.name))
 
-    async def _delete_mode(self, command: Command, partition: int, _offset: int) -> Governed:
-        wanted, before = arguments_of(DeleteMode, command), self._declared(command, partition)
-        after, mode = delete(before, wanted, command.scope.project_id)
+    async def _delete_mode(self, command: Command, partition: int, _offset: int) -> CommandResult:
+        wanted, before = parse_arguments(DeleteMode, command), self._declared(command, partition)
+        after, mode = delete_mode(before, wanted, command.scope.project_id)
         self._modes.put(partition, command.scope.boundary, after)
-        result: Result = {"name": mode.name, "moved": 0, "forgotten": 0}
+        result: ResultBody = {"name": mode.name, "moved": 0, "forgotten": 0}
         action = "forget" if wanted.heir is None else "move"
-        return Governed(result, _of_mode(action, mode, before, command, result, to=wanted.heir))
+        return CommandResult(result, _of_mode(action, mode, before, command, result, to=wanted.heir))
 
-    async def _set_default_mode(self, command: Command, partition: int, _offset: int) -> Governed:
-        wanted, project = arguments_of(SetDefaultMode, command), command.scope.project_id
-        after = set_default(self._declared(command, partition), wanted, project)
+    async def _set_default_mode(self, command: Command, partition: int, _offset: int) -> CommandResult:
+        wanted, project = parse_arguments(SetDefaultMode, command), command.scope.project_id
+        after = set_default_mode(self._declared(command, partition), wanted, project)
         self._modes.put(partition, command.scope.boundary, after)
-        return Governed(_defaults(after, project))
+        return CommandResult(_defaults(after, project))
 
-    async def _list_modes(self, command: Command, partition: int, _offset: int) -> Governed:
+    async def _list_modes(self, command: Command, partition: int, _offset: int) -> CommandResult:
         declared, project = self._declared(command, partition), command.scope.project_id
         modes = [shown_mode(mode, declared, project) for mode in declared.visible((project,))]
-        return Governed({"modes": modes, **_defaults(declared, project)})
+        return CommandResult({"modes": modes, **_defaults(declared, project)})
 
-    async def _set_memory_mode(self, command: Command, partition: int, offset: int) -> Governed:
-        wanted, declared = arguments_of(SetMemoryMode, command), self._declared(command, partition)
-        known(declared, wanted.mode, command.scope.project_id, "arguments.mode")
+    async def _set_memory_mode(self, command: Command, partition: int, offset: int) -> CommandResult:
+        wanted, declared = parse_arguments(SetMemoryMode, command), self._declared(command, partition)
+        require_mode(declared, wanted.mode, command.scope.project_id, "arguments.mode")
         memory = self._memories.get(partition, wanted.memory_id)
         if memory is None or memory.scope != command.scope.model_dump():
             raise Rejected("not_found", "this scope has no memory of that id", "arguments.memory_id")
@@ -134,33 +141,35 @@ class Govern:
             counted = declared.model_copy(update={"corrections": declared.corrections + 1, "counted": offset})
             self._modes.put(partition, command.scope.boundary, counted)
         change = Change(scope=command.scope, action="move", memory_id=wanted.memory_id, to=wanted.mode)
-        return Governed({}, change, corrects)
+        return CommandResult({}, change, corrects)
 
-    async def _get_memory(self, command: Command, partition: int, _offset: int) -> Governed:
-        memory = self._memories.get(partition, arguments_of(GetMemory, command).memory_id)
+    async def _get_memory(self, command: Command, partition: int, _offset: int) -> CommandResult:
+        memory = self._memories.get(partition, parse_arguments(GetMemory, command).memory_id)
         if memory is None or memory.scope != command.scope.model_dump():
             raise Rejected("not_found", "this scope has no memory of that id", "arguments.memory_id")
-        return Governed(shown_memory(memory))
+        return CommandResult(shown_memory(memory))
 
-    async def _forget(self, command: Command, partition: int, offset: int) -> Governed:
-        wanted, scope = arguments_of(Forget, command), command.scope
-        result: Result = {"forgotten": 0}
+    async def _forget(self, command: Command, partition: int, offset: int) -> CommandResult:
+        wanted, scope = parse_arguments(Forget, command), command.scope
+        result: ResultBody = {"forgotten": 0}
         if wanted.user or wanted.project:
             for clear in self._before_forgetting:
                 clear(command, partition, offset)
             whole: Literal["user", "project"] = "user" if wanted.user else "project"
-            return Governed(result, Change(scope=scope, action="forget", whole=whole, result=result))
+            return CommandResult(result, Change(scope=scope, action="forget", whole=whole, result=result))
         if wanted.conversation_id is not None and wanted.turn_id is None:
             conversation = wanted.conversation_id
-            return Governed(result, Change(scope=scope, action="forget", conversation_id=conversation, result=result))
-        said = memory_id(scope.model_dump(), wanted.conversation_id or "", wanted.turn_id or "")
+            return CommandResult(
+                result, Change(scope=scope, action="forget", conversation_id=conversation, result=result)
+            )
+        said = derive_memory_id(scope.model_dump(), wanted.conversation_id or "", wanted.turn_id or "")
         one = wanted.memory_id or said
-        return Governed(result, Change(scope=scope, action="forget", memory_id=one, result=result))
+        return CommandResult(result, Change(scope=scope, action="forget", memory_id=one, result=result))
 
-    async def _job(self, command: Command, partition: int, offset: int) -> Governed:
-        wanted, declared = arguments_of(RunJob, command), self._declared(command, partition)
+    async def _job(self, command: Command, partition: int, offset: int) -> CommandResult:
+        wanted, declared = parse_arguments(RunJob, command), self._declared(command, partition)
         if wanted.mode is not None and all(mode.name != wanted.mode for mode in declared.visible(None)):
-            raise unknown_mode(wanted.mode, "arguments.mode")
+            raise unknown_mode_error(wanted.mode, "arguments.mode")
         job = Job(
             scope=command.scope,
             job_id=f"{command.command}-{partition}-{offset}",
@@ -168,21 +177,21 @@ class Govern:
             mode=wanted.mode,
             started_at=self._clock.now(),
         )
-        return Governed({}, job=job)
+        return CommandResult({}, job=job)
 
-    async def _show_health(self, command: Command, partition: int, _offset: int) -> Governed:
-        return Governed(await self._health(command, partition))
+    async def _show_health(self, command: Command, partition: int, _offset: int) -> CommandResult:
+        return CommandResult(await self._health(command, partition))
 
-    def _declared(self, command: Command, partition: int) -> Declared:
+    def _declared(self, command: Command, partition: int) -> ModeDeclarations:
         return self._modes.get(partition, command.scope.boundary)
 
 
-def _defaults(declared: Declared, project: str) -> Result:
+def _defaults(declared: ModeDeclarations, project: str) -> ResultBody:
     return {"user_default": declared.user_default, "project_default": declared.project_defaults.get(project)}
 
 
 def _of_mode(
-    action: Any, mode: Mode, declared: Declared, command: Command, result: Result, to: str | None = None
+    action: Any, mode: Mode, declared: ModeDeclarations, command: Command, result: ResultBody, to: str | None = None
 ) -> Change:
     """The change of all memories in a mode: a user's mode does not reach into projects that have their own."""
     own = {one.project for one in declared.modes if one.name == mode.name and one.project is not None}

@@ -3,25 +3,25 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agents.modes.vector_spaces import ModeSpaces
+from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.jobs import Jobs
-from agents.ports.lexical_index import WordIndex
+from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Modes
 from agents.ports.vector_index import VectorIndex
 from schemas.commands import Command
 from schemas.failures import ModelMissing, Unavailable
-from schemas.jobs import Tally
-from schemas.memories import EmbeddingStatus, shelves
+from schemas.jobs import JobProgress
+from schemas.memories import EmbeddingStatus, index_names
 from schemas.modes import Mode
 from schemas.moments import iso
 
-Statement = Callable[[], Mapping[str, Any]]
+StatusSource = Callable[[], Mapping[str, Any]]
 """What a part of the deployment says of itself."""
 
-COUNTED: tuple[EmbeddingStatus, ...] = ("pending", "ready", "stale", "failed")
+COUNTED_STATUSES: tuple[EmbeddingStatus, ...] = ("pending", "ready", "stale", "failed")
 """The statuses that are told; their sum is what is eligible for a vector."""
 
-Counts = Mapping[str, Mapping[EmbeddingStatus, int]]
+StatusCounts = Mapping[str, Mapping[EmbeddingStatus, int]]
 
 
 class Health:
@@ -29,13 +29,13 @@ class Health:
 
     def __init__(
         self,
-        words: WordIndex,
+        words: LexicalIndex,
         modes: Modes,
-        spaces: ModeSpaces,
+        spaces: VectorSpaces,
         index: VectorIndex,
         jobs: Jobs,
-        deployment: Statement,
-        usage: Statement,
+        deployment: StatusSource,
+        usage: StatusSource,
     ) -> None:
         """Take the ports; `deployment` has lag and models of this worker, `usage` what was asked of it."""
         self._words = words
@@ -52,7 +52,7 @@ class Health:
         A mode's counts are of all that has a vector there: turns, what was distilled from them, and `items`.
         """
         boundary = command.scope.boundary
-        turns, items = (self._words.counts(partition, shelf) for shelf in shelves(boundary))
+        turns, items = (self._words.counts(partition, shelf) for shelf in index_names(boundary))
         counts = {name: _added(turns.get(name, {}), items.get(name, {})) for name in {**turns, **items}}
         visible = self._spaces.visible(partition, boundary, None)
         names = sorted({*counts, *(mode.name for mode in visible)})
@@ -73,7 +73,7 @@ class Health:
 
     def _of_modes(self, modes: Sequence[Mode], counts: Mapping[EmbeddingStatus, int]) -> dict[str, Any]:
         """Of the modes of one name: the user's own, and those of projects. One that misses its model says so."""
-        named: dict[str, int] = {status: counts.get(status, 0) for status in COUNTED}
+        named: dict[str, int] = {status: counts.get(status, 0) for status in COUNTED_STATUSES}
         fingerprint, error = None, None
         for mode in modes:
             try:
@@ -85,7 +85,7 @@ class Health:
         eligible = sum(named.values())
         return {"eligible": eligible, **named, "fingerprint": fingerprint, "error": error}
 
-    def _telemetry(self, counts: Counts, partition: int, boundary: str) -> dict[str, Any]:
+    def _telemetry(self, counts: StatusCounts, partition: int, boundary: str) -> dict[str, Any]:
         """The numbers of the seed's kill criteria: of this boundary, then of this worker since it started."""
         classified = sum(sum(statuses.values()) for statuses in counts.values())
         corrections = self._modes.get(partition, boundary).corrections
@@ -108,7 +108,7 @@ def _added(one: Mapping[EmbeddingStatus, int], other: Mapping[EmbeddingStatus, i
     return {status: one.get(status, 0) + other.get(status, 0) for status in {**one, **other}}
 
 
-def _progress(tally: Tally) -> dict[str, Any]:
+def _progress(tally: JobProgress) -> dict[str, Any]:
     """How far a job is."""
     done = tally.processed + tally.skipped + tally.failed
     job = tally.job

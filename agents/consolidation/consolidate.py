@@ -11,27 +11,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.consolidation.deduplicate import Evolve
-from agents.consolidation.summarise import Distil, Told
-from agents.modes.vector_spaces import ModeSpaces
-from agents.ports.consolidation_run import Run
-from agents.ports.lexical_index import WordIndex
+from agents.consolidation.deduplicate import Deduplicate
+from agents.consolidation.summarise import ClusterSummary, Summarise
+from agents.modes.vector_spaces import VectorSpaces
+from agents.ports.consolidation_run import ConsolidationRun
+from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
 from agents.ports.vector_index import VectorIndex
-from agents.rules.consolidation.candidates import Gathered, takes_part, turns_of
+from agents.rules.consolidation.candidates import TurnCluster, is_in_run, list_distillable_turns
 from agents.rules.consolidation.distillation import Source, distilled_memory, source_of
-from agents.rules.memory.embedding_status import is_on_its_way
-from agents.rules.memory.identity import distilled_id
-from agents.rules.memory.superseding import Standing, standing
-from agents.rules.modes.declaring import unknown_mode
-from schemas.consolidation import Distilled, Trigger
+from agents.rules.memory.embedding_status import is_in_flight
+from agents.rules.memory.identity import derive_distilled_id
+from agents.rules.memory.superseding import SupersedeState, supersede_state
+from agents.rules.modes.declaring import unknown_mode_error
+from schemas.consolidation import ConsolidationTrigger, Distilled
 from schemas.modes import VectorSpace
-from schemas.scopes import PROJECT
+from schemas.scopes import PROJECT_FIELD
 from schemas.vectors import Matrix
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class EligibleTurns:
     """Turns that take part, and how many have no vector yet."""
 
     sources: list[Source]
@@ -39,22 +39,22 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class DistilledCluster:
     """What is distilled from a cluster, and what writing it has cost."""
 
     event: Distilled
-    told: Told
+    told: ClusterSummary
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class RunLimits:
     """What one run may take: seconds, and tokens of language models."""
 
     seconds: float
     tokens: int
 
 
-ALL_THE_TIME = Bounds(float("inf"), 1_000_000_000)
+NO_LIMITS = RunLimits(float("inf"), 1_000_000_000)
 """No bounds."""
 
 
@@ -64,12 +64,12 @@ class Consolidate:
     def __init__(
         self,
         memories: Memories,
-        words: WordIndex,
+        words: LexicalIndex,
         index: VectorIndex,
-        spaces: ModeSpaces,
-        distil: Distil,
-        evolve: Evolve,
-        bounds: Bounds = ALL_THE_TIME,
+        spaces: VectorSpaces,
+        distil: Summarise,
+        evolve: Deduplicate,
+        bounds: RunLimits = NO_LIMITS,
     ) -> None:
         self._memories = memories
         self._words = words
@@ -79,36 +79,36 @@ class Consolidate:
         self.bounds = bounds
         self.evolve = evolve
 
-    def modes(self, trigger: Trigger, partition: int) -> list[str]:
-        """The modes of a run by name. Raises Rejected `unknown_mode`."""
+    def modes(self, trigger: ConsolidationTrigger, partition: int) -> list[str]:
+        """The modes of a run by name. Raises Rejected `unknown_mode_error`."""
         visible = self._spaces.visible(partition, trigger.scope.boundary, (trigger.scope.project_id,))
         names = sorted({mode.name for mode in visible})
         if trigger.mode is None:
             return names
         if trigger.mode not in names:
-            raise unknown_mode(trigger.mode, "mode")
+            raise unknown_mode_error(trigger.mode, "mode")
         return [trigger.mode]
 
-    def space(self, run: Run, mode: str) -> VectorSpace:
+    def space(self, run: ConsolidationRun, mode: str) -> VectorSpace:
         """The space of a mode's vectors. Raises ModelMissing while its model is not loaded."""
-        scope = {PROJECT: run.scope[PROJECT]}
+        scope = {PROJECT_FIELD: run.scope[PROJECT_FIELD]}
         return self._spaces.opened(self._spaces.mode(run.partition, run.trigger.scope.boundary, mode, scope))[1]
 
-    def turns(self, run: Run, mode: str) -> list[str]:
+    def turns(self, run: ConsolidationRun, mode: str) -> list[str]:
         """The ids of the turns of a mode that may be distilled, oldest first."""
-        return turns_of(self._words.roster(run.partition, run.trigger.scope.boundary), run.scope, mode)
+        return list_distillable_turns(self._words.roster(run.partition, run.trigger.scope.boundary), run.scope, mode)
 
-    def read(self, run: Run, space: VectorSpace, ids: Sequence[str]) -> Read:
+    def read(self, run: ConsolidationRun, space: VectorSpace, ids: Sequence[str]) -> EligibleTurns:
         """Those of these turns that take part."""
         sources, waiting = [], 0
         for memory_id in ids:
             memory = self._memories.get(run.partition, memory_id)
-            if memory is None or memory.mode != space.mode or not takes_part(memory, run.run, run.until):
+            if memory is None or memory.mode != space.mode or not is_in_run(memory, run.run, run.until):
                 continue
             if memory.embedding.space == space.fingerprint.digest:
                 sources.append(source_of(memory))
-            waiting += is_on_its_way(memory)
-        return Read(sources, waiting)
+            waiting += is_in_flight(memory)
+        return EligibleTurns(sources, waiting)
 
     async def vectors(self, space: VectorSpace, sources: Sequence[Source]) -> tuple[list[Source], Matrix]:
         """The turns that have a vector in the index, and their vectors as rows, shape (turns, dim)."""
@@ -117,7 +117,7 @@ class Consolidate:
         rows = [kept[source.memory_id].pooled for source in there]
         return there, np.array(rows, np.float32).reshape(len(there), space.fingerprint.dim)
 
-    def standing(self, run: Run, mode: str, cluster: Gathered) -> Standing:
+    def standing(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> SupersedeState:
         """Whether what a cluster gives is there already, made by this run, or was refused or forgotten."""
         known = self._memories.get(run.partition, self.memory_id(run, mode, cluster))
         if known is None or known.item is None:
@@ -127,15 +127,15 @@ class Consolidate:
         is_complete = all(one is not None and one.superseded_by == known.memory_id for one in stands_for)
         return "done" if is_complete and known.item.run == run.run else "due"
 
-    def memory_id(self, run: Run, mode: str, cluster: Gathered) -> str:
+    def memory_id(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> str:
         """The id of what is distilled from a cluster."""
-        return distilled_id(run.scope, mode, [source.memory_id for source in cluster.sources])
+        return derive_distilled_id(run.scope, mode, [source.memory_id for source in cluster.sources])
 
-    def expected_tokens(self, cluster: Gathered) -> int:
+    def expected_tokens(self, cluster: TurnCluster) -> int:
         """How many tokens of a model a cluster may cost."""
         return self._distil.expected_tokens(cluster)
 
-    async def distilled(self, run: Run, mode: str, cluster: Gathered) -> Written:
+    async def distilled(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> DistilledCluster:
         """What is to stand for a cluster."""
         told = await self._distil.text(cluster)
         memory = distilled_memory(
@@ -149,12 +149,12 @@ class Consolidate:
             at=run.at,
         )
         hashes = {source.memory_id: source.content_hash for source in cluster.sources}
-        return Written(Distilled(run=run.run, memory=memory, sources=hashes), told)
+        return DistilledCluster(Distilled(run=run.run, memory=memory, sources=hashes), told)
 
-    def became(self, run: Run, event: Distilled) -> Standing:
+    def became(self, run: ConsolidationRun, event: Distilled) -> SupersedeState:
         """What became of what the keeper was told."""
         memory_id, partition = event.memory.memory_id, run.partition
         if self._memories.is_forgotten(partition, memory_id):
             return "refused"
         sources = [self._memories.get(partition, one) for one in event.sources]
-        return standing(event, self._memories.get(partition, memory_id), sources)
+        return supersede_state(event, self._memories.get(partition, memory_id), sources)

@@ -9,49 +9,49 @@ from functools import partial
 
 import numpy as np
 
-from agents.ports.consolidation_run import Run
-from agents.ports.lexical_index import WordIndex
+from agents.ports.consolidation_run import ConsolidationRun
+from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
-from agents.rules.consolidation.decay import faded
-from agents.rules.consolidation.dedup import Line, duplicates, line_of
-from agents.rules.index.traits import SAID, Kind
-from agents.rules.memory.superseding import are_alike
-from schemas.consolidation import Evolved
-from schemas.memories import Memory, shelves
+from agents.rules.consolidation.decay import decayed_stability
+from agents.rules.consolidation.dedup import DedupEntry, dedup_entry_of, find_duplicates
+from agents.rules.index.traits import TURN_TYPE, MemoryKind
+from agents.rules.memory.superseding import can_supersede
+from schemas.consolidation import ItemsMerged
+from schemas.memories import Memory, index_names
 
 
-class Evolve:
+class Deduplicate:
     """Items in, what becomes of them out."""
 
-    def __init__(self, memories: Memories, words: WordIndex) -> None:
+    def __init__(self, memories: Memories, words: LexicalIndex) -> None:
         self._memories = memories
         self._words = words
 
-    def items(self, run: Run, mode: str) -> list[str]:
+    def items(self, run: ConsolidationRun, mode: str) -> list[str]:
         """The ids of what was found or distilled in a scope and mode, and stands."""
         found: list[str] = []
-        for shelf in shelves(run.trigger.scope.boundary):
+        for shelf in index_names(run.trigger.scope.boundary):
             roster = self._words.roster(run.partition, shelf)
             there = roster.of_kind(partial(_is_item, run=run, mode=mode, shelf=shelf)).astype(np.bool_)
             standing = roster.columns.live & there & ~roster.columns.superseded
             found += [roster.id_of[number] for number in np.flatnonzero(standing).tolist()]
         return found
 
-    def read(self, run: Run, ids: Sequence[str]) -> tuple[list[Line], list[Evolved]]:
+    def read(self, run: ConsolidationRun, ids: Sequence[str]) -> tuple[list[DedupEntry], list[ItemsMerged]]:
         """These items as they are compared, and which of them fade."""
         known = [self._memories.get(run.partition, one) for one in ids]
         items = [one for one in known if one is not None and one.item is not None and one.superseded_by is None]
-        lines = [line_of(item) for item in items if item.origin == "extracted"]
+        lines = [dedup_entry_of(item) for item in items if item.origin == "extracted"]
         return lines, [event for item in items if (event := _fading(item, run)) is not None]
 
-    def merges(self, run: Run, lines: Sequence[Line]) -> list[Evolved]:
+    def merges(self, run: ConsolidationRun, lines: Sequence[DedupEntry]) -> list[ItemsMerged]:
         """Which items go into an older one that says the same."""
         return [
-            Evolved(run=run.run, memory_id=item.memory_id, content_hash=item.content_hash, into=older.memory_id)
-            for item, older in duplicates(lines)
+            ItemsMerged(run=run.run, memory_id=item.memory_id, content_hash=item.content_hash, into=older.memory_id)
+            for item, older in find_duplicates(lines)
         ]
 
-    def is_settled(self, run: Run, event: Evolved) -> bool:
+    def is_settled(self, run: ConsolidationRun, event: ItemsMerged) -> bool:
         """Whether the keeper has done, or will not do, what it was told."""
         item = self._memories.get(run.partition, event.memory_id)
         if item is None or item.item is None or item.content_hash != event.content_hash or item.superseded_by:
@@ -59,21 +59,21 @@ class Evolve:
         if event.into is None:
             return item.item.stability == event.stability
         older = self._memories.get(run.partition, event.into)
-        return older is None or not are_alike(item, older)
+        return older is None or not can_supersede(item, older)
 
-    def item(self, run: Run, memory_id: str) -> Memory | None:
+    def item(self, run: ConsolidationRun, memory_id: str) -> Memory | None:
         """An item as it is."""
         return self._memories.get(run.partition, memory_id)
 
 
-def _is_item(kind: Kind, *, run: Run, mode: str, shelf: str) -> bool:
+def _is_item(kind: MemoryKind, *, run: ConsolidationRun, mode: str, shelf: str) -> bool:
     """Whether it is of the run's scope and this mode, and no turn."""
-    is_turn = shelf == run.trigger.scope.boundary and kind.type == SAID
+    is_turn = shelf == run.trigger.scope.boundary and kind.type == TURN_TYPE
     return dict(kind.scope) == run.scope and kind.mode == mode and not is_turn
 
 
-def _fading(item: Memory, run: Run) -> Evolved | None:
-    stability = faded(item, run.at)
+def _fading(item: Memory, run: ConsolidationRun) -> ItemsMerged | None:
+    stability = decayed_stability(item, run.at)
     if stability is None:
         return None
-    return Evolved(run=run.run, memory_id=item.memory_id, content_hash=item.content_hash, stability=stability)
+    return ItemsMerged(run=run.run, memory_id=item.memory_id, content_hash=item.content_hash, stability=stability)

@@ -9,9 +9,14 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.ports.language_model import LanguageModel
-from agents.rules.consolidation.candidates import Gathered
-from agents.rules.consolidation.extractive_summary import LONGEST_TEXT, extracted_text, is_grounded, told
-from agents.rules.prompts.prompting import CHARACTERS_A_TOKEN, Template, clipped, filled_prompt
+from agents.rules.consolidation.candidates import TurnCluster
+from agents.rules.consolidation.extractive_summary import (
+    MAX_DISTILLED_CHARS,
+    extractive_summary,
+    is_grounded,
+    render_sources,
+)
+from agents.rules.prompts.prompting import CHARS_PER_TOKEN, Template, clip_text, fill_prompt
 from schemas.failures import Unavailable
 from schemas.interaction import Confidence
 from schemas.language import Prompt, Unanswerable
@@ -19,24 +24,24 @@ from schemas.language import Prompt, Unanswerable
 STEP, ROLE = "consolidate.distil", "consolidate"
 """By what a deployment may name a language model profile for this."""
 
-MOST_SHOWN = 40
+MAX_SHOWN_TURNS = 40
 """Turns of a cluster that a model is shown: those nearest to all of them. Its evidence is every one."""
 
-LONGEST_SHOWN = 600
+MAX_SHOWN_CHARS = 600
 """Characters of each."""
 
 
-class Answer(BaseModel):
+class ClusterSummaryAnswer(BaseModel):
     """What a model makes of a cluster."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    text: str = Field(max_length=2 * LONGEST_TEXT)
+    text: str = Field(max_length=2 * MAX_DISTILLED_CHARS)
     confidence: Confidence = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ClusterSummary:
     """The text for a cluster, how surely the turns say it, and how many tokens of a model it cost."""
 
     text: str
@@ -45,31 +50,31 @@ class Told:
     tokens: int = 0
 
 
-class Distil:
+class Summarise:
     """Clusters in, texts out."""
 
     def __init__(self, model: LanguageModel, template: Template) -> None:
         self._model = model
         self._template = template
 
-    def expected_tokens(self, cluster: Gathered) -> int:
+    def expected_tokens(self, cluster: TurnCluster) -> int:
         """What a cluster may cost; 0 where no model is asked."""
-        return len(self._prompt(cluster).user) // CHARACTERS_A_TOKEN if self._model.available(STEP, ROLE) else 0
+        return len(self._prompt(cluster).user) // CHARS_PER_TOKEN if self._model.available(STEP, ROLE) else 0
 
-    async def text(self, cluster: Gathered) -> Told:
+    async def text(self, cluster: TurnCluster) -> ClusterSummary:
         """The text that is to stand for a cluster. Never raises for what a model does."""
-        by_rules = Told(extracted_text(cluster.sources), cluster.nearness)
+        by_rules = ClusterSummary(extractive_summary(cluster.sources), cluster.nearness)
         if not self._model.available(STEP, ROLE):
             return by_rules
         try:
-            answered = await self._model.ask(STEP, ROLE, self._prompt(cluster), Answer)
+            answered = await self._model.ask(STEP, ROLE, self._prompt(cluster), ClusterSummaryAnswer)
         except (Unavailable, Unanswerable):
             return by_rules
         text, cost = answered.answer.text.strip(), answered.tokens_in + answered.tokens_out
         if not is_grounded(text, cluster.sources):
-            return Told(by_rules.text, by_rules.confidence, tokens=cost)
-        return Told(text, answered.answer.confidence, by_model=True, tokens=cost)
+            return ClusterSummary(by_rules.text, by_rules.confidence, tokens=cost)
+        return ClusterSummary(text, answered.answer.confidence, by_model=True, tokens=cost)
 
-    def _prompt(self, cluster: Gathered) -> Prompt:
-        said = told(cluster.sources[:MOST_SHOWN], lambda text: clipped(text, LONGEST_SHOWN))
-        return filled_prompt(self._template.text, self._template.version, {"said": said})
+    def _prompt(self, cluster: TurnCluster) -> Prompt:
+        said = render_sources(cluster.sources[:MAX_SHOWN_TURNS], lambda text: clip_text(text, MAX_SHOWN_CHARS))
+        return fill_prompt(self._template.text, self._template.version, {"said": said})

@@ -10,26 +10,26 @@ were asked for.
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from agents.context.category_summaries import CategoryCapsules
-from agents.context.packing import Packing, Prompt
+from agents.context.category_summaries import CategorySummaries
+from agents.context.packing import PackedPrompt, PromptPacker
 from agents.context.revised_rules import RevisedRules
-from agents.ports.lexical_index import WordIndex
+from agents.ports.lexical_index import LexicalIndex
 from agents.ports.tokenizer import TokenCounter
-from agents.rules.context.budgets import rooms, scaled
-from agents.rules.context.packing import Filling
-from agents.rules.context.retention import KEEPING
-from agents.rules.context.section_candidates import Offers, offers_of
+from agents.rules.context.budgets import allocate_remaining_tokens, scale_budgets
+from agents.rules.context.packing import ContextPacker
+from agents.rules.context.retention import RETENTION_POLICIES
+from agents.rules.context.section_candidates import SectionCandidates, collect_section_candidates
 from agents.rules.context.sticky import breach_of
-from agents.rules.context.visible_memories import Sight
+from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.index.columns import Mask
-from agents.rules.index.memory_columns import Roster
-from agents.rules.index.window import last_turns, turns_in
+from agents.rules.index.memory_columns import MemoryColumns
+from agents.rules.index.window import estimate_turns, last_turns
 from schemas.assemble import AssembleRequest, AssembleResult
 from schemas.failures import ModelMissing, Unavailable
 from schemas.interaction import Interaction, InteractionMode
-from schemas.memories import Memory, item_shelf
+from schemas.memories import Memory, item_index_name
 from schemas.retrieval import RetrieveRequest, RetrieveResult
-from schemas.vectors import Where
+from schemas.vectors import MemoryFilter
 
 Warnings = list[tuple[str, str]]
 """Codes and messages."""
@@ -37,32 +37,32 @@ Warnings = list[tuple[str, str]]
 Judge = Callable[[AssembleRequest, int, Sequence[Memory]], Awaitable[Interaction]]
 """Tells what a request is for, from its query, its partition and the conversation's last turns, newest last."""
 
-Search = Callable[[RetrieveRequest, int], Awaitable[tuple[RetrieveResult, Warnings]]]
+Retriever = Callable[[RetrieveRequest, int], Awaitable[tuple[RetrieveResult, Warnings]]]
 """Finds what answers a query, best first, in a partition."""
 
-TURNS_JUDGED = 12
+MAX_JUDGED_TURNS = 12
 """Last turns that the judge sees: the user's last three are among them, unless tools have said much in between."""
 
-PINS_NAMED = 10
+MAX_NAMED_PINS = 10
 """Unknown pins that a warning names."""
 
-LONGEST_PIN = 80
+MAX_PIN_CHARS = 80
 """Characters of a pin in a warning; an id has 36."""
 
-FEWEST_HITS, MOST_HITS = 20, 100
+MIN_HITS, MAX_HITS = 20, 100
 """Hits that are asked for: as many as the budget may hold, within what one request may ask (CONTRACT §5)."""
 
-UNSURE = Interaction(mode="GENERAL", confidence=0.0)
+UNKNOWN_INTERACTION = Interaction(mode="GENERAL", confidence=0.0)
 """What a request is for where nobody can tell: the conservative answer of seed 002."""
 
 
-class Moment(NamedTuple):
+class ContextSnapshot(NamedTuple):
     """What a context is made of, read at one moment.
 
     `pins` and `turns` have the newest first; `summaries` are of categories, by ids of their own; `age_of` orders ids.
     """
 
-    offers: Offers
+    offers: SectionCandidates
     pins: list[str]
     unknown: list[str]
     turns: list[str]
@@ -75,12 +75,12 @@ class Assemble:
 
     def __init__(
         self,
-        words: WordIndex,
+        words: LexicalIndex,
         record: Callable[[int, str], Memory | None],
         tokens: TokenCounter,
         interaction: Judge,
-        search: Search,
-        capsules: CategoryCapsules | None = None,
+        search: Retriever,
+        capsules: CategorySummaries | None = None,
         *,
         asks_model: bool = False,
     ) -> None:
@@ -103,7 +103,7 @@ class Assemble:
         there is no tokenizer.
         """
         summaries: dict[str, Memory] = {}
-        packing = await Packing.begin(
+        packing = await PromptPacker.begin(
             request, lambda one: summaries.get(one) or self._record(partition, one), self._tokens
         )
         found, warnings = await self._search(_search_of(request), partition)
@@ -119,15 +119,21 @@ class Assemble:
         if request.interaction_mode is not None:
             return Interaction(mode=request.interaction_mode, confidence=1.0), []
         roster = self._words.roster(partition, request.scope.boundary)
-        turns = roster.latest(_where(request), request.conversation_id, TURNS_JUDGED) if request.conversation_id else []
+        turns = (
+            roster.latest(_where(request), request.conversation_id, MAX_JUDGED_TURNS) if request.conversation_id else []
+        )
         try:
             return await self._interaction(request, partition, self._records(partition, turns)), []
         except (Unavailable, ModelMissing) as problem:
-            return UNSURE, [("degraded", f"what the request is for can't be told, it is taken as GENERAL: {problem}")]
+            return UNKNOWN_INTERACTION, [
+                ("degraded", f"what the request is for can't be told, it is taken as GENERAL: {problem}")
+            ]
 
-    def _moment(self, request: AssembleRequest, partition: int, mode: InteractionMode, hits: Sequence[str]) -> Moment:
+    def _moment(
+        self, request: AssembleRequest, partition: int, mode: InteractionMode, hits: Sequence[str]
+    ) -> ContextSnapshot:
         roster, where = self._words.roster(partition, request.scope.boundary), _where(request)
-        sight = self._revised.applied(Sight.of(roster, where, request.conversation_id), roster, partition, where)
+        sight = self._revised.applied(VisibleSet.of(roster, where, request.conversation_id), roster, partition, where)
         said_as = {
             memory.memory_id: memory.reading.interaction.mode
             for memory in self._records(partition, hits)
@@ -135,8 +141,8 @@ class Assemble:
         }
         turns = last_turns(roster, where, request.conversation_id, request.budget_tokens)
         visible = self._visible(request, partition, roster, sight.admitted)
-        return Moment(
-            offers=offers_of(mode, sight, roster, hits, said_as),
+        return ContextSnapshot(
+            offers=collect_section_candidates(mode, sight, roster, hits, said_as),
             pins=sorted(visible, key=sight.age_of(roster), reverse=True),
             unknown=[pin for pin in dict.fromkeys(request.pins) if pin not in visible],
             turns=turns[::-1],
@@ -144,9 +150,9 @@ class Assemble:
             age_of=sight.age_of(roster),
         )
 
-    def _visible(self, request: AssembleRequest, partition: int, turns: Roster, admitted: Mask) -> list[str]:
+    def _visible(self, request: AssembleRequest, partition: int, turns: MemoryColumns, admitted: Mask) -> list[str]:
         """The pins that the request may see, each once: turns, what was distilled, and items."""
-        items, where = self._words.roster(partition, item_shelf(request.scope.boundary)), _where(request)
+        items, where = self._words.roster(partition, item_index_name(request.scope.boundary)), _where(request)
         shelves = ((turns, admitted), (items, items.admitted(where)))
         return [
             pin
@@ -160,13 +166,13 @@ class Assemble:
         return [memory for memory in found if memory is not None]
 
 
-async def _fill(packing: Packing, mode: InteractionMode, moment: Moment) -> None:
+async def _fill(packing: PromptPacker, mode: InteractionMode, moment: ContextSnapshot) -> None:
     """Offer everything in the order of its importance."""
     filling, offers = packing.filling, moment.offers
     total = filling.left
     await packing.keep_sticky(offers.sticky)
     await packing.offer("retrieved_evidence", moment.pins, filling.left)
-    room = rooms(scaled(mode, total), filling.tokens(), filling.left)
+    room = allocate_remaining_tokens(scale_budgets(mode, total), filling.tokens(), filling.left)
     await packing.offer("rules", offers.rules, room["rules"])
     await packing.offer("task_state", offers.task_state, room["task_state"])
     await packing.offer("relevant_decisions", offers.decisions, room["relevant_decisions"])
@@ -174,21 +180,21 @@ async def _fill(packing: Packing, mode: InteractionMode, moment: Moment) -> None
     await packing.offer("recent_window", moment.turns, room["recent_window"], unbroken=True)
     await packing.offer("retrieved_evidence", offers.evidence, room["retrieved_evidence"])
     await packing.offer("capsules", moment.summaries, room["capsules"] - filling.tokens()["capsules"])
-    for section in KEEPING[mode].spare:
+    for section in RETENTION_POLICIES[mode].spare:
         window = section == "recent_window"
         await packing.offer(section, moment.turns if window else offers.evidence, filling.left, unbroken=window)
     filling.drop(offers.aside)
 
 
 def _result(
-    filling: Filling, prompt: Prompt, interaction: Interaction, moment: Moment, budget_tokens: int
+    filling: ContextPacker, prompt: PackedPrompt, interaction: Interaction, moment: ContextSnapshot, budget_tokens: int
 ) -> AssembleResult:
     return AssembleResult(
         messages=prompt.messages,
         sections=filling.sections(),
         interaction_mode=interaction.mode,
         interaction_confidence=interaction.confidence,
-        budget=scaled(interaction.mode, budget_tokens),
+        budget=scale_budgets(interaction.mode, budget_tokens),
         tokens={"total": prompt.tokens, **filling.tokens()},
         dropped=sorted(filling.dropped, key=moment.age_of),
         sticky=[memory_id for _, memory_id in moment.offers.sticky if filling.has(memory_id)],
@@ -196,8 +202,8 @@ def _result(
     )
 
 
-def _where(request: AssembleRequest) -> Where:
-    return Where(boundary=request.scope.boundary, scope=request.scope.fields())
+def _where(request: AssembleRequest) -> MemoryFilter:
+    return MemoryFilter(boundary=request.scope.boundary, scope=request.scope.fields())
 
 
 def _search_of(request: AssembleRequest) -> RetrieveRequest:
@@ -206,7 +212,7 @@ def _search_of(request: AssembleRequest) -> RetrieveRequest:
         query=request.query,
         mode=request.mode,
         conversation_id=request.conversation_id,
-        top_k=min(MOST_HITS, max(FEWEST_HITS, turns_in(request.budget_tokens))),
+        top_k=min(MAX_HITS, max(MIN_HITS, estimate_turns(request.budget_tokens))),
     )
 
 
@@ -214,5 +220,5 @@ def _unknown_pins(unknown: Sequence[str]) -> Warnings:
     """One warning that names the first pins that were ignored."""
     if not unknown:
         return []
-    named = ", ".join(pin[:LONGEST_PIN] for pin in unknown[:PINS_NAMED])
-    return [("unknown_pin", f"not in this scope: {named}" + (", \u2026" if len(unknown) > PINS_NAMED else ""))]
+    named = ", ".join(pin[:MAX_PIN_CHARS] for pin in unknown[:MAX_NAMED_PINS])
+    return [("unknown_pin", f"not in this scope: {named}" + (", \u2026" if len(unknown) > MAX_NAMED_PINS else ""))]

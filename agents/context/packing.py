@@ -8,26 +8,26 @@ from typing import NamedTuple
 
 from agents.ports.tokenizer import TokenCounter
 from agents.rules.context.excerpts import excerpt_of
-from agents.rules.context.packing import Filling, Sized
-from agents.rules.context.rendering import END_OF_LINE, line, messages
+from agents.rules.context.packing import ContextPacker, SizedMemory
+from agents.rules.context.rendering import MEMORY_SEPARATOR, build_messages, render_memory
 from agents.rules.context.sticky import Invariant
-from agents.rules.index.window import turns_in
+from agents.rules.index.window import estimate_turns
 from schemas.assemble import AssembleRequest, Message, Section
 from schemas.failures import Rejected
 from schemas.memories import Memory
 
-LARGE = 4
+STICKY_ROOM_DIVISOR = 4
 """A sticky memory that takes more than this part of the room is cut to the sentences for which it is sticky."""
 
 
-class Prompt(NamedTuple):
+class PackedPrompt(NamedTuple):
     """The three messages, and the tokens of them all."""
 
     messages: list[Message]
     tokens: int
 
 
-class Packing:
+class PromptPacker:
     """One context that is being packed. `record` reads a memory by its id; `filling` is what it holds so far."""
 
     def __init__(
@@ -37,14 +37,14 @@ class Packing:
         self._record = record
         self._tokens = tokens
         self._room = room
-        self.filling = Filling(room)
+        self.filling = ContextPacker(room)
 
     @classmethod
     async def begin(
         cls, request: AssembleRequest, record: Callable[[str], Memory | None], tokens: TokenCounter
-    ) -> "Packing":
+    ) -> "PromptPacker":
         """An empty context. Raises Rejected where the system prompt leaves no room for it."""
-        empty = sum(await tokens.count([message.content for message in messages(request.system_prompt, ())]))
+        empty = sum(await tokens.count([message.content for message in build_messages(request.system_prompt, ())]))
         if empty > request.budget_tokens:
             message = f"{empty} tokens without any memory, where {request.budget_tokens} are allowed in all"
             raise Rejected("invalid_value", message, "system_prompt")
@@ -52,7 +52,7 @@ class Packing:
 
     async def keep_sticky(self, ordered: Sequence[tuple[Invariant, str]]) -> None:
         """Keep what must not be dropped, the most important first, as far as there is room at all."""
-        worth = turns_in(self.filling.left)
+        worth = estimate_turns(self.filling.left)
         for invariant, memory_id in ordered[:worth]:
             memory = self._record(memory_id)
             if memory is not None:
@@ -60,31 +60,31 @@ class Packing:
                 self.filling.offer(section, [await self._sized_sticky(memory, invariant)], self.filling.left)
         self.filling.drop(memory_id for _, memory_id in ordered[worth:])
 
-    async def _sized_sticky(self, memory: Memory, invariant: Invariant) -> Sized:
+    async def _sized_sticky(self, memory: Memory, invariant: Invariant) -> SizedMemory:
         [whole] = await self._sized([memory])
-        if whole.tokens * LARGE <= self._room:
+        if whole.tokens * STICKY_ROOM_DIVISOR <= self._room:
             return whole
-        text = line(memory, excerpt_of(memory, invariant.mark))
-        [count] = await self._tokens.count([text + END_OF_LINE])
-        return Sized(memory, text, count) if count < whole.tokens else whole
+        text = render_memory(memory, excerpt_of(memory, invariant.mark))
+        [count] = await self._tokens.count([text + MEMORY_SEPARATOR])
+        return SizedMemory(memory, text, count) if count < whole.tokens else whole
 
     async def offer(self, section: Section, memory_ids: Iterable[str], room: int, *, unbroken: bool = False) -> None:
         """Offer memories to a section, the most important first."""
         unknown = self.filling.unknown(memory_ids)
-        worth = turns_in(min(room, self.filling.left))
+        worth = estimate_turns(min(room, self.filling.left))
         found = [memory for memory in map(self._record, unknown[:worth]) if memory is not None]
         self.filling.drop(unknown[worth:])
         self.filling.offer(section, await self._sized(found), room, unbroken=unbroken)
 
-    async def prompt(self) -> Prompt:
+    async def prompt(self) -> PackedPrompt:
         """The prompt, with what is too much given up: parts of a text may count less than the text."""
         while True:
-            prompt = messages(self._request.system_prompt, self.filling.lines())
+            prompt = build_messages(self._request.system_prompt, self.filling.lines())
             total = sum(await self._tokens.count([message.content for message in prompt]))
             if total <= self._request.budget_tokens or not self.filling.give_up_one():
-                return Prompt(prompt, total)
+                return PackedPrompt(prompt, total)
 
-    async def _sized(self, memories: Sequence[Memory]) -> list[Sized]:
-        lines = [line(memory) for memory in memories]
-        counts = await self._tokens.count([text + END_OF_LINE for text in lines])
-        return [Sized(*found) for found in zip(memories, lines, counts, strict=True)]
+    async def _sized(self, memories: Sequence[Memory]) -> list[SizedMemory]:
+        lines = [render_memory(memory) for memory in memories]
+        counts = await self._tokens.count([text + MEMORY_SEPARATOR for text in lines])
+        return [SizedMemory(*found) for found in zip(memories, lines, counts, strict=True)]

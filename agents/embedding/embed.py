@@ -10,32 +10,32 @@ text that the model can't take is `failed`; a memory whose mode's model is not l
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agents.categories.matching import CategoryFits
-from agents.modes.vector_spaces import ModeSpaces
+from agents.categories.matching import CategoryMatcher
+from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.clock import Clock
 from agents.ports.embedder import Embedder
 from agents.ports.vector_index import VectorIndex
-from agents.rules.memory.embedding_status import written_place
+from agents.rules.memory.embedding_status import written_location
 from agents.rules.text.embedding_text import embedding_text
 from schemas.events import Embedded, Forgotten, Remembered
 from schemas.failures import ModelMissing, Rejected, Unavailable
-from schemas.memories import Assigned, Memory, Place
+from schemas.memories import CategoryAssignment, Memory, VectorLocation
 from schemas.modes import Fingerprint, VectorSpace, collection_name
 from schemas.vectors import Encoded, Matrix, Point, Vector
 
-LONGEST_ERROR = 300
+MAX_ERROR_CHARS = 300
 """Characters of an error that are kept on the record."""
 
 
 @dataclass(frozen=True, slots=True)
-class Vectored:
+class EncodedMemory:
     """A memory with its vectors and the space they lie in, or with why it has none, and the places to be emptied.
 
     Without a memory: one that is forgotten.
     """
 
     memory_id: str
-    strays: frozenset[Place]
+    strays: frozenset[VectorLocation]
     memory: Memory | None = None
     partition: int = 0
     space: VectorSpace | None = None
@@ -44,30 +44,32 @@ class Vectored:
     error: str | None = None
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> VectorLocation | None:
         """Where the vector belongs."""
         if self.space is None or self.vector is None:
             return None
-        return Place(mode=self.space.mode, space=self.space.fingerprint.digest)
+        return VectorLocation(mode=self.space.mode, space=self.space.fingerprint.digest)
 
 
 class Embed:
     """`Remembered` and `Forgotten` in, points written and removed, `Embedded` out."""
 
-    def __init__(self, spaces: ModeSpaces, index: VectorIndex, clock: Clock, fits: CategoryFits | None = None) -> None:
+    def __init__(
+        self, spaces: VectorSpaces, index: VectorIndex, clock: Clock, fits: CategoryMatcher | None = None
+    ) -> None:
         """Take the ports, and who tells which categories an item fits; without him none is looked at."""
         self._fits = fits
         self._spaces = spaces
         self._index = index
         self._clock = clock
 
-    async def encode(self, event: Remembered | Forgotten, partition: int) -> Vectored:
+    async def encode(self, event: Remembered | Forgotten, partition: int) -> EncodedMemory:
         """Make the vector of a memory in the space of its mode."""
         if isinstance(event, Forgotten):
-            return Vectored(event.memory_id, frozenset(event.places))
+            return EncodedMemory(event.memory_id, frozenset(event.places))
         memory = event.memory
         last = () if memory.embedding.place is None else (memory.embedding.place,)
-        due = Vectored(memory.memory_id, frozenset((*event.strays, *last)), memory, partition)
+        due = EncodedMemory(memory.memory_id, frozenset((*event.strays, *last)), memory, partition)
         try:
             embedder, space = self._spaces.of(memory, partition)
         except (ModelMissing, Rejected) as missing:
@@ -81,7 +83,7 @@ class Embed:
         except Exception as problem:
             return replace(due, space=space, error=_explained(problem))
 
-    async def write(self, batch: Sequence[Vectored]) -> list[Embedded]:
+    async def write(self, batch: Sequence[EncodedMemory]) -> list[Embedded]:
         """Write a batch, and say of each memory that is still there what became of its vector."""
         latest = {one.memory_id: one for one in batch}
         due = list(latest.values())
@@ -105,7 +107,7 @@ class Embed:
 
     async def has_written(self, event: Embedded) -> bool:
         """Whether the vector that an event tells of is in the index: what was written before may be lost since."""
-        if (place := written_place(event)) is None:
+        if (place := written_location(event)) is None:
             return False
         kept = (await self._index.spaces()).get(collection_name(place.mode, place.space))
         if kept is None:
@@ -113,13 +115,15 @@ class Embed:
         found = await self._index.hashes(VectorSpace(place.mode, kept), [event.memory_id])
         return found.get(event.memory_id) == event.content_hash
 
-    def _left(self, batch: Sequence[Vectored], place: Place, latest: dict[str, Vectored]) -> list[Vectored]:
+    def _left(
+        self, batch: Sequence[EncodedMemory], place: VectorLocation, latest: dict[str, EncodedMemory]
+    ) -> list[EncodedMemory]:
         """Those of a batch that must not stay in a place: what the last event of each says counts."""
         ids = {one.memory_id for one in batch if place in one.strays or one.place == place}
         return [latest[memory_id] for memory_id in ids if latest[memory_id].place != place]
 
     async def _remove_untold(
-        self, batch: Sequence[Vectored], latest: dict[str, Vectored], collections: Mapping[str, Fingerprint]
+        self, batch: Sequence[EncodedMemory], latest: dict[str, EncodedMemory], collections: Mapping[str, Fingerprint]
     ) -> None:
         """Remove what was written by a process that was killed before it told anybody.
 
@@ -129,7 +133,7 @@ class Embed:
         said = {(one.memory.mode, one.memory_id) for one in batch if one.memory is not None}
         for name, fingerprint in collections.items():
             space = VectorSpace.held_by(name, fingerprint)
-            place = Place(mode=space.mode, space=fingerprint.digest)
+            place = VectorLocation(mode=space.mode, space=fingerprint.digest)
             elsewhere = [one for mode, one in said if mode == space.mode and latest[one].place != place]
             if elsewhere and (found := await self._index.hashes(space, elsewhere)):
                 await self._index.delete(space, list(found))
@@ -154,7 +158,7 @@ class Embed:
         hashes = {found.get(memory.memory_id) for found in (before, after)}
         return vectors.get(memory.memory_id) if hashes == {memory.content_hash} else None
 
-    async def _upsert(self, space: VectorSpace | None, batch: list[Vectored]) -> list[Vectored]:
+    async def _upsert(self, space: VectorSpace | None, batch: list[EncodedMemory]) -> list[EncodedMemory]:
         """Write what has a vector. What the index refuses is `failed`, and costs its neighbours nothing."""
         if space is None:
             return batch
@@ -169,7 +173,7 @@ class Embed:
             return [each for one in batch for each in await self._upsert(space, [one])]
         return batch
 
-    async def _under(self, one: Vectored) -> tuple[Assigned, ...] | None:
+    async def _under(self, one: EncodedMemory) -> tuple[CategoryAssignment, ...] | None:
         """The categories that an item's vector fits; None where that can't be told."""
         if self._fits is None or one.memory is None or one.vector is None:
             return None
@@ -180,7 +184,7 @@ class Embed:
         except (ModelMissing, Rejected):
             return None
 
-    def _said(self, one: Vectored, memory: Memory, under: tuple[Assigned, ...] | None) -> Embedded:
+    def _said(self, one: EncodedMemory, memory: Memory, under: tuple[CategoryAssignment, ...] | None) -> Embedded:
         without_model = one.space is None
         return Embedded(
             memory_id=memory.memory_id,
@@ -196,10 +200,10 @@ class Embed:
 
 def _explained(problem: Exception) -> str:
     text = str(problem) if isinstance(problem, ModelMissing) else f"{type(problem).__name__}: {problem}"
-    return text[:LONGEST_ERROR]
+    return text[:MAX_ERROR_CHARS]
 
 
-def _point(memory: Memory, one: Vectored) -> Point:
+def _point(memory: Memory, one: EncodedMemory) -> Point:
     assert one.vector is not None
     return Point(
         memory_id=memory.memory_id,

@@ -10,27 +10,33 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.modes.vector_spaces import ModeSpaces
+from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.clock import Clock
-from agents.ports.lexical_index import WordIndex
+from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
 from agents.ports.vector_index import VectorIndex
-from agents.rules.memory.embedding_status import is_on_its_way
-from agents.rules.memory.forgetting import everything, in_mode
-from agents.rules.memory.maintaining import Due, Outcome, due, is_of_another_space, outcome
+from agents.rules.memory.embedding_status import is_in_flight
+from agents.rules.memory.forgetting import list_ids, list_ids_in_mode
+from agents.rules.memory.maintaining import (
+    JobOutcome,
+    MaintenanceAction,
+    is_in_other_space,
+    job_outcome,
+    maintenance_action,
+)
 from schemas.events import Embedded
 from schemas.jobs import Job
-from schemas.memories import Memory, Place, shelves
+from schemas.memories import Memory, VectorLocation, index_names
 from schemas.modes import VectorSpace, collection_name
-from schemas.vectors import Where
+from schemas.vectors import MemoryFilter
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class InspectedMemory:
     """A memory as a job finds it, and what is due."""
 
     memory: Memory
-    due: Due
+    due: MaintenanceAction
     is_stale: bool
 
     @property
@@ -43,7 +49,7 @@ class Maintain:
     """Jobs in, what is due out."""
 
     def __init__(
-        self, memories: Memories, words: WordIndex, index: VectorIndex, spaces: ModeSpaces, clock: Clock
+        self, memories: Memories, words: LexicalIndex, index: VectorIndex, spaces: VectorSpaces, clock: Clock
     ) -> None:
         self._memories = memories
         self._words = words
@@ -53,27 +59,31 @@ class Maintain:
 
     def concerned(self, job: Job, partition: int) -> list[str]:
         """The ids of all memories of the job's boundary, or of one mode there: turns, then items."""
-        rosters = [self._words.roster(partition, shelf) for shelf in shelves(job.scope.boundary)]
-        return [one for each in rosters for one in (everything(each) if job.mode is None else in_mode(each, job.mode))]
+        rosters = [self._words.roster(partition, shelf) for shelf in index_names(job.scope.boundary)]
+        return [
+            one
+            for each in rosters
+            for one in (list_ids(each) if job.mode is None else list_ids_in_mode(each, job.mode))
+        ]
 
     def modes(self, job: Job, partition: int) -> list[str]:
         """The names of the modes that a job goes through."""
         visible = self._spaces.visible(partition, job.scope.boundary, None)
         return [job.mode] if job.mode is not None else sorted({mode.name for mode in visible})
 
-    async def look(self, job: Job, memory_ids: Sequence[str], partition: int) -> list[Looked]:
+    async def look(self, job: Job, memory_ids: Sequence[str], partition: int) -> list[InspectedMemory]:
         """What is due for these memories, as far as they are there."""
         known = [self._memories.get(partition, memory_id) for memory_id in memory_ids]
         memories = [memory for memory in known if memory is not None]
         missing = await self._missing(memories) if job.kind == "reconcile" else set()
         return [self._looked(job, memory, partition, is_missing=memory.memory_id in missing) for memory in memories]
 
-    def became(self, looked: Looked, partition: int) -> Outcome | None:
+    def became(self, looked: InspectedMemory, partition: int) -> JobOutcome | None:
         """What became of a memory since it was looked at; None while that is not known."""
         now = self._memories.get(partition, looked.memory.memory_id)
-        return outcome(looked.memory, now, None if now is None else self._spaces.digest(now, partition))
+        return job_outcome(looked.memory, now, None if now is None else self._spaces.digest(now, partition))
 
-    def again(self, looked: Looked) -> Embedded:
+    def again(self, looked: InspectedMemory) -> Embedded:
         """What the keeper is told of a memory whose vector is to be made."""
         memory = looked.memory
         return Embedded.model_validate(
@@ -91,7 +101,7 @@ class Maintain:
         for name, fingerprint in (await self._index.spaces()).items():
             space = VectorSpace.held_by(name, fingerprint)
             if job.mode in (None, space.mode):
-                place = Place(mode=space.mode, space=fingerprint.digest)
+                place = VectorLocation(mode=space.mode, space=fingerprint.digest)
                 for memory_id in await self._lying(space, job, partition):
                     if (found := self._orphan(memory_id, place, partition)) is not None:
                         yield found
@@ -100,17 +110,17 @@ class Maintain:
         """The ids of a boundary's points in a space: a search in any direction that leaves none out."""
         anywhere = np.eye(1, space.fingerprint.dim, dtype=np.float32)[0]
         most = await self._index.count(space, partition)
-        wheres = [Where(shelf) for shelf in shelves(job.scope.boundary)] if most else []
+        wheres = [MemoryFilter(shelf) for shelf in index_names(job.scope.boundary)] if most else []
         found = [await self._index.search(space, anywhere, where, most) for where in wheres]
         return [one.memory_id for each in found for one in each]
 
-    def _orphan(self, memory_id: str, place: Place, partition: int) -> Embedded | None:
+    def _orphan(self, memory_id: str, place: VectorLocation, partition: int) -> Embedded | None:
         memory = self._memories.get(partition, memory_id)
         digest = None if memory is None else self._spaces.digest(memory, partition)
         # One that is on its way is emptied from where it was, and is in its new place before its record says so.
-        if memory is not None and (memory.embedding.place == place or is_on_its_way(memory) or digest is None):
+        if memory is not None and (memory.embedding.place == place or is_in_flight(memory) or digest is None):
             return None
-        is_due_here = memory is not None and place == Place(mode=memory.mode, space=digest or "")
+        is_due_here = memory is not None and place == VectorLocation(mode=memory.mode, space=digest or "")
         return Embedded(
             memory_id=memory_id,
             content_hash=memory.content_hash if memory else "",
@@ -120,14 +130,14 @@ class Maintain:
             at=self._clock.now(),
         )
 
-    def _looked(self, job: Job, memory: Memory, partition: int, *, is_missing: bool) -> Looked:
+    def _looked(self, job: Job, memory: Memory, partition: int, *, is_missing: bool) -> InspectedMemory:
         digest = self._spaces.digest(memory, partition)
-        is_stale = is_missing or is_of_another_space(memory, digest)
-        return Looked(memory, due(job, memory, digest, is_missing=is_missing), is_stale)
+        is_stale = is_missing or is_in_other_space(memory, digest)
+        return InspectedMemory(memory, maintenance_action(job, memory, digest, is_missing=is_missing), is_stale)
 
     async def _missing(self, memories: Sequence[Memory]) -> set[str]:
         """Those of these memories whose vector is not where their record says, or is that of another text."""
-        placed: defaultdict[Place, list[Memory]] = defaultdict(list)
+        placed: defaultdict[VectorLocation, list[Memory]] = defaultdict(list)
         for memory in memories:
             if memory.embedding.status == "ready" and memory.embedding.place is not None:
                 placed[memory.embedding.place].append(memory)

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from functools import cache, partial
 
 from agents.ports.clock import Clock
-from agents.ports.command_types import Governed, Run, arguments_of
+from agents.ports.command_types import CommandHandler, CommandResult, parse_arguments
 from agents.ports.intentions import StoredIntentions
 from agents.ports.stores import Memories
-from agents.rules.intentions.transitions import intended, set_by_user, without_gone, without_what_was_set
-from agents.rules.intentions.view import Find, in_view, shown_intention
+from agents.rules.intentions.transitions import apply_learned, apply_set_intention, drop_set_entries, drop_stale_entries
+from agents.rules.intentions.view import ReadMemory, build_intention_view, visible_intention
 from schemas.commands import Command, SetIntention
 from schemas.events import Learned
-from schemas.intention import Intention, Part
+from schemas.intention import Intention, IntentionPart
 
 
 class Intend:
@@ -28,13 +28,13 @@ class Intend:
         self._clock = clock
 
     @property
-    def commands(self) -> Mapping[str, Run]:
+    def commands(self) -> Mapping[str, CommandHandler]:
         """The commands that are carried out here, by name."""
         return {"get_intention": self._get_intention, "set_intention": self._set_intention}
 
     def get(self, partition: int, scope: Mapping[str, str]) -> Intention:
         """The intention of a scope as it may be shown: each thing once, and only what rests on what is there."""
-        return in_view(self._intentions.get(partition, scope), self._find(partition))
+        return visible_intention(self._intentions.get(partition, scope), self._find(partition))
 
     def learned(self, event: Learned, partition: int) -> None:
         """Replace what the intention has of a turn by what was found there.
@@ -45,9 +45,9 @@ class Intend:
         if self._memories.get(partition, event.memory_id) is None:
             # The turn was forgotten since; that event is on its way, and this one must not bring its text back.
             event = Learned(memory_id=event.memory_id, scope=event.scope)
-            after = without_gone(intended(before, event), self._find(partition))
+            after = drop_stale_entries(apply_learned(before, event), self._find(partition))
         else:
-            after = intended(before, event)
+            after = apply_learned(before, event)
         self._put(partition, event.scope, before, after)
 
     def before_forgetting(self, command: Command, partition: int, offset: int) -> None:
@@ -60,20 +60,23 @@ class Intend:
         scopes = self._intentions.scopes(partition, command.scope.boundary) if whole else [scope]
         for each in scopes:
             before = self._intentions.get(partition, each)
-            self._put(partition, each, before, without_what_was_set(before, offset))
+            self._put(partition, each, before, drop_set_entries(before, offset))
 
-    async def _get_intention(self, command: Command, partition: int, _offset: int) -> Governed:
-        return Governed(shown_intention(self.get(partition, command.scope.model_dump())))
+    async def _get_intention(self, command: Command, partition: int, _offset: int) -> CommandResult:
+        return CommandResult(build_intention_view(self.get(partition, command.scope.model_dump())))
 
-    async def _set_intention(self, command: Command, partition: int, offset: int) -> Governed:
-        wanted, scope = arguments_of(SetIntention, command), command.scope.model_dump()
-        lists: list[tuple[Part, list[str] | None]] = [("goals", wanted.goals), ("constraints", wanted.constraints)]
+    async def _set_intention(self, command: Command, partition: int, offset: int) -> CommandResult:
+        wanted, scope = parse_arguments(SetIntention, command), command.scope.model_dump()
+        lists: list[tuple[IntentionPart, list[str] | None]] = [
+            ("goals", wanted.goals),
+            ("constraints", wanted.constraints),
+        ]
         before = self._intentions.get(partition, scope)
         given = [(part, texts) for part, texts in lists if texts is not None]
-        self._put(partition, scope, before, set_by_user(before, given, self._clock.now(), offset))
-        return Governed(shown_intention(self.get(partition, scope)))
+        self._put(partition, scope, before, apply_set_intention(before, given, self._clock.now(), offset))
+        return CommandResult(build_intention_view(self.get(partition, scope)))
 
-    def _find(self, partition: int) -> Find:
+    def _find(self, partition: int) -> ReadMemory:
         """Reads records of this moment, each once, however many entries rest on it."""
         return cache(partial(self._memories.get, partition))
 

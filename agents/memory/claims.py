@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from agents.memory.write_memory import WriteMemory
 from agents.ports.claims import Claims
 from agents.ports.stores import Memories
-from agents.rules.items.claim_resolution import beside, claims_of, standing, successor, without
+from agents.rules.items.claim_resolution import apply_successor, claims_of, preceding_item_ids, successor, update_claim
 from schemas.claims import Claim
 from schemas.memories import Memory
 
 
-class Contradict:
+class ResolveClaims:
     """The part of `Remember` that follows claims."""
 
     def __init__(self, memories: Memories, claims: Claims, write: WriteMemory) -> None:
@@ -41,8 +41,10 @@ class Contradict:
             return {}, []
         one = item.memory_id
         known = {key: self._claims.get(partition, key) for key in {**old, **new}}
-        now = {key: without(claim, one, new.get(key)) for key, claim in known.items()}
-        others = dict.fromkeys(other for claims in (known, now) for key in claims for other in beside(claims[key], one))
+        now = {key: update_claim(claim, one, new.get(key)) for key, claim in known.items()}
+        others = dict.fromkeys(
+            other for claims in (known, now) for key in claims for other in preceding_item_ids(claims[key], one)
+        )
         changed = [item for other in others if (item := self._put_right(other, now, partition)) is not None]
         for key, claim in now.items():
             if claim != known[key]:
@@ -61,4 +63,4 @@ class Contradict:
 
     def _standing(self, item: Memory, now: Mapping[str, Claim], partition: int) -> Memory:
         claims = {key: now[key] if key in now else self._claims.get(partition, key) for key in claims_of(item)}
-        return standing(item, successor(item, claims))
+        return apply_successor(item, successor(item, claims))

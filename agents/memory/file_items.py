@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 
 from agents.memory.write_memory import WriteMemory
 from agents.ports.stores import Memories
-from agents.rules.categories.assignment import joined, named
+from agents.rules.categories.assignment import merge_assignments, top_model_categories
 from schemas.changes import Change
-from schemas.memories import Assigned, Memory
+from schemas.memories import CategoryAssignment, Memory
 from schemas.understanding import FoundCategory
 
 
-class Assign:
+class FileItems:
     """The part of `Remember` that puts items under categories."""
 
     def __init__(self, memories: Memories, write: WriteMemory) -> None:
@@ -31,12 +31,12 @@ class Assign:
 
     def as_a_model_said(self, items: Iterable[Memory], found: Iterable[FoundCategory], partition: int) -> None:
         """Put what was found in a turn under the categories that a language model put the turn under, too."""
-        said = named(found)
+        said = top_model_categories(found)
         for memory in items if said else ():
             if memory.item is not None:
-                self._put_under(memory, joined(memory.item.categories, said), partition)
+                self._put_under(memory, merge_assignments(memory.item.categories, said), partition)
 
-    def _put_under(self, memory: Memory, categories: tuple[Assigned, ...], partition: int) -> Memory:
+    def _put_under(self, memory: Memory, categories: tuple[CategoryAssignment, ...], partition: int) -> Memory:
         assert memory.item is not None
         filed = memory.model_copy(update={"item": memory.item.model_copy(update={"categories": categories})})
         self._write(partition, filed)

@@ -10,42 +10,42 @@ again.
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
-from agents.memory.items import Event, KeepItems, gone
+from agents.memory.items import KeepItems, MemoryEvent, forgotten_event
 from agents.memory.write_memory import WriteMemory
-from agents.ports.lexical_index import WordIndex
+from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
-from agents.rules.cues.has_signals import tells
-from agents.rules.index.memory_columns import Roster
+from agents.rules.cues.has_signals import has_signals
+from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.memory.forgetting import (
-    conversations,
-    everything,
-    in_mode,
-    in_scope,
-    rests_on,
-    scopes_of,
-    superseded,
-    was_said_after,
+    is_distilled_from,
+    list_conversations,
+    list_ids,
+    list_ids_in_mode,
+    list_ids_in_scope,
+    list_ids_with_scope,
+    list_superseded_ids,
+    was_published_after,
 )
-from agents.rules.memory.superseding import served_again
+from agents.rules.memory.superseding import restore_source
 from schemas.changes import Change
 from schemas.events import Forgotten, Learned
-from schemas.memories import Memory, item_shelf, shelves
+from schemas.memories import Memory, index_names, item_index_name
 
-Step = tuple[Memory | None, Sequence[Event]]
+WriteStep = tuple[Memory | None, Sequence[MemoryEvent]]
 """A memory as it was, with what must follow; without a `Forgotten` one that is served again; or nothing."""
 
-NOTHING: Step = (None, ())
+NO_STEP: WriteStep = (None, ())
 """Nothing was done: others may have their turn."""
 
-Concerned = Callable[[Memory, Change], bool]
+ChangePredicate = Callable[[Memory, Change], bool]
 """Whether a change is about a memory as it stands."""
 
 
-class Forget:
+class ForgetMemories:
     """The part of `Remember` that forgets."""
 
     def __init__(
-        self, memories: Memories, words: WordIndex, items: KeepItems, write: WriteMemory, concerned: Concerned
+        self, memories: Memories, words: LexicalIndex, items: KeepItems, write: WriteMemory, concerned: ChangePredicate
     ) -> None:
         self._memories = memories
         self._words = words
@@ -53,33 +53,33 @@ class Forget:
         self._write = write
         self._concerned = concerned
 
-    def carried_out(self, change: Change, partition: int) -> Iterator[Step]:
+    def carried_out(self, change: Change, partition: int) -> Iterator[WriteStep]:
         """Forget what a change selects, and what was derived from that."""
         chosen: dict[str, None] = {}
         named: dict[str, None] = {}
         for memory in self._read(self._selected(change, partition), partition):
-            if memory is not None and self._concerned(memory, change) and not was_said_after(memory, change):
+            if memory is not None and self._concerned(memory, change) and not was_published_after(memory, change):
                 chosen[memory.memory_id] = None
                 named |= dict.fromkeys(memory.items)
-            yield NOTHING
+            yield NO_STEP
         # All at once: an item that many of them say is written once.
         yield from self._items.withdrawn(named, chosen, partition)
         yield from self._forgotten(chosen, chosen, partition)
         if change.mode is not None:
             yield from self._put_there(change, partition)
 
-    def unfinished(self, change: Change, partition: int) -> Iterator[Step]:
+    def unfinished(self, change: Change, partition: int) -> Iterator[WriteStep]:
         """What is no more and is still in the words: a worker was killed before that was safe."""
         if change.memory_id is not None and not self._memories.is_removed(partition, change.memory_id):
             return
-        rosters = [self._words.roster(partition, shelf) for shelf in shelves(change.scope.boundary)]
-        for memory_id, scope in list(chain.from_iterable(map(scopes_of, rosters))):
+        rosters = [self._words.roster(partition, shelf) for shelf in index_names(change.scope.boundary)]
+        for memory_id, scope in list(chain.from_iterable(map(list_ids_with_scope, rosters))):
             if self._memories.is_removed(partition, memory_id):
                 self._words.remove(partition, memory_id)
                 left = Forgotten.last_in(memory_id, self._memories.last_place(partition, memory_id))
                 # What it said is not known any more: who keeps something of it looks what he has to let go.
                 yield None, (left, Learned(memory_id=memory_id, scope=scope))
-            yield NOTHING
+            yield NO_STEP
 
     def _selected(self, change: Change, partition: int) -> Iterable[str]:
         """The ids to look at: taken before the first write, as writing changes what is gone through."""
@@ -87,10 +87,10 @@ class Forget:
             return [change.memory_id]
         roster, scope = self._roster(change, partition), change.scope.model_dump()
         if change.conversation_id is not None:
-            return self._conversation(change.conversation_id, conversations(roster, scope), partition)
+            return self._conversation(change.conversation_id, list_conversations(roster, scope), partition)
         if change.whole is not None:
-            return everything(roster) if change.whole == "user" else in_scope(roster, scope)
-        return in_mode(roster, change.mode)
+            return list_ids(roster) if change.whole == "user" else list_ids_in_scope(roster, scope)
+        return list_ids_in_mode(roster, change.mode)
 
     def _conversation(self, wanted: str, talks: Iterable[Sequence[str]], partition: int) -> Iterator[str]:
         for turns in talks:
@@ -98,15 +98,15 @@ class Forget:
             if known is not None and known.conversation_id == wanted:
                 yield from turns
 
-    def _put_there(self, change: Change, partition: int) -> Iterator[Step]:
+    def _put_there(self, change: Change, partition: int) -> Iterator[WriteStep]:
         """Forget the items that somebody has put into a mode that goes, and whose turns are elsewhere."""
-        roster = self._words.roster(partition, item_shelf(change.scope.boundary))
-        for item in self._read(in_mode(roster, change.mode), partition):
+        roster = self._words.roster(partition, item_index_name(change.scope.boundary))
+        for item in self._read(list_ids_in_mode(roster, change.mode), partition):
             if item is not None and self._concerned(item, change):
                 yield from self._forgotten([item.memory_id], (), partition)
-            yield NOTHING
+            yield NO_STEP
 
-    def _forgotten(self, memory_ids: Iterable[str], doomed: Collection[str], partition: int) -> Iterator[Step]:
+    def _forgotten(self, memory_ids: Iterable[str], doomed: Collection[str], partition: int) -> Iterator[WriteStep]:
         """Forget these as they are now: they may have been written or forgotten since they were chosen."""
         for memory_id in memory_ids:
             # Others may have been handled since: what rests on it is asked for last.
@@ -117,7 +117,7 @@ class Forget:
                     break
                 yield derived
 
-    def _derived(self, memory: Memory, doomed: Collection[str], partition: int) -> Iterator[Step]:
+    def _derived(self, memory: Memory, doomed: Collection[str], partition: int) -> Iterator[WriteStep]:
         """What still rests on a memory, or is hidden by it: each is written when it is given."""
         if memory.origin == "said":
             yield from self._items.withdrawn(memory.items, (memory.memory_id,), partition)
@@ -136,7 +136,7 @@ class Forget:
         over = memory
         while over.superseded_by is not None:
             above = self._memories.get(partition, over.superseded_by)
-            if above is None or not rests_on(above, memory):
+            if above is None or not is_distilled_from(above, memory):
                 return
             yield above
             over = above
@@ -146,30 +146,30 @@ class Forget:
         if memory.origin == "distilled":
             ids: Iterable[str] = dict.fromkeys(filter(None, (one.memory_id for one in memory.evidence)))
         elif memory.origin == "extracted":
-            ids = superseded(self._words.roster(partition, memory.shelf), memory.scope)
+            ids = list_superseded_ids(self._words.roster(partition, memory.shelf), memory.scope)
         else:
             ids = ()
         for hidden in self._read(ids, partition):
             if hidden is not None and hidden.superseded_by == memory.memory_id and hidden.superseded_in is not None:
                 yield hidden
 
-    def _served_again(self, memory: Memory, partition: int) -> Step:
-        served = served_again(memory)
+    def _served_again(self, memory: Memory, partition: int) -> WriteStep:
+        served = restore_source(memory)
         self._write(partition, served)
         return served, ()
 
-    def _marked(self, memory: Memory, partition: int) -> Sequence[Event]:
+    def _marked(self, memory: Memory, partition: int) -> Sequence[MemoryEvent]:
         """Put a mark in place of a memory; returns what must follow."""
         if memory.origin == "extracted":
             return self._items.forgotten(memory, partition)
         self._words.remove(partition, memory.memory_id)
         self._memories.forget(partition, memory.memory_id, memory.embedding.place)
         # Something may be left of what a turn said before it was edited.
-        told = tells(memory) or memory.version > 1 or memory.origin == "distilled"
-        return [gone(memory), *([Learned(memory_id=memory.memory_id, scope=memory.scope)] if told else [])]
+        told = has_signals(memory) or memory.version > 1 or memory.origin == "distilled"
+        return [forgotten_event(memory), *([Learned(memory_id=memory.memory_id, scope=memory.scope)] if told else [])]
 
     def _read(self, memory_ids: Iterable[str], partition: int) -> Iterator[Memory | None]:
         return (self._memories.get(partition, memory_id) for memory_id in memory_ids)
 
-    def _roster(self, change: Change, partition: int) -> Roster:
+    def _roster(self, change: Change, partition: int) -> MemoryColumns:
         return self._words.roster(partition, change.scope.boundary)

@@ -10,61 +10,63 @@ any more; only when these are written it names the others alone. So what a kill 
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from agents.memory.claims import Contradict
+from agents.memory.claims import ResolveClaims
 from agents.memory.write_memory import WriteMemory
-from agents.ports.lexical_index import WordIndex
+from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
-from agents.rules.items.found import Found
+from agents.rules.items.found import ExtractedItem
 from agents.rules.items.item_merging import (
-    as_told,
-    given_by,
-    id_anywhere,
-    id_in,
-    made_item,
-    rests_on_any,
-    supported,
+    build_item,
+    is_supported_by_any,
+    modeless_item_id,
+    replace_supports,
+    restrict_to_turn,
+    support_item_id,
+    supports_from_turn,
     supports_of,
 )
-from agents.rules.memory.embedding_status import is_on_its_way
+from agents.rules.memory.embedding_status import is_in_flight
 from schemas.events import Forgotten, Learned, Remembered
 from schemas.memories import Memory, Support
 
-Event = Remembered | Forgotten | Learned
+MemoryEvent = Remembered | Forgotten | Learned
 """What others are told of a memory."""
 
-Step = tuple[Memory | None, Sequence[Event]]
+WriteStep = tuple[Memory | None, Sequence[MemoryEvent]]
 """A memory that was changed, with what must follow; or neither, and others may have their turn."""
 
-MOST_HOPS = 8
+MAX_HOPS = 8
 """Items that took each other's place in consolidations and are followed."""
 
 
 class KeepItems:
     """The part of `Remember` that keeps items."""
 
-    def __init__(self, memories: Memories, words: WordIndex, contradict: Contradict, write: WriteMemory) -> None:
+    def __init__(self, memories: Memories, words: LexicalIndex, contradict: ResolveClaims, write: WriteMemory) -> None:
         self._memories = memories
         self._words = words
         self._contradict = contradict
         self._write = write
 
-    def found(self, turn: Memory, found: Iterable[Found], partition: int) -> tuple[Memory, list[Event]]:
+    def found(self, turn: Memory, found: Iterable[ExtractedItem], partition: int) -> tuple[Memory, list[MemoryEvent]]:
         """Write a turn in which this was found, and nothing else."""
         return self.written(turn, supports_of(turn, found), partition)
 
-    def again(self, turn: Memory, found: Iterable[Found], partition: int) -> tuple[Memory, list[Event]]:
+    def again(self, turn: Memory, found: Iterable[ExtractedItem], partition: int) -> tuple[Memory, list[MemoryEvent]]:
         """Write a turn once more, with what it gives already and what the rules find."""
         given = self.given(turn, partition)
-        there = {id_in(turn, one) for one in given}
+        there = {support_item_id(turn, one) for one in given}
         return self.written(
-            turn, [*given, *(one for one in supports_of(turn, found) if id_in(turn, one) not in there)], partition
+            turn,
+            [*given, *(one for one in supports_of(turn, found) if support_item_id(turn, one) not in there)],
+            partition,
         )
 
     def given(self, turn: Memory, partition: int) -> list[Support]:
         """All that a turn gives to items, by the text that stands."""
-        return [one for item in self.items_of(turn, partition) for one in given_by(item, turn)]
+        return [one for item in self.items_of(turn, partition) for one in supports_from_turn(item, turn)]
 
-    def written(self, turn: Memory, supports: Sequence[Support], partition: int) -> tuple[Memory, list[Event]]:
+    def written(self, turn: Memory, supports: Sequence[Support], partition: int) -> tuple[Memory, list[MemoryEvent]]:
         """Write a turn that gives this to items, and the items. Returns the turn, and what must follow beside it."""
         wanted, merged = self._wanted(turn, supports, partition)
         stays = {*wanted, *merged}
@@ -82,23 +84,23 @@ class KeepItems:
 
     def withdrawn(
         self, memory_ids: Iterable[str], turns: Collection[str], partition: int
-    ) -> Iterator[tuple[Memory, list[Event]]]:
+    ) -> Iterator[tuple[Memory, list[MemoryEvent]]]:
         """Take back what these turns give to items: a step for each item that they gave something to."""
         for memory_id in memory_ids:
             item = self._memories.get(partition, memory_id)
-            if item is not None and rests_on_any(item, turns):
+            if item is not None and is_supported_by_any(item, turns):
                 yield item, self._without(item, turns, partition)
 
-    def put(self, item: Memory, before: Memory | None, partition: int) -> tuple[Memory, list[Event]]:
+    def put(self, item: Memory, before: Memory | None, partition: int) -> tuple[Memory, list[MemoryEvent]]:
         """Write an item as it is to be, with what took its place."""
         written, others = self._contradict.stands(before, item, partition)
         self._write(partition, written)
         told = self._told(others, partition)
-        return written, [*([Remembered(memory=written)] if is_on_its_way(written) else []), *told]
+        return written, [*([Remembered(memory=written)] if is_in_flight(written) else []), *told]
 
-    def forgotten(self, item: Memory, partition: int) -> list[Event]:
+    def forgotten(self, item: Memory, partition: int) -> list[MemoryEvent]:
         """Leave marks in place of an item, so that it is made again in no mode; its turns no longer name it."""
-        marks = {id_anywhere(item, support) for support in (item.item.supports if item.item else ())}
+        marks = {modeless_item_id(item, support) for support in (item.item.supports if item.item else ())}
         # What stands for it first: it is found by the item alone, when all of this is done again.
         over = self._taken_from_successor(item, marks, partition)
         others = self._contradict.gone(item, partition)
@@ -111,7 +113,7 @@ class KeepItems:
         self._words.remove(partition, item.memory_id)
         self._memories.forget(partition, item.memory_id, place)
         turns = [self.learned(turn, partition) for turn in self.turns_of(item, partition)]
-        return [gone(item), *over, *turns, *self._told(others, partition)]
+        return [forgotten_event(item), *over, *turns, *self._told(others, partition)]
 
     def items_of(self, turn: Memory, partition: int) -> list[Memory]:
         """The items that a turn names and that are there."""
@@ -130,7 +132,7 @@ class KeepItems:
             memory_id=turn.memory_id,
             scope=turn.scope,
             memory=turn,
-            items=tuple(as_told(item, turn) for item in self.items_of(turn, partition)),
+            items=tuple(restrict_to_turn(item, turn) for item in self.items_of(turn, partition)),
             update=turn.reading.aims,
         )
 
@@ -141,8 +143,8 @@ class KeepItems:
         wanted: dict[str, list[Support]] = {}
         merged = set()
         for one in supports:
-            if not self._memories.is_forgotten(partition, id_anywhere(turn, one)):
-                found = id_in(turn, one)
+            if not self._memories.is_forgotten(partition, modeless_item_id(turn, one)):
+                found = support_item_id(turn, one)
                 stands = self._standing_for(found, partition)
                 wanted.setdefault(stands, []).append(one)
                 if stands != found:
@@ -151,29 +153,29 @@ class KeepItems:
 
     def _standing_for(self, memory_id: str, partition: int) -> str:
         """The item that a consolidation has put in the place of one."""
-        for _ in range(MOST_HOPS):
+        for _ in range(MAX_HOPS):
             item = self._memories.get(partition, memory_id)
             if item is None or item.superseded_in is None or item.superseded_by is None:
                 break
             memory_id = item.superseded_by
         return memory_id
 
-    def _give(self, memory_id: str, given: Sequence[Support], turn: Memory, partition: int) -> list[Event]:
+    def _give(self, memory_id: str, given: Sequence[Support], turn: Memory, partition: int) -> list[MemoryEvent]:
         before = self._memories.get(partition, memory_id)
-        supports = supported(before, (turn.memory_id,), given)
+        supports = replace_supports(before, (turn.memory_id,), given)
         return self.put(self._made(memory_id, supports, turn, before, partition), before, partition)[1]
 
-    def _without(self, item: Memory, turns: Collection[str], partition: int) -> list[Event]:
+    def _without(self, item: Memory, turns: Collection[str], partition: int) -> list[MemoryEvent]:
         """An item without what these turns give to it; one that nothing is given to goes."""
-        return self._left_with(item, supported(item, turns), partition)
+        return self._left_with(item, replace_supports(item, turns), partition)
 
-    def _taken_from_successor(self, item: Memory, marks: Collection[str], partition: int) -> list[Event]:
+    def _taken_from_successor(self, item: Memory, marks: Collection[str], partition: int) -> list[MemoryEvent]:
         """What a consolidation has put in the place of an item no longer says what is forgotten by these marks."""
         by = item.superseded_by if item.superseded_in is not None else None
         over = None if by is None else self._memories.get(partition, by)
         if over is None or over.item is None:
             return []
-        left = tuple(one for one in over.item.supports if id_anywhere(over, one) not in marks)
+        left = tuple(one for one in over.item.supports if modeless_item_id(over, one) not in marks)
         events = self._taken_from_successor(over, marks, partition)
         if left != over.item.supports:
             events += self._left_with(over, left, partition)
@@ -185,22 +187,26 @@ class KeepItems:
             events += [self.learned(turn, partition) for turn in self.turns_of(over, partition)]
         return events
 
-    def _left_with(self, item: Memory, supports: Sequence[Support], partition: int) -> list[Event]:
+    def _left_with(self, item: Memory, supports: Sequence[Support], partition: int) -> list[MemoryEvent]:
         """An item to which this and nothing else is given."""
         if supports:
             return self.put(self._made(item.memory_id, supports, item, item, partition), item, partition)[1]
         others = self._contradict.gone(item, partition)
         self._words.remove(partition, item.memory_id)
         self._memories.remove(partition, item.memory_id, item.embedding.place)
-        return [gone(item), *self._told(others, partition)]
+        return [forgotten_event(item), *self._told(others, partition)]
 
-    def _put_right_without(self, memory_id: str, turn: Memory, stays: Collection[str], partition: int) -> list[Event]:
+    def _put_right_without(
+        self, memory_id: str, turn: Memory, stays: Collection[str], partition: int
+    ) -> list[MemoryEvent]:
         """An item that is not to have evidence of a turn any more; told of also where it was written before a kill."""
         item = self._memories.get(partition, memory_id)
         if item is None:
             self._words.remove(partition, memory_id)
             return [Forgotten.last_in(memory_id, self._memories.last_place(partition, memory_id))]
-        events = self._without(item, (turn.memory_id,), partition) if rests_on_any(item, (turn.memory_id,)) else []
+        events = (
+            self._without(item, (turn.memory_id,), partition) if is_supported_by_any(item, (turn.memory_id,)) else []
+        )
         over = item.superseded_by if item.superseded_in is not None else None
         if over is not None and over not in stays:
             # A consolidation has given this evidence to another.
@@ -213,15 +219,15 @@ class KeepItems:
         """The record of an item. Where the turn that supports it last is gone, what is known of it stays."""
         last = supports[-1].memory_id
         lead = turn if turn.memory_id == last else self._memories.get(partition, last)
-        return made_item(memory_id, supports, lead or before or turn, before)
+        return build_item(memory_id, supports, lead or before or turn, before)
 
-    def _told(self, items: Sequence[Memory], partition: int) -> list[Event]:
+    def _told(self, items: Sequence[Memory], partition: int) -> list[MemoryEvent]:
         """What is said of the turns that these items rest on last: one of them is replaced now, or stands again."""
         last = dict.fromkeys(item.item.supports[-1].memory_id for item in items if item.item and item.item.supports)
         turns = [self._memories.get(partition, one) for one in last]
         return [self.learned(turn, partition) for turn in turns if turn is not None]
 
 
-def gone(memory: Memory) -> Forgotten:
+def forgotten_event(memory: Memory) -> Forgotten:
     """What is said of a memory that is no more."""
     return Forgotten.last_in(memory.memory_id, memory.embedding.place)

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import get_args
 
-from agents.ports.lexical_index import WordIndex
+from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
 from schemas.events import Forgotten
 from schemas.memories import EmbeddingStatus
 
 
-def removed_but_found(memories: Memories, words: WordIndex, partition: int) -> Iterator[Forgotten | None]:
+def find_removed_but_indexed(memories: Memories, words: LexicalIndex, partition: int) -> Iterator[Forgotten | None]:
     """What is to be told of each such memory; None for each other one that is looked at.
 
     What was forgotten is left to the command, which is given again and counts it.
@@ -21,7 +21,7 @@ def removed_but_found(memories: Memories, words: WordIndex, partition: int) -> I
             yield None
 
 
-def put_right_beside(memories: Memories, words: WordIndex, partition: int) -> Iterator[None]:
+def repair_superseded_flags(memories: Memories, words: LexicalIndex, partition: int) -> Iterator[None]:
     """Where something removed was found: serve again by words what it stood for, as the records have it.
 
     Both were written together, and what a kill has left of the words is from before. A step for each memory.

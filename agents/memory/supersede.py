@@ -1,6 +1,6 @@
 """Writes what a consolidation has found: a distilled memory in place of its turns.
 
-The part of `Remember` that applies `Distilled` and `Evolved`. It checks again that every turn is there as it was
+The part of `Remember` that applies `Distilled` and `ItemsMerged`. It checks again that every turn is there as it was
 distilled, standing for itself; if one is not, nothing is done, and what a killed worker had left half done is taken
 back. The distilled memory is written before its turns: between the two all of them are served, and none is lost. The
 same event again changes nothing. What follows leaves as events.
@@ -8,14 +8,20 @@ same event again changes nothing. What follows leaves as events.
 
 from collections.abc import Iterable
 
-from agents.memory.items import Event, KeepItems
+from agents.memory.items import KeepItems, MemoryEvent
 from agents.memory.write_memory import WriteMemory
-from agents.ports.lexical_index import WordIndex
+from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
-from agents.rules.items.item_merging import made_item, supported
-from agents.rules.memory.embedding_status import is_on_its_way
-from agents.rules.memory.superseding import Standing, are_alike, served_again, standing, superseded
-from schemas.consolidation import Distilled, Evolved
+from agents.rules.items.item_merging import build_item, replace_supports
+from agents.rules.memory.embedding_status import is_in_flight
+from agents.rules.memory.superseding import (
+    SupersedeState,
+    can_supersede,
+    restore_source,
+    supersede_source,
+    supersede_state,
+)
+from schemas.consolidation import Distilled, ItemsMerged
 from schemas.events import Forgotten, Learned, Remembered
 from schemas.memories import Memory
 
@@ -23,20 +29,20 @@ from schemas.memories import Memory
 class Supersede:
     """The part of `Remember` that lets one memory stand for several."""
 
-    def __init__(self, memories: Memories, words: WordIndex, items: KeepItems, write: WriteMemory) -> None:
+    def __init__(self, memories: Memories, words: LexicalIndex, items: KeepItems, write: WriteMemory) -> None:
         self._memories = memories
         self._words = words
         self._items = items
         self._write = write
 
-    def standing(self, event: Distilled, partition: int) -> Standing:
+    def standing(self, event: Distilled, partition: int) -> SupersedeState:
         """How it stands with what was distilled."""
         memory_id = event.memory.memory_id
         if self._memories.is_forgotten(partition, memory_id):
             return "refused"
-        return standing(event, self._memories.get(partition, memory_id), self._sources(event, partition))
+        return supersede_state(event, self._memories.get(partition, memory_id), self._sources(event, partition))
 
-    def distilled(self, event: Distilled, partition: int) -> list[Event]:
+    def distilled(self, event: Distilled, partition: int) -> list[MemoryEvent]:
         """Write a distilled memory, and that its turns are superseded; returns what must follow."""
         known = self._memories.get(partition, event.memory.memory_id)
         if self.standing(event, partition) == "refused":
@@ -49,10 +55,10 @@ class Supersede:
         for source in self._sources(event, partition):
             if source is not None:
                 # One that is superseded already, too: its words may be as they were when a worker was killed.
-                self._write(partition, superseded(source, event) if source.superseded_by is None else source)
+                self._write(partition, supersede_source(source, event) if source.superseded_by is None else source)
         return [Remembered(memory=memory)] if memory.embedding.status == "pending" else []
 
-    def evolved(self, event: Evolved, partition: int) -> list[Event]:
+    def evolved(self, event: ItemsMerged, partition: int) -> list[MemoryEvent]:
         """Let an item fade, or give all that turns say of it to an older one that says the same."""
         item = self._memories.get(partition, event.memory_id)
         if item is None or item.item is None or item.content_hash != event.content_hash:
@@ -61,17 +67,19 @@ class Supersede:
             return self._merged_before(item, event, partition)
         if event.into is not None:
             older = self._memories.get(partition, event.into)
-            return [] if older is None or not are_alike(item, older) else self._merged(item, older, event, partition)
+            return (
+                [] if older is None or not can_supersede(item, older) else self._merged(item, older, event, partition)
+            )
         if event.stability is not None:
             fading = item.item.model_copy(update={"stability": event.stability})
             self._memories.put(partition, item.model_copy(update={"item": fading}))
         return []
 
-    def _merged(self, item: Memory, older: Memory, event: Evolved, partition: int) -> list[Event]:
+    def _merged(self, item: Memory, older: Memory, event: ItemsMerged, partition: int) -> list[MemoryEvent]:
         """The older item gets what the other rests on, then the turns name it, then the other is superseded by it."""
-        supports = supported(older, (), item.item.supports if item.item else ())
+        supports = replace_supports(older, (), item.item.supports if item.item else ())
         last = self._memories.get(partition, supports[-1].memory_id)
-        made = made_item(older.memory_id, supports, last or older, older)
+        made = build_item(older.memory_id, supports, last or older, older)
         written, events = self._items.put(made, older, partition)
         for turn in self._items.turns_of(item, partition):
             if written.memory_id not in turn.items:
@@ -81,7 +89,7 @@ class Supersede:
         events += self._items.put(hidden, item, partition)[1]
         return [*events, *(self._items.learned(turn, partition) for turn in self._items.turns_of(item, partition))]
 
-    def _merged_before(self, item: Memory, event: Evolved, partition: int) -> list[Event]:
+    def _merged_before(self, item: Memory, event: ItemsMerged, partition: int) -> list[MemoryEvent]:
         """What this very event has merged, once more: a worker may have been killed before the words were safe."""
         older = self._memories.get(partition, event.into) if event.into == item.superseded_by and event.into else None
         if older is None or item.superseded_in != event.run:
@@ -89,10 +97,10 @@ class Supersede:
         turns = self._items.turns_of(item, partition)
         for memory in (*turns, older, item):
             self._write(partition, memory)
-        waiting = [Remembered(memory=memory) for memory in (older, item) if is_on_its_way(memory)]
+        waiting = [Remembered(memory=memory) for memory in (older, item) if is_in_flight(memory)]
         return [*waiting, *(self._items.learned(turn, partition) for turn in turns)]
 
-    def released(self, turn: Memory | None, partition: int) -> list[Event]:
+    def released(self, turn: Memory | None, partition: int) -> list[MemoryEvent]:
         """Take back what stands for a turn that is about to say something else, or to be somewhere else.
 
         The turn itself is left to whoever writes it next: until then it says what is to be taken back, so that what a
@@ -108,16 +116,16 @@ class Supersede:
         others = [one.memory_id for one in over.evidence if one.memory_id not in (None, turn.memory_id)]
         return self.withdrawn(over, filter(None, others), partition)
 
-    def withdrawn(self, distilled: Memory, source_ids: Iterable[str], partition: int) -> list[Event]:
+    def withdrawn(self, distilled: Memory, source_ids: Iterable[str], partition: int) -> list[MemoryEvent]:
         """Remove a distilled memory, and serve again what it stood for."""
         for memory_id in source_ids:
             source = self._memories.get(partition, memory_id)
             if source is not None and source.superseded_by == distilled.memory_id:
-                self._write(partition, served_again(source))
+                self._write(partition, restore_source(source))
         self._memories.remove(partition, distilled.memory_id, distilled.embedding.place)
         return self._gone(distilled.memory_id, distilled.scope, partition)
 
-    def _gone(self, memory_id: str, scope: dict[str, str], partition: int) -> list[Event]:
+    def _gone(self, memory_id: str, scope: dict[str, str], partition: int) -> list[MemoryEvent]:
         """What is said of a distilled memory that was taken back, also where a kill kept it from being said."""
         if not self._memories.is_removed(partition, memory_id) or self._memories.is_forgotten(partition, memory_id):
             return []

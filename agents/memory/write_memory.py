@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from agents.ports.lexical_index import WordIndex
+from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
 from schemas.memories import Memory
 
@@ -12,7 +12,7 @@ class WriteMemory:
     """A partition and a memory in, its words and its record written over those before."""
 
     memories: Memories
-    words: WordIndex
+    words: LexicalIndex
 
     def __call__(self, partition: int, memory: Memory) -> None:
         """Write both."""

@@ -8,37 +8,37 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from agents.modes.vector_spaces import ModeSpaces
+from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.vector_index import VectorIndex
-from agents.rules.clustering.normalise import of_length_one
-from agents.rules.modes.mode_choices import Stretch
+from agents.rules.clustering.normalise import normalise_rows
+from agents.rules.modes.mode_choices import Segment
 from schemas.failures import ModelMissing
-from schemas.memories import Memory, Place
+from schemas.memories import Memory, VectorLocation
 from schemas.modes import Mode, VectorSpace, collection_name
 from schemas.vectors import Matrix, Vector
 
-PAGE = 200
+PAGE_SIZE = 200
 """Vectors that are read at once: with their token vectors some megabytes."""
 
-MOST_EMBEDDED = 24
+MAX_EMBEDDED_TEXTS = 24
 """Texts of a mode that are embedded again: a quarter of a second, and enough to tell what it is for."""
 
 
-class StretchVectors:
+class SegmentVectors:
     """Stretches in, a row of length 1 for each out."""
 
-    def __init__(self, index: VectorIndex, spaces: ModeSpaces) -> None:
+    def __init__(self, index: VectorIndex, spaces: VectorSpaces) -> None:
         self._index = index
         self._spaces = spaces
 
-    async def kept(self, stretches: Sequence[Stretch], place: Place) -> tuple[Matrix, list[Stretch]]:
+    async def kept(self, stretches: Sequence[Segment], place: VectorLocation) -> tuple[Matrix, list[Segment]]:
         """The rows of stretches that lie in this place, with what they stand for: what has no vector is left out."""
         vectors = await self._read([memory.memory_id for stretch in stretches for memory in stretch], place)
         there = [[memory for memory in stretch if memory.memory_id in vectors] for stretch in stretches]
-        stand: list[Stretch] = [stretch for stretch in there if stretch]
+        stand: list[Segment] = [stretch for stretch in there if stretch]
         return _rows([vectors[memory.memory_id] for memory in stretch] for stretch in stand), stand
 
-    async def of_mode(self, mode: Mode, stretches: Sequence[Stretch], place: Place, here: Mode) -> Matrix:
+    async def of_mode(self, mode: Mode, stretches: Sequence[Segment], place: VectorLocation, here: Mode) -> Matrix:
         """The rows of what was put into a mode, in the space of `place`, which is that of the mode `here`.
 
         Those of the same space are read; else some texts are embedded, or where there are none the mode's description.
@@ -46,23 +46,23 @@ class StretchVectors:
         same = [[memory for memory in stretch if memory.embedding.space == place.space] for stretch in stretches]
         if any(same):
             kept, _ = await self.kept(
-                [stretch for stretch in same if stretch], Place(mode=mode.name, space=place.space)
+                [stretch for stretch in same if stretch], VectorLocation(mode=mode.name, space=place.space)
             )
             return kept
         texts = [[memory.text for memory in stretch] for stretch in _some(stretches)]
         return await self._made(texts or [[mode.description]] * bool(mode.description), place, here)
 
-    async def _read(self, memory_ids: Sequence[str], place: Place) -> Mapping[str, Vector]:
+    async def _read(self, memory_ids: Sequence[str], place: VectorLocation) -> Mapping[str, Vector]:
         fingerprint = (await self._index.spaces()).get(collection_name(place.mode, place.space))
         if fingerprint is None:
             return {}
         space, found = VectorSpace(place.mode, fingerprint), {}
-        for start in range(0, len(memory_ids), PAGE):
-            page = await self._index.vectors(space, memory_ids[start : start + PAGE])
+        for start in range(0, len(memory_ids), PAGE_SIZE):
+            page = await self._index.vectors(space, memory_ids[start : start + PAGE_SIZE])
             found.update({memory_id: encoded.pooled for memory_id, encoded in page.items()})
         return found
 
-    async def _made(self, texts: Sequence[Sequence[str]], place: Place, here: Mode) -> Matrix:
+    async def _made(self, texts: Sequence[Sequence[str]], place: VectorLocation, here: Mode) -> Matrix:
         try:
             embedder, space = self._spaces.opened(here)
             if space.fingerprint.digest != place.space:
@@ -72,11 +72,11 @@ class StretchVectors:
             return _rows([])
 
 
-def _some(stretches: Sequence[Stretch]) -> list[Sequence[Memory]]:
+def _some(stretches: Sequence[Segment]) -> list[Sequence[Memory]]:
     """Stretches of all times, with no more turns together than are embedded."""
     size = max((len(stretch) for stretch in stretches), default=1)
-    step = max(1, len(stretches) * size // MOST_EMBEDDED)
-    return list(stretches[::step])[: max(1, MOST_EMBEDDED // size)]
+    step = max(1, len(stretches) * size // MAX_EMBEDDED_TEXTS)
+    return list(stretches[::step])[: max(1, MAX_EMBEDDED_TEXTS // size)]
 
 
 def _rows(vectors: Iterable[Sequence[Vector]]) -> Matrix:
@@ -84,4 +84,4 @@ def _rows(vectors: Iterable[Sequence[Vector]]) -> Matrix:
     means = [np.mean(each, axis=0) for each in vectors]
     if not means:
         return np.zeros((0, 1), np.float32)
-    return of_length_one(np.array(means, np.float32))
+    return normalise_rows(np.array(means, np.float32))

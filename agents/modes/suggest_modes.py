@@ -12,39 +12,45 @@ from typing import Any
 
 import numpy as np
 
-from agents.modes.segment_vectors import StretchVectors
-from agents.modes.vector_spaces import ModeSpaces
-from agents.ports.command_types import Governed, Run
-from agents.ports.lexical_index import WordIndex
+from agents.modes.segment_vectors import SegmentVectors
+from agents.modes.vector_spaces import VectorSpaces
+from agents.ports.command_types import CommandHandler, CommandResult
+from agents.ports.lexical_index import LexicalIndex
 from agents.ports.vector_index import VectorIndex
-from agents.rules.modes.mode_choices import Stretch, by_choice, by_default
-from agents.rules.modes.mode_suggesting import LEAST_TURNS, Group, groups, named, telling
-from agents.rules.modes.segments import stretches
+from agents.rules.modes.mode_choices import Segment, chosen_segments_by_mode, default_segments_by_location
+from agents.rules.modes.mode_suggesting import (
+    MIN_GROUP_TURNS,
+    SegmentGroup,
+    suggest_groups,
+    suggest_mode_name,
+    top_keywords,
+)
+from agents.rules.modes.segments import split_segments
 from schemas.commands import Command
-from schemas.memories import Memory, Place
+from schemas.memories import Memory, VectorLocation
 from schemas.modes import Mode
 from schemas.moments import iso
 from schemas.vectors import Matrix
 
-MOST_STRETCHES = 600
+MAX_SEGMENTS = 600
 """Stretches that are looked at: up to 4,800 turns; grouping them takes a fifth of a second beside the events."""
 
-EXAMPLES = 3
+MAX_EXAMPLES = 3
 """Turns that are shown of a group."""
 
-EXAMPLE_LENGTH = 200
+MAX_EXAMPLE_CHARS = 200
 """Characters of an example."""
 
-AT_ONCE = 20
+BATCH_SIZE = 20
 """Stretches whose records are read before others have their turn: some 10 ms."""
 
 
 @dataclass(frozen=True, slots=True)
-class Suggested:
+class ModeSuggestion:
     """A group with what it stands for, and the mode that its turns are in by default."""
 
-    group: Group
-    turns: Sequence[Stretch]
+    group: SegmentGroup
+    turns: Sequence[Segment]
     mode: str
     terms: Sequence[str]
 
@@ -55,46 +61,52 @@ class SuggestModes:
     def __init__(
         self,
         record: Callable[[int, str], Memory | None],
-        words: WordIndex,
+        words: LexicalIndex,
         index: VectorIndex,
-        spaces: ModeSpaces,
+        spaces: VectorSpaces,
     ) -> None:
         """Take the ports; `record` gives a memory of a partition."""
         self._record = record
         self._words = words
         self._spaces = spaces
-        self._vectors = StretchVectors(index, spaces)
+        self._vectors = SegmentVectors(index, spaces)
 
     @property
-    def commands(self) -> Mapping[str, Run]:
+    def commands(self) -> Mapping[str, CommandHandler]:
         """The command that is carried out here, by name."""
         return {"suggest_modes": self._suggest}
 
-    async def _suggest(self, command: Command, partition: int, _offset: int) -> Governed:
+    async def _suggest(self, command: Command, partition: int, _offset: int) -> CommandResult:
         boundary = command.scope.boundary
         modes = {mode.name: mode for mode in self._spaces.visible(partition, boundary, None)}
-        read = await self._read(stretches(self._words.roster(partition, boundary), MOST_STRETCHES), partition)
-        chosen, found = by_choice(read), []
-        for place, undecided in sorted(by_default(read).items(), key=lambda one: (one[0].mode, one[0].space)):
-            if place.mode in modes and sum(map(len, undecided)) >= LEAST_TURNS:
+        read = await self._read(split_segments(self._words.roster(partition, boundary), MAX_SEGMENTS), partition)
+        chosen, found = chosen_segments_by_mode(read), []
+        for place, undecided in sorted(
+            default_segments_by_location(read).items(), key=lambda one: (one[0].mode, one[0].space)
+        ):
+            if place.mode in modes and sum(map(len, undecided)) >= MIN_GROUP_TURNS:
                 found += await self._found(undecided, place, modes, chosen)
         found.sort(key=lambda one: -sum(map(len, one.turns)))
         looked = sum(map(len, read))
-        return Governed({"suggestions": self._shown(found, set(modes), partition), "looked_at": looked})
+        return CommandResult({"suggestions": self._shown(found, set(modes), partition), "looked_at": looked})
 
-    async def _read(self, wanted: Sequence[Sequence[str]], partition: int) -> list[Stretch]:
+    async def _read(self, wanted: Sequence[Sequence[str]], partition: int) -> list[Segment]:
         """The records of stretches, as far as they are there; others are handled in between."""
         found = []
         for place, memory_ids in enumerate(wanted):
             records = [self._record(partition, memory_id) for memory_id in memory_ids]
             found.append([memory for memory in records if memory is not None and memory.superseded_by is None])
-            if place % AT_ONCE == AT_ONCE - 1:
+            if place % BATCH_SIZE == BATCH_SIZE - 1:
                 await asyncio.sleep(0)
         return [stretch for stretch in found if stretch]
 
     async def _found(
-        self, undecided: Sequence[Stretch], place: Place, modes: Mapping[str, Mode], chosen: Mapping[str, list[Stretch]]
-    ) -> list[Suggested]:
+        self,
+        undecided: Sequence[Segment],
+        place: VectorLocation,
+        modes: Mapping[str, Mode],
+        chosen: Mapping[str, list[Segment]],
+    ) -> list[ModeSuggestion]:
         """What is suggested of the turns whose vectors lie in one place."""
         unit, stand = await self._vectors.kept(undecided, place)
         rows = {
@@ -105,10 +117,10 @@ class SuggestModes:
         }
         return await asyncio.to_thread(_suggested, unit, stand, rows, place.mode)
 
-    def _shown(self, found: Sequence[Suggested], taken: set[str], partition: int) -> list[dict[str, Any]]:
+    def _shown(self, found: Sequence[ModeSuggestion], taken: set[str], partition: int) -> list[dict[str, Any]]:
         shown = []
         for one in found:
-            name = named(one.terms, taken)
+            name = suggest_mode_name(one.terms, taken)
             taken.add(name)
             nearest = max(one.group.likeness.items(), key=lambda pair: pair[1], default=None)
             shown.append(
@@ -123,29 +135,29 @@ class SuggestModes:
             )
         return shown
 
-    def _examples(self, one: Suggested, partition: int) -> list[dict[str, Any]]:
+    def _examples(self, one: ModeSuggestion, partition: int) -> list[dict[str, Any]]:
         """The longest turn of each of the most typical stretches, as it is now: it may be forgotten meanwhile."""
         typical = [max(turns, key=lambda memory: len(memory.text)) for turns in one.turns]
         there = (self._record(partition, memory.memory_id) for memory in typical)
-        return [_example(memory) for memory in there if memory is not None][:EXAMPLES]
+        return [_example(memory) for memory in there if memory is not None][:MAX_EXAMPLES]
 
 
-def _suggested(unit: Matrix, stand: Sequence[Stretch], rows: Mapping[str, Matrix], mode: str) -> list[Suggested]:
+def _suggested(unit: Matrix, stand: Sequence[Segment], rows: Mapping[str, Matrix], mode: str) -> list[ModeSuggestion]:
     """The groups with their words, a tenth of a second or two of arithmetic."""
     speakers = {word for turns in stand for one in turns for word in (one.speaker or "").lower().split()}
     comparable = {name: each for name, each in rows.items() if np.size(each)}
     everything = [memory.text for turns in stand for memory in turns]
     found = []
-    for group in groups(unit, [len(turns) for turns in stand], comparable):
+    for group in suggest_groups(unit, [len(turns) for turns in stand], comparable):
         turns = [stand[member] for member in group.members]
         texts = [memory.text for stretch in turns for memory in stretch]
-        found.append(Suggested(group, turns, mode, telling(texts, everything, speakers)))
+        found.append(ModeSuggestion(group, turns, mode, top_keywords(texts, everything, speakers)))
     return found
 
 
 def _example(memory: Memory) -> dict[str, Any]:
     return {
         "memory_id": memory.memory_id,
-        "text": memory.text[:EXAMPLE_LENGTH],
+        "text": memory.text[:MAX_EXAMPLE_CHARS],
         "occurred_at": iso(memory.occurred_at),
     }

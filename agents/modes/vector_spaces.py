@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping
 
 from agents.ports.embedder import Embedder, Embedders
 from agents.ports.stores import Modes
-from agents.rules.modes.declaring import known
+from agents.rules.modes.declaring import require_mode
 from agents.rules.text.embedding_text import embedding_text
 from schemas.failures import ModelMissing, Rejected
 from schemas.memories import Memory
 from schemas.modes import Mode, VectorSpace
-from schemas.scopes import PROJECT
+from schemas.scopes import PROJECT_FIELD
 
 
-class ModeSpaces:
+class VectorSpaces:
     """Modes, embedders and vector spaces, by boundary."""
 
     def __init__(self, modes: Modes, embedders: Embedders) -> None:
@@ -24,7 +24,7 @@ class ModeSpaces:
 
     def mode(self, partition: int, boundary: str, name: str, scope: Mapping[str, str]) -> Mode:
         """The mode of that name that holds in a scope. Raises Rejected `unknown_mode`."""
-        return known(self._modes.get(partition, boundary), name, scope.get(PROJECT), "mode")
+        return require_mode(self._modes.get(partition, boundary), name, scope.get(PROJECT_FIELD), "mode")
 
     def visible(self, partition: int, boundary: str, projects: Iterable[str] | None) -> list[Mode]:
         """The modes that hold in any of these projects, None for all."""

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from schemas.policies import Act
+from schemas.policies import Permission
 from schemas.scopes import Scope, Selector
 
 
@@ -13,6 +13,6 @@ class Authorizer(Protocol):
         """The part of a selector that this principal may read. Raises Rejected, `not_allowed`, where that is none."""
         ...
 
-    def permit(self, principal: str | None, act: Act, scope: Scope) -> None:
+    def permit(self, principal: str | None, act: Permission, scope: Scope) -> None:
         """Raises Rejected, `not_allowed`, for what this principal may not do in this scope."""
         ...

@@ -12,7 +12,7 @@ class Categories(Protocol):
     def get(self, partition: int, scope: Mapping[str, str]) -> Taxonomy:
         """The categories of a scope, those of the deployment among them; empty where there are none. Cheap.
 
-        A summary may rest on memories that are gone since: `agents.rules.categories.visibility.as_it_stands` before it is
+        A summary may rest on memories that are gone since: `agents.rules.categories.visibility.visible_category` before it is
         shown.
         """
         ...

@@ -8,40 +8,40 @@ from pydantic import BaseModel, ValidationError
 
 from schemas.changes import Change
 from schemas.commands import Command
-from schemas.decoding import leave_out_nulls, rejected
+from schemas.decoding import drop_nulls, to_rejected
 from schemas.failures import Rejected
 from schemas.jobs import Job
 
-Result = dict[str, Any]
-Arguments = TypeVar("Arguments", bound=BaseModel)
+ResultBody = dict[str, Any]
+ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Governed:
+class CommandResult:
     """The result of a command, or the change that must be made or the job that must be done before it is answered."""
 
-    result: Result
+    result: ResultBody
     change: Change | None = None
     corrects: bool = False
     job: Job | None = None
 
 
-Run = Callable[[Command, int, int], Awaitable[Governed]]
+CommandHandler = Callable[[Command, int, int], Awaitable[CommandResult]]
 """Carries out a command of a partition, which stands at an offset."""
 
 BeforeForgetting = Callable[[Command, int, int], None]
 """Takes away what a user has set in a project, or in all of his, before the command that forgets it is answered."""
 
 
-def arguments_of(model: type[Arguments], command: Command) -> Arguments:
+def parse_arguments(model: type[ArgumentsT], command: Command) -> ArgumentsT:
     """The arguments of a command. Raises Rejected with the field that is not as it must be."""
     given = dict(command.arguments)
     try:
         return model.model_validate(given)
     except ValidationError as problem:
-        leave_out_nulls(given, problem)
+        drop_nulls(given, problem)
     try:
         return model.model_validate(given)
     except ValidationError as problem:
-        error = rejected(problem)
+        error = to_rejected(problem)
         raise Rejected(error.code, error.message, ".".join(filter(None, ("arguments", error.field)))) from None

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from schemas.consolidation import Trigger
+from schemas.consolidation import ConsolidationTrigger
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ConsolidationRun:
     """One run: a trigger, and the turns before `until` of its partition, as they are at `at`."""
 
     run: str
-    trigger: Trigger
+    trigger: ConsolidationTrigger
     partition: int
     until: int
     at: datetime

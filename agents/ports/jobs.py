@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from schemas.jobs import Tally
+from schemas.jobs import JobProgress
 
 
 class Jobs(Protocol):
@@ -14,6 +14,6 @@ class Jobs(Protocol):
         """When each mode's vectors were last gone through to the end."""
         ...
 
-    def under_way(self, boundary: str) -> Sequence[Tally]:
+    def under_way(self, boundary: str) -> Sequence[JobProgress]:
         """How far the jobs are that run now."""
         ...

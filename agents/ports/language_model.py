@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from schemas.language import Answered, AnswerT, Prompt
+from schemas.language import AnswerT, ModelAnswer, Prompt
 
 
 class LanguageModel(Protocol):
@@ -12,7 +12,7 @@ class LanguageModel(Protocol):
     Calls may be made concurrently; each profile bounds how many are under way.
     """
 
-    async def ask(self, step: str, role: str, prompt: Prompt, answer: type[AnswerT]) -> Answered[AnswerT]:
+    async def ask(self, step: str, role: str, prompt: Prompt, answer: type[AnswerT]) -> ModelAnswer[AnswerT]:
         """One validated answer, after retries and at most one repair.
 
         Raises `Unavailable` when the same question may be answered later: the model is down, too slow, limits the rate,

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from agents.rules.index.bm25 import Postings
-from agents.rules.index.memory_columns import Roster
-from schemas.memories import EmbeddingStatus, Memory, Place
+from agents.rules.index.memory_columns import MemoryColumns
+from schemas.memories import EmbeddingStatus, Memory, VectorLocation
 
 
-class WordIndex(Protocol):
+class LexicalIndex(Protocol):
     """Memories by their words, one index a Kafka partition, in which statistics are those of one boundary alone.
 
     Every call is synchronous and belongs to one thread. What is written is seen by every later call at once, and is
@@ -52,14 +52,14 @@ class WordIndex(Protocol):
         """Whether a memory is in this index."""
         ...
 
-    def roster(self, partition: int, boundary: str) -> Roster:
+    def roster(self, partition: int, boundary: str) -> MemoryColumns:
         """All memories of a boundary, as they are now. To be read before the next await: later writes change it."""
         ...
 
     def postings(self, partition: int, boundary: str, terms: Sequence[str], *, alike: bool = True) -> list[Postings]:
         """For each term the memories of this boundary that have it, in the order of `terms`.
 
-        Terms are words as `agents.rules.text.tokenizer.terms` cuts them. A word counts as another of the boundary that has the
+        Terms are words as `agents.rules.text.tokenizer.tokenize` cuts them. A word counts as another of the boundary that has the
         same stem in a language that is spoken there, and, with `alike`, as one that shares most of its letters; all
         such words are one term, with their postings merged (`agents.rules.index.vocabulary`). What other boundaries hold
         changes nothing.
@@ -86,6 +86,6 @@ class WordIndex(Protocol):
         """The ids of all memories that a language model is still to read, as `with_status` gives them."""
         ...
 
-    def ready_places(self, partition: int) -> Mapping[Place, int]:
+    def ready_places(self, partition: int) -> Mapping[VectorLocation, int]:
         """How many memories have their vector in each place."""
         ...

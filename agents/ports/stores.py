@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-from schemas.memories import Memory, Place
-from schemas.modes import Declared
+from schemas.memories import Memory, VectorLocation
+from schemas.modes import ModeDeclarations
 
 
 class Memories(Protocol):
@@ -18,14 +18,14 @@ class Memories(Protocol):
         """Write a record over the one before. Only while an event of that partition is being handled."""
         ...
 
-    def forget(self, partition: int, memory_id: str, place: Place | None = None) -> None:
+    def forget(self, partition: int, memory_id: str, place: VectorLocation | None = None) -> None:
         """Leave a mark in place of a record, for good: `get` gives None, `is_forgotten` is true.
 
         `place` is where its last vector is known to lie.
         """
         ...
 
-    def remove(self, partition: int, memory_id: str, place: Place | None = None) -> None:
+    def remove(self, partition: int, memory_id: str, place: VectorLocation | None = None) -> None:
         """Leave nothing of a record but where its last vector is known to lie: a record of this id may come again."""
         ...
 
@@ -37,7 +37,7 @@ class Memories(Protocol):
         """The ids of what was removed and not forgotten; None for everything else, so that one may pause at any."""
         ...
 
-    def last_place(self, partition: int, memory_id: str) -> Place | None:
+    def last_place(self, partition: int, memory_id: str) -> VectorLocation | None:
         """The place that was given to `forget` or `remove`."""
         ...
 
@@ -49,10 +49,10 @@ class Memories(Protocol):
 class Modes(Protocol):
     """What each boundary has declared: the table `modes`. `govern` alone writes."""
 
-    def get(self, partition: int, boundary: str) -> Declared:
+    def get(self, partition: int, boundary: str) -> ModeDeclarations:
         """What is declared; nothing but `general` for a boundary that never declared anything."""
         ...
 
-    def put(self, partition: int, boundary: str, declared: Declared) -> None:
+    def put(self, partition: int, boundary: str, declared: ModeDeclarations) -> None:
         """Write what is declared over what was. Only while an event of that partition is being handled."""
         ...

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import Encoded, Matrix, Point, Scored, Vector, Where
+from schemas.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
 
 
 class VectorIndex(Protocol):
@@ -26,12 +26,17 @@ class VectorIndex(Protocol):
         """Remove points; unknown ids are ignored."""
         ...
 
-    async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
+    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
         """The nearest points that `where` admits by the pooled vector: exact, best first, equal ones by id."""
         ...
 
     async def late(
-        self, space: VectorSpace, question: Matrix, where: Where, limit: int, memory_ids: Sequence[str] | None = None
+        self,
+        space: VectorSpace,
+        question: Matrix,
+        where: MemoryFilter,
+        limit: int,
+        memory_ids: Sequence[str] | None = None,
     ) -> list[Scored]:
         """Late interaction (MaxSim of ColBERT, Khattab and Zaharia 2020): exact, best first, equal ones by id.
 

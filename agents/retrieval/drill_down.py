@@ -11,24 +11,31 @@ from typing import Any, Literal
 
 from agents.ports.categories import Categories
 from agents.ports.intentions import Intentions
-from agents.rules.answer.drill_down import Layer, Scope, by_list, category_layer, intention_layer, scopes_read
-from agents.rules.answer.sufficiency import matches
-from agents.rules.answer.term_coverage import Sought
-from agents.rules.categories.view import words_of
-from agents.rules.categories.visibility import as_it_stands
-from agents.rules.index.memory_columns import Roster
-from agents.rules.ranking.query_features import Clues
+from agents.rules.answer.drill_down import (
+    LayerResult,
+    ScopeFields,
+    category_layer,
+    group_by_part,
+    intention_layer,
+    select_scopes,
+)
+from agents.rules.answer.sufficiency import match_entries
+from agents.rules.answer.term_coverage import TermCoverage
+from agents.rules.categories.view import category_text
+from agents.rules.categories.visibility import visible_category
+from agents.rules.index.memory_columns import MemoryColumns
+from agents.rules.ranking.query_features import QueryFeatures
 from schemas.memories import Memory
-from schemas.vectors import Where
+from schemas.vectors import MemoryFilter
 
 Depth = Literal["intention", "categories", "items"]
 
-MOST_MEMBERS = 100
+MAX_MEMBERS = 100
 """Records of items that are read to find the turns behind a layer: a category rests on some eight."""
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class DrillDownLevel:
     """How deep a search has gone: what the layers above say, and the memories that may be found, None for any."""
 
     depth: Depth = "items"
@@ -37,7 +44,7 @@ class Level:
     categories: list[dict[str, Any]] = field(default_factory=list)
 
 
-class Layers:
+class DrillDown:
     """Reads what lies above the items."""
 
     def __init__(
@@ -51,33 +58,37 @@ class Layers:
         self._categories = categories
         self._record = record
 
-    def down(self, partition: int, where: Where, clues: Clues, roster: Roster) -> Iterator[Level]:
+    def down(
+        self, partition: int, where: MemoryFilter, clues: QueryFeatures, roster: MemoryColumns
+    ) -> Iterator[DrillDownLevel]:
         """The layers that say enough, from above; the items come last, always.
 
         `where` is the read of the turns, `clues` are those of the question among them, `roster` is the boundary's.
         """
-        sought = Sought.of(clues, roster, unheard=True)
-        scopes = scopes_read(where, roster)
+        sought = TermCoverage.of(clues, roster, unheard=True)
+        scopes = select_scopes(where, roster)
         views = [(scope, self._intentions.get(partition, scope)) for scope in scopes]
         above = intention_layer(views, clues.question, sought)
-        shown = by_list(above.shown)
+        shown = group_by_part(above.shown)
         if above.suffices:
-            yield Level("intention", above.rests_on, shown)
+            yield DrillDownLevel("intention", above.rests_on, shown)
         found = self._category_layer(partition, scopes, clues, sought)
         if found.suffices:
-            yield Level("categories", self._with_turns(partition, found.rests_on), shown, found.shown)
-        yield Level("items", None, shown, found.shown)
+            yield DrillDownLevel("categories", self._with_turns(partition, found.rests_on), shown, found.shown)
+        yield DrillDownLevel("items", None, shown, found.shown)
 
-    def _category_layer(self, partition: int, scopes: Sequence[Scope], clues: Clues, sought: Sought) -> Layer:
+    def _category_layer(
+        self, partition: int, scopes: Sequence[ScopeFields], clues: QueryFeatures, sought: TermCoverage
+    ) -> LayerResult:
         """What categories say; only those that are about the question are looked at as they stand now."""
         known = [(scope, one) for scope in scopes for one in self._categories.get(partition, scope).all()]
-        near = matches([words_of(one) for _, one in known], sought)
+        near = match_entries([category_text(one) for _, one in known], sought)
         read = partial(self._record, partition)
-        standing = [(known[one.place][0], as_it_stands(known[one.place][1], read)) for one in near]
+        standing = [(known[one.place][0], visible_category(known[one.place][1], read)) for one in near]
         return category_layer(standing, clues.question, sought)
 
     def _with_turns(self, partition: int, memory_ids: frozenset[str]) -> frozenset[str]:
         """These memories, with the turns that they rest on."""
-        found = (self._record(partition, memory_id) for memory_id in sorted(memory_ids)[:MOST_MEMBERS])
+        found = (self._record(partition, memory_id) for memory_id in sorted(memory_ids)[:MAX_MEMBERS])
         turns = (one.memory_id for memory in found if memory for one in memory.evidence if one.memory_id)
         return memory_ids | frozenset(turns)

@@ -6,28 +6,28 @@ An answer is of one moment: what was counted stands as long as nobody writes to 
 import numpy as np
 
 from agents.ports.clock import Clock
-from agents.ports.lexical_index import WordIndex
-from agents.rules.index.memory_columns import Roster
+from agents.ports.lexical_index import LexicalIndex
+from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.index.recency import DAY_MS, HALF_LIFE_DAYS, recency
-from agents.rules.query.plans import Search
-from agents.rules.ranking.field_scores import fields_by_words
-from agents.rules.ranking.query_features import Clues
+from agents.rules.query.plans import SearchPlan
+from agents.rules.ranking.field_scores import lexical_fields
+from agents.rules.ranking.query_features import QueryFeatures
 
 
-class WordClues:
+class LexicalFeatures:
     """The clues of one search without what models see."""
 
-    def __init__(self, words: WordIndex, clock: Clock, search: Search) -> None:
+    def __init__(self, words: LexicalIndex, clock: Clock, search: SearchPlan) -> None:
         self._words = words
         self._clock = clock
         self._search = search
-        self._counted: tuple[Roster, int, Clues] | None = None
+        self._counted: tuple[MemoryColumns, int, QueryFeatures] | None = None
 
-    def roster(self) -> Roster:
+    def roster(self) -> MemoryColumns:
         """The memories of the boundary, as they are now."""
         return self._words.roster(self._search.partition, self._search.where.boundary)
 
-    def now(self) -> Clues:
+    def now(self) -> QueryFeatures:
         """All that is known of the memories but how models see them, as they are now."""
         roster = self.roster()
         if self._counted is not None and self._counted[:2] == (roster, roster.changes):
@@ -36,18 +36,18 @@ class WordClues:
         self._counted = roster, roster.changes, clues
         return clues
 
-    def _count(self, roster: Roster) -> Clues:
+    def _count(self, roster: MemoryColumns) -> QueryFeatures:
         partition, boundary = self._search.partition, self._search.where.boundary
         columns, question, order = roster.columns, self._search.question, roster.order()
         postings = self._words.postings(partition, boundary, question.terms)
         ages_ms = self._clock.now().timestamp() * 1000 - columns.occurred_ms.astype(np.float64)
-        return Clues(
+        return QueryFeatures(
             question=question,
             columns=columns,
             order=order,
             documents=roster.documents,
             postings=postings,
-            by_words=fields_by_words(columns, postings, order, roster.documents),
+            by_words=lexical_fields(columns, postings, order, roster.documents),
             entities=self._words.entity_postings(partition, boundary, question.entities),
             named=roster.spoken_by(question.named),
             recency=recency(ages_ms, roster.of_kind(lambda kind: HALF_LIFE_DAYS[kind.decay] * DAY_MS)),

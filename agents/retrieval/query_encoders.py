@@ -12,15 +12,15 @@ from agents.ports.embedder import Embedder
 from schemas.failures import ModelMissing, Unavailable
 from schemas.vectors import Encoded
 
-Key = tuple[str, str, str | None, bool]
+EncoderKey = tuple[str, str, str | None, bool]
 """What decides where the question lies: digest of the space, embedder, query prefix, whether it crosses."""
 
-Read = Encoded | ModelMissing | Unavailable
+EncodingResult = Encoded | ModelMissing | Unavailable
 """A question's vectors, or why there are none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class QueryEncoder:
     """A model that is to read a question; one that crosses reads for memories in another language."""
 
     model: Embedder
@@ -30,12 +30,14 @@ class Reader:
     crosses: bool = False
 
     @property
-    def key(self) -> Key:
+    def key(self) -> EncoderKey:
         """What lanes share that need the question only once."""
         return self.space, self.embedder, self.query_prefix, self.crosses
 
 
-async def read(readers: Iterable[Reader], text: str, meanwhile: Callable[[], object]) -> Mapping[Key, Read]:
+async def encode_query(
+    readers: Iterable[QueryEncoder], text: str, meanwhile: Callable[[], object]
+) -> Mapping[EncoderKey, EncodingResult]:
     """The question by every model that is to see it, once each, or why it has none."""
     models = {one.key: one.model for one in readers}
     asked = [asyncio.ensure_future(_asked(model, text)) for model in models.values()]
@@ -45,7 +47,9 @@ async def read(readers: Iterable[Reader], text: str, meanwhile: Callable[[], obj
     return dict(zip(models, await asyncio.gather(*asked), strict=True))
 
 
-def answers(readers: Sequence[Reader], questions: Mapping[Key, Read]) -> Mapping[bool, Encoded]:
+def usable_encodings(
+    readers: Sequence[QueryEncoder], questions: Mapping[EncoderKey, EncodingResult]
+) -> Mapping[bool, Encoded]:
     """A lane's question by whether it crosses. Raises what its first reader failed with; others are done without."""
     found = {one.crosses: questions[one.key] for one in readers}
     first = questions[readers[0].key]
@@ -54,7 +58,7 @@ def answers(readers: Sequence[Reader], questions: Mapping[Key, Read]) -> Mapping
     return {crosses: one for crosses, one in found.items() if isinstance(one, Encoded)}
 
 
-async def _asked(model: Embedder, text: str) -> Read:
+async def _asked(model: Embedder, text: str) -> EncodingResult:
     try:
         return await model.query(text)
     except (ModelMissing, Unavailable) as failure:

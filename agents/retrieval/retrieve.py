@@ -14,38 +14,39 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from agents.modes.vector_spaces import ModeSpaces
+from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.clock import Clock
-from agents.ports.lexical_index import WordIndex
+from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Modes
 from agents.ports.vector_index import VectorIndex
-from agents.retrieval.drill_down import Layers, Level
-from agents.retrieval.hits import Hits, Record
-from agents.retrieval.lexical_features import WordClues
+from agents.retrieval.drill_down import DrillDown, DrillDownLevel
+from agents.retrieval.hit_details import MemoryReader
+from agents.retrieval.hits import HitRanker
+from agents.retrieval.lexical_features import LexicalFeatures
 from agents.retrieval.vector_search import VectorSearch
-from agents.rules.answer.hits import Caution, crossed, degraded, elsewhere
-from agents.rules.index.memory_columns import Roster
+from agents.rules.answer.hits import SearchWarning, warn_cross_mode, warn_degraded, warn_other_modes
+from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.filters import where_of
-from agents.rules.query.plans import Search, searches_of
-from agents.rules.query.vector_lanes import other_modes
-from agents.rules.ranking.rank_fusion import Method, Nearest, method_of, strategy_of
-from agents.rules.ranking.ranking import Weights
+from agents.rules.query.plans import SearchPlan, plan_searches
+from agents.rules.query.vector_lanes import count_other_modes
+from agents.rules.ranking.rank_fusion import FusionMethod, LaneResult, choose_fusion_method, strategy_of
+from agents.rules.ranking.weights import RankingWeights
 from schemas.retrieval import Hit, RetrieveRequest, RetrieveResult, Strategy
 
-Warnings = list[Caution]
+Warnings = list[SearchWarning]
 """Codes and messages."""
 
 
 class _Found(NamedTuple):
     """One shelf that was searched."""
 
-    search: Search
-    words: WordClues
-    nearest: Sequence[Nearest]
+    search: SearchPlan
+    words: LexicalFeatures
+    nearest: Sequence[LaneResult]
 
     @property
-    def method(self) -> Method:
-        return method_of([one.sight for one in self.nearest])
+    def method(self) -> FusionMethod:
+        return choose_fusion_method([one.sight for one in self.nearest])
 
     @property
     def strategy(self) -> Strategy:
@@ -60,14 +61,14 @@ class Retrieve:
 
     def __init__(
         self,
-        words: WordIndex,
-        record: Record,
+        words: LexicalIndex,
+        record: MemoryReader,
         vectors: VectorIndex,
         modes: Modes,
-        spaces: ModeSpaces,
+        spaces: VectorSpaces,
         clock: Clock,
-        weights: Weights,
-        layers: Layers | None = None,
+        weights: RankingWeights,
+        layers: DrillDown | None = None,
         elapsed: Callable[[], float] = time.perf_counter,
     ) -> None:
         """Take the ports. `record` reads by partition and memory id; `elapsed` counts seconds.
@@ -79,7 +80,7 @@ class Retrieve:
         self._modes = modes
         self._clock = clock
         self._vectors = VectorSearch(vectors, spaces)
-        self._hits = Hits(record, weights)
+        self._hits = HitRanker(record, weights)
         self._layers = layers
         self._elapsed = elapsed
 
@@ -113,22 +114,22 @@ class Retrieve:
         )
         return result, warnings
 
-    def _searches(self, request: RetrieveRequest, partition: int) -> list[Search]:
+    def _searches(self, request: RetrieveRequest, partition: int) -> list[SearchPlan]:
         declared = self._modes.get(partition, request.scope.boundary)
 
         def mode_of(memory_id: str) -> str | None:
             memory = self._record(partition, memory_id)
             return None if memory is None else memory.mode
 
-        return searches_of(request, partition, declared, lambda shelf: self._words.roster(partition, shelf), mode_of)
+        return plan_searches(request, partition, declared, lambda shelf: self._words.roster(partition, shelf), mode_of)
 
-    async def _found(self, search: Search) -> _Found:
-        words = WordClues(self._words, self._clock, search)
+    async def _found(self, search: SearchPlan) -> _Found:
+        words = LexicalFeatures(self._words, self._clock, search)
         return _Found(search, words, await self._vectors.nearest(search, words))
 
     def _deep_enough(
         self, parts: Sequence[_Found], request: RetrieveRequest, *, bare: bool
-    ) -> tuple[Level, list[Hit], int]:
+    ) -> tuple[DrillDownLevel, list[Hit], int]:
         """The first layer from above that suffices and has a memory which the request may see; else the items."""
         for level in self._levels(parts, request):
             hits, candidates = self._best([part.among(level.within) for part in parts], request.top_k, bare=bare)
@@ -136,12 +137,12 @@ class Retrieve:
                 break
         return level, hits, candidates
 
-    def _levels(self, parts: Sequence[_Found], request: RetrieveRequest) -> Iterable[Level]:
+    def _levels(self, parts: Sequence[_Found], request: RetrieveRequest) -> Iterable[DrillDownLevel]:
         if request.depth == "items" or self._layers is None:
-            return [Level()]
+            return [DrillDownLevel()]
         search, where = parts[0].search, where_of(request)
         turns = parts[0].words if search.where.boundary == where.boundary else None
-        turns = turns or WordClues(self._words, self._clock, replace(search, where=where))
+        turns = turns or LexicalFeatures(self._words, self._clock, replace(search, where=where))
         return self._layers.down(search.partition, where, turns.now(), turns.roster())
 
     def _best(self, parts: Iterable[_Found], top_k: int, *, bare: bool) -> tuple[list[Hit], int]:
@@ -156,17 +157,17 @@ class Retrieve:
     def _warnings(self, parts: Sequence[_Found]) -> Warnings:
         first, several = parts[0], len(parts[0].nearest) > 1
         reasons = [(one.lane.mode.name, one.missing) for part in parts for one in part.nearest if one.missing]
-        warnings = [crossed(first.search.modes, first.method)] if several else []
-        warnings += degraded(reasons, cross_mode=several)
+        warnings = [warn_cross_mode(first.search.modes, first.method)] if several else []
+        warnings += warn_degraded(reasons, cross_mode=several)
         if first.search.request.mode is None:
-            warnings += elsewhere(_elsewhere([(one.search, one.words.roster()) for one in parts]))
+            warnings += warn_other_modes(_elsewhere([(one.search, one.words.roster()) for one in parts]))
         return warnings
 
 
-def _elsewhere(parts: Iterable[tuple[Search, Roster]]) -> Counter[str]:
+def _elsewhere(parts: Iterable[tuple[SearchPlan, MemoryColumns]]) -> Counter[str]:
     """How many memories each mode has that the request would find there, but for a window's turns: those are known."""
     counts: Counter[str] = Counter()
     for search, roster in parts:
         if search.within is None:
-            counts.update(other_modes(roster, search.where, include_superseded=search.request.include_superseded))
+            counts.update(count_other_modes(roster, search.where, include_superseded=search.request.include_superseded))
     return counts

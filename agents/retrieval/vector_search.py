@@ -13,18 +13,25 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from agents.modes.vector_spaces import ModeSpaces
+from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.embedder import Embedder
 from agents.ports.vector_index import VectorIndex
-from agents.retrieval.lexical_features import WordClues
-from agents.retrieval.query_encoders import Key, Read, Reader, answers, read
-from agents.rules.index.memory_columns import NOBODY, Roster
-from agents.rules.query.plans import Search
-from agents.rules.query.vector_lanes import Lane
-from agents.rules.ranking.candidates import candidates
-from agents.rules.ranking.cross_lingual import RAISED, crossed, divided, matter, unlike
-from agents.rules.ranking.rank_fusion import Nearest
-from agents.rules.ranking.token_weights import weighted
+from agents.retrieval.lexical_features import LexicalFeatures
+from agents.retrieval.query_encoders import EncoderKey, EncodingResult, QueryEncoder, encode_query, usable_encodings
+from agents.rules.index.columns import MISSING
+from agents.rules.index.memory_columns import MemoryColumns
+from agents.rules.query.plans import SearchPlan
+from agents.rules.query.vector_lanes import ModeSearch
+from agents.rules.ranking.candidates import select_candidates
+from agents.rules.ranking.cross_lingual import (
+    CROSS_LINGUAL_BIAS,
+    is_worth_asking,
+    merge_cross_lingual,
+    other_language_mask,
+    split_by_language,
+)
+from agents.rules.ranking.rank_fusion import LaneResult
+from agents.rules.ranking.token_weights import weight_query_tokens
 from schemas.failures import ModelMissing, Unavailable
 from schemas.modes import VectorSpace
 from schemas.vectors import Encoded, Matrix, Scored
@@ -32,14 +39,14 @@ from schemas.vectors import Encoded, Matrix, Scored
 DENSE_LIMIT = 200
 """Nearest vectors that are asked for where there are few. Every one costs some 5 us; 300 find no more."""
 
-DENSE_OF_MANY = 300
+DENSE_CANDIDATE_LIMIT = 300
 """Nearest vectors where they are candidates: on LoCoMo and our chats as one user 200 find 0.3 points less at R@10."""
 
-LATE_LIMIT = 300
+MAXSIM_LIMIT = 300
 """Best memories by late interaction that are asked for: what is not found counts as the last that was. 900 find 0.2
 points more at R@10, and take 3 ms longer."""
 
-LATE_OVER_ALL = 1000
+MAXSIM_FULL_SCAN_LIMIT = 1000
 """Memories up to which late interaction looks at all of them, which takes 15 ms at 5,000. Of more it looks at
 candidates: on conversations of 6,000 turns of one user that finds as much."""
 
@@ -50,66 +57,68 @@ _Result = TypeVar("_Result")
 class _Opened:
     """A lane before its index is asked, with its space and who reads the question where there are vectors."""
 
-    nearest: Nearest
+    nearest: LaneResult
     space: VectorSpace | None = None
-    readers: Sequence[Reader] = ()
+    readers: Sequence[QueryEncoder] = ()
 
     @property
     def many(self) -> bool:
         """Whether there are too many vectors to compare them all token by token."""
-        return self.nearest.count > LATE_OVER_ALL
+        return self.nearest.count > MAXSIM_FULL_SCAN_LIMIT
 
 
 class VectorSearch:
     """Asks the models and the vector index of one deployment."""
 
-    def __init__(self, vectors: VectorIndex, spaces: ModeSpaces) -> None:
+    def __init__(self, vectors: VectorIndex, spaces: VectorSpaces) -> None:
         self._vectors = vectors
         self._spaces = spaces
 
-    async def nearest(self, search: Search, words: WordClues) -> list[Nearest]:
+    async def nearest(self, search: SearchPlan, words: LexicalFeatures) -> list[LaneResult]:
         """The nearest memories of a question in each lane, in the order of the lanes; at least one lane."""
         roster = words.roster()
         opened = [self._opened(lane, roster, search) for lane in search.lanes]
         if any(one.nearest.sight == "blind" for one in opened):
             return [one.nearest for one in opened]
         readers = [reader for one in opened for reader in one.readers]
-        questions = await read(readers, search.question.text, meanwhile=words.now)
+        questions = await encode_query(readers, search.question.text, meanwhile=words.now)
         return await _together([self._found(one, questions, search, words) for one in opened])
 
-    def _opened(self, lane: Lane, roster: Roster, search: Search) -> _Opened:
+    def _opened(self, lane: ModeSearch, roster: MemoryColumns, search: SearchPlan) -> _Opened:
         admitted = roster.admitted(lane.where, include_superseded=search.request.include_superseded)
         if not admitted.any():
-            return _Opened(Nearest(lane, "empty"))
+            return _Opened(LaneResult(lane, "empty"))
         try:
             model, space = self._spaces.opened(lane.mode)
         except ModelMissing as problem:
-            has_vectors = (admitted & (roster.columns.spaces != NOBODY)).any()
-            return _Opened(Nearest(lane, "blind" if has_vectors else "waiting", missing=str(problem)))
+            has_vectors = (admitted & (roster.columns.spaces != MISSING)).any()
+            return _Opened(LaneResult(lane, "blind" if has_vectors else "waiting", missing=str(problem)))
         digest = space.fingerprint.digest
         embedded = admitted & roster.embedded(digest)
         count = int(embedded.sum())
         if not count:
-            return _Opened(Nearest(lane, "waiting", digest, missing="no vectors yet"))
-        elsewhere = int((embedded & unlike(roster, foreign=search.question.foreign)).sum())
-        nearest = Nearest(lane, "seen", digest, count)
+            return _Opened(LaneResult(lane, "waiting", digest, missing="no vectors yet"))
+        elsewhere = int((embedded & other_language_mask(roster, foreign=search.question.foreign)).sum())
+        nearest = LaneResult(lane, "seen", digest, count)
         return _Opened(nearest, space, self._readers(nearest, model, search.question.text, elsewhere))
 
-    def _readers(self, nearest: Nearest, model: Embedder, text: str, elsewhere: int) -> list[Reader]:
+    def _readers(self, nearest: LaneResult, model: Embedder, text: str, elsewhere: int) -> list[QueryEncoder]:
         """Who reads the question; `elsewhere` is how many of the memories are in a language that its model is not."""
         mode = nearest.lane.mode
-        own = Reader(model, nearest.space, mode.embedder, mode.query_prefix)
-        other = self._spaces.crossing(mode, text) if matter(elsewhere, nearest.count) else None
+        own = QueryEncoder(model, nearest.space, mode.embedder, mode.query_prefix)
+        other = self._spaces.crossing(mode, text) if is_worth_asking(elsewhere, nearest.count) else None
         if other is None:
             return [own]
         crossing = replace(own, model=other, crosses=True)
         return [crossing] if elsewhere == nearest.count else [own, crossing]
 
-    async def _found(self, one: _Opened, questions: Mapping[Key, Read], search: Search, words: WordClues) -> Nearest:
+    async def _found(
+        self, one: _Opened, questions: Mapping[EncoderKey, EncodingResult], search: SearchPlan, words: LexicalFeatures
+    ) -> LaneResult:
         if one.space is None:
             return one.nearest
         try:
-            asked = answers(one.readers, questions)
+            asked = usable_encodings(one.readers, questions)
             found = await self._dense(one, one.space, asked, search, words)
             late = await self._late(one, one.space, asked, search, words, found)
         except (ModelMissing, Unavailable) as failure:
@@ -117,22 +126,29 @@ class VectorSearch:
         return replace(one.nearest, found=found, late=late)
 
     async def _dense(
-        self, one: _Opened, space: VectorSpace, asked: Mapping[bool, Encoded], search: Search, words: WordClues
+        self,
+        one: _Opened,
+        space: VectorSpace,
+        asked: Mapping[bool, Encoded],
+        search: SearchPlan,
+        words: LexicalFeatures,
     ) -> list[Scored]:
         """The best by cosine, each memory by the model that made its vector."""
-        limit, where = DENSE_OF_MANY if one.many else DENSE_LIMIT, one.nearest.lane.where
+        limit, where = DENSE_CANDIDATE_LIMIT if one.many else DENSE_LIMIT, one.nearest.lane.where
         calls = [self._vectors.search(space, question.pooled, where, limit) for question in asked.values()]
         found = dict(zip(asked, await _together(calls), strict=True))
         foreign = search.question.foreign
-        return crossed(found, words.roster(), foreign=foreign, raised=RAISED[foreign].dense, limit=limit)
+        return merge_cross_lingual(
+            found, words.roster(), foreign=foreign, raised=CROSS_LINGUAL_BIAS[foreign].dense, limit=limit
+        )
 
     async def _late(
         self,
         one: _Opened,
         space: VectorSpace,
         asked: Mapping[bool, Encoded],
-        search: Search,
-        words: WordClues,
+        search: SearchPlan,
+        words: LexicalFeatures,
         found: Sequence[Scored],
     ) -> list[Scored]:
         """The best by late interaction: of all memories, or of candidates from several sides."""
@@ -142,23 +158,25 @@ class VectorSearch:
         if one.many:
             roster = words.roster()
             admitted = roster.admitted(where, include_superseded=search.request.include_superseded)
-            chosen = candidates([near.memory_id for near in found], words.now().by_words, roster, admitted)
-        limit = LATE_LIMIT if chosen is None else len(chosen)
-        parts = {} if chosen is None or len(asked) == 1 else divided(chosen, words.roster(), foreign=foreign)
+            chosen = select_candidates([near.memory_id for near in found], words.now().by_words, roster, admitted)
+        limit = MAXSIM_LIMIT if chosen is None else len(chosen)
+        parts = {} if chosen is None or len(asked) == 1 else split_by_language(chosen, words.roster(), foreign=foreign)
         calls = [
             self._vectors.late(space, _rows(question, search, words), where, limit, parts.get(crosses, chosen))
             for crosses, question in asked.items()
         ]
         late = dict(zip(asked, await _together(calls), strict=True))
-        return crossed(late, words.roster(), foreign=foreign, raised=RAISED[foreign].late, limit=limit)
+        return merge_cross_lingual(
+            late, words.roster(), foreign=foreign, raised=CROSS_LINGUAL_BIAS[foreign].late, limit=limit
+        )
 
 
-def _rows(question: Encoded, search: Search, words: WordClues) -> Matrix:
+def _rows(question: Encoded, search: SearchPlan, words: LexicalFeatures) -> Matrix:
     """The token vectors of a question, each as long as its token counts among these memories."""
     asked, told = search.question, words.now()
     frequencies = {term: len(where.numbers) for term, where in zip(asked.terms, told.postings, strict=True)}
     spans = np.zeros((len(question.tokens), 2), np.int32) if question.spans is None else question.spans
-    return weighted(question.tokens, spans, asked.text, frequencies, told.documents)
+    return weight_query_tokens(question.tokens, spans, asked.text, frequencies, told.documents)
 
 
 async def _together(calls: Sequence[Coroutine[Any, Any, _Result]]) -> list[_Result]:

@@ -11,9 +11,9 @@ import numpy as np
 
 from agents.ports.embedder import Embedder
 from agents.rules.interaction.classifier import InteractionClassifier
-from agents.rules.interaction.drift import WINDOW, drifted, erring
-from agents.rules.interaction.smoothing import TURNS, smoothed
-from agents.rules.interaction.voting import leading, settled
+from agents.rules.interaction.drift import DRIFT_WINDOW, has_drifted, has_error_spike
+from agents.rules.interaction.smoothing import HISTORY_TURNS, smooth_interaction
+from agents.rules.interaction.voting import apply_threshold, pool_votes
 from agents.rules.text.embedding_text import embedding_text
 from schemas.assemble import AssembleRequest
 from schemas.interaction import Interaction, InteractionMode
@@ -27,8 +27,8 @@ class InteractionReader:
         """Take what gives the general embedder (it raises ModelMissing while that is not loaded) and the classifier."""
         self._general = general
         self._classifier = classifier
-        self._read: deque[InteractionMode] = deque(maxlen=2 * WINDOW)
-        self._wrong: deque[bool] = deque(maxlen=2 * WINDOW)
+        self._read: deque[InteractionMode] = deque(maxlen=2 * DRIFT_WINDOW)
+        self._wrong: deque[bool] = deque(maxlen=2 * DRIFT_WINDOW)
 
     async def read(
         self, text: str, embedded: str, *, intent: str | None = None, model: Interaction | None = None
@@ -40,20 +40,20 @@ class InteractionReader:
         """
         encoded = await self._general().passage(embedded)
         if encoded.shares is not None and text == embedded:
-            return leading(encoded.shares.astype(np.float64), intent, model)
-        return leading(self._classifier.probabilities(text, encoded.pooled), intent, model)
+            return pool_votes(encoded.shares.astype(np.float64), intent, model)
+        return pool_votes(self._classifier.probabilities(text, encoded.pooled), intent, model)
 
     async def judge(self, request: AssembleRequest, _partition: int, turns: Sequence[Memory]) -> Interaction:
         """What a request is for: its query, in the light of what the user's last turns were for."""
         # The general embedder has no prefixes, so a question's vector is a passage's, and waits for none.
         encoded = await self._general().query(request.query)
-        now = leading(self._classifier.probabilities(request.query, encoded.pooled), None, None)
-        users = [turn for turn in turns if turn.role == "user"][-TURNS:]
-        return smoothed(now, [await self._known(turn) for turn in users], unstable=self.unstable)
+        now = pool_votes(self._classifier.probabilities(request.query, encoded.pooled), None, None)
+        users = [turn for turn in turns if turn.role == "user"][-HISTORY_TURNS:]
+        return smooth_interaction(now, [await self._known(turn) for turn in users], unstable=self.unstable)
 
     async def _known(self, turn: Memory) -> Interaction:
         """What a stored turn is for: one that was stored a moment ago may not have been read yet."""
-        return turn.reading.interaction or settled(await self.read(turn.text, embedding_text(turn)))
+        return turn.reading.interaction or apply_threshold(await self.read(turn.text, embedding_text(turn)))
 
     def noted(self, interaction: Interaction) -> None:
         """Count a turn that was classified, by what leads: a fallback must not be what keeps itself alive."""
@@ -69,6 +69,11 @@ class InteractionReader:
     def unstable(self) -> bool:
         """Whether the deployment's classifications drift, or are corrected more than twice as often as before."""
         read, wrong = list(self._read), list(self._wrong)
-        if drifted(read[-WINDOW:], read[:-WINDOW]):
+        if has_drifted(read[-DRIFT_WINDOW:], read[:-DRIFT_WINDOW]):
             return True
-        return erring(sum(wrong[-WINDOW:]), len(wrong[-WINDOW:]), sum(wrong[:-WINDOW]), len(wrong[:-WINDOW]))
+        return has_error_spike(
+            sum(wrong[-DRIFT_WINDOW:]),
+            len(wrong[-DRIFT_WINDOW:]),
+            sum(wrong[:-DRIFT_WINDOW]),
+            len(wrong[:-DRIFT_WINDOW]),
+        )

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from agents.ports.categories import Categories
 from agents.ports.clock import Clock
 from agents.ports.language_model import LanguageModel
-from agents.ports.lexical_index import WordIndex
+from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Modes
-from agents.rules.categories.assignment import known
-from agents.rules.interaction.voting import settled
-from agents.rules.memory.understanding import needs_understanding, text_hash_of
-from agents.rules.prompts.prompting import RecentTurn, Template, understanding_prompt
+from agents.rules.categories.assignment import keep_known_categories
+from agents.rules.interaction.voting import apply_threshold
+from agents.rules.memory.understanding import current_text_hash, needs_understanding
+from agents.rules.prompts.prompting import RecentTurn, Template, build_understanding_prompt
 from agents.rules.text.embedding_text import embedding_text
 from agents.understanding.interaction_reader import InteractionReader
 from schemas.categories import Taxonomy
@@ -24,17 +24,17 @@ from schemas.failures import ModelMissing, Unavailable
 from schemas.interaction import Interaction
 from schemas.language import Unanswerable
 from schemas.memories import Memory
-from schemas.scopes import PROJECT
+from schemas.scopes import PROJECT_FIELD
 from schemas.understanding import Understanding
-from schemas.vectors import Where
+from schemas.vectors import MemoryFilter
 
 STEP, ROLE = "understand.turn", "understand"
 """By what a deployment may name a language model profile for this."""
 
-UNANSWERABLE = "unanswerable"
+UNANSWERABLE_PROFILE = "unanswerable"
 """In place of a profile, on what none answered validly."""
 
-RECENT_TURNS = 6
+MAX_RECENT_TURNS = 6
 """Turns before this one whose modes a model is told, so that a thread stays in its register."""
 
 
@@ -47,7 +47,7 @@ class Understand:
         model: LanguageModel,
         template: Template,
         modes: Modes,
-        words: WordIndex,
+        words: LexicalIndex,
         record: Callable[[int, str], Memory | None],
         clock: Clock,
         categories: Categories | None = None,
@@ -68,25 +68,25 @@ class Understand:
             return None
         leading = await self._reader.read(memory.text, embedding_text(memory))
         self._reader.noted(leading)
-        return settled(leading)
+        return apply_threshold(leading)
 
     async def by_model(self, memory: Memory, partition: int) -> Understood:
         """What a language model says of the turn. Raises Unavailable when it is to be asked again."""
-        prompt = understanding_prompt(
+        prompt = build_understanding_prompt(
             self._template.text,
             self._template.version,
             turn_text=memory.text,
             role=memory.role or "user",
             speaker=memory.speaker,
             occurred_at=memory.occurred_at,
-            modes=self._modes.get(partition, memory.boundary).visible((memory.scope[PROJECT],)),
+            modes=self._modes.get(partition, memory.boundary).visible((memory.scope[PROJECT_FIELD],)),
             recent=self._recent(memory, partition),
             categories=[(one.name, one.description) for one in self._taxonomy(memory, partition).all()],
         )
         try:
             answered = await self._model.ask(STEP, ROLE, prompt, Understanding)
         except Unanswerable:
-            return self._said(memory, None, None, UNANSWERABLE)
+            return self._said(memory, None, None, UNANSWERABLE_PROFILE)
         found = self._with_known_categories(answered.answer, memory, partition)
         interaction = await self._with_vote(memory, found)
         return self._said(memory, interaction, found, answered.profile)
@@ -101,7 +101,7 @@ class Understand:
             read = await self._reader.read(memory.text, embedding_text(memory), intent=found.intent, model=vote)
         except (ModelMissing, Unavailable):
             return None  # The rest of the answer is not to be asked for, and paid, again.
-        return settled(read)
+        return apply_threshold(read)
 
     def _taxonomy(self, memory: Memory, partition: int) -> Taxonomy:
         return Taxonomy() if self._categories is None else self._categories.get(partition, memory.scope)
@@ -109,20 +109,22 @@ class Understand:
     def _with_known_categories(self, found: Understanding, memory: Memory, partition: int) -> Understanding:
         if not found.categories:
             return found
-        return found.model_copy(update={"categories": known(found.categories, self._taxonomy(memory, partition))})
+        return found.model_copy(
+            update={"categories": keep_known_categories(found.categories, self._taxonomy(memory, partition))}
+        )
 
     def _recent(self, memory: Memory, partition: int) -> Sequence[RecentTurn]:
         """The turns before this one in its conversation, oldest first."""
-        where = Where(
+        where = MemoryFilter(
             boundary=memory.boundary,
             scope={name: (value,) for name, value in memory.scope.items()},
             until_ms=memory.occurred_ms + 1,
         )
         latest = self._words.roster(partition, memory.boundary).latest(
-            where, memory.conversation_id or "", RECENT_TURNS + 1
+            where, memory.conversation_id or "", MAX_RECENT_TURNS + 1
         )
         before = [self._record(partition, memory_id) for memory_id in latest if memory_id != memory.memory_id]
-        turns = [one for one in before if one is not None][-RECENT_TURNS:]
+        turns = [one for one in before if one is not None][-MAX_RECENT_TURNS:]
         return [RecentTurn(role=one.role or "user", mode=one.mode, text=one.text) for one in turns]
 
     def _said(
@@ -134,7 +136,7 @@ class Understand:
     ) -> Understood:
         return Understood(
             memory_id=memory.memory_id,
-            text_hash=text_hash_of(memory),
+            text_hash=current_text_hash(memory),
             interaction=interaction,
             found=found,
             profile=profile,

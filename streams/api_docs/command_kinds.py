@@ -20,7 +20,7 @@ from schemas.commands import (
     SetIntention,
     SetMemoryMode,
 )
-from schemas.jobs import JOBS
+from schemas.jobs import JOB_KINDS
 
 ARGUMENTS: Mapping[str, type[BaseModel] | None] = {
     "declare_category": DeclareCategory,
@@ -38,7 +38,7 @@ ARGUMENTS: Mapping[str, type[BaseModel] | None] = {
     "set_intention": SetIntention,
     "set_memory_mode": SetMemoryMode,
     "suggest_modes": None,
-    **dict.fromkeys(JOBS, RunJob),
+    **dict.fromkeys(JOB_KINDS, RunJob),
 }
 """Every command that a worker knows; None for one without arguments."""
 

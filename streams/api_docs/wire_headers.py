@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
-from agents.rules.access.grants import PRINCIPAL
-from streams.wire.reply_address import DIALECTS, MAX_TOPIC_LENGTH, Dialect
+from agents.rules.access.grants import PRINCIPAL_HEADER
+from streams.wire.reply_address import DIALECTS, MAX_TOPIC_CHARS, Dialect
 
 Json = dict[str, Any]
 
@@ -27,7 +27,10 @@ def request_headers(replies: str) -> Json:
             "pattern": "^[0-9]{1,20}$",
             "description": "Milliseconds since the epoch, after which nobody waits for the reply.",
         },
-        PRINCIPAL: {"type": "string", "description": "Who asks, where the deployment has an authorization file."},
+        PRINCIPAL_HEADER: {
+            "type": "string",
+            "description": "Who asks, where the deployment has an authorization file.",
+        },
     }
     for dialect in DIALECTS:
         ours |= _dialect_headers(dialect, replies)
@@ -51,7 +54,7 @@ _CORRELATION: Json = {"type": "string", "description": "Any bytes. They come bac
 def _dialect_headers(dialect: Dialect, replies: str) -> Json:
     topic = {
         "type": "string",
-        "maxLength": MAX_TOPIC_LENGTH,
+        "maxLength": MAX_TOPIC_CHARS,
         "pattern": "^" + re.escape(replies).replace(r"\-", "-") + r"(\.[A-Za-z0-9._-]+)?$",
         "description": f"The topic of the reply: {replies}, or {replies}.<name>.",
     }

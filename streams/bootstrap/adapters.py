@@ -13,10 +13,10 @@ from agents.ports.embedder import Embedders
 from agents.ports.language_model import LanguageModel
 from agents.ports.tokenizer import TokenCounter
 from agents.ports.vector_index import VectorIndex
-from agents.rules.access.limits import Caps
+from agents.rules.access.limits import RequestLimits
 from agents.rules.interaction.classifier import InteractionClassifier
 from agents.understanding.interaction_reader import InteractionReader
-from schemas.modes import ENGLISH, GENERAL_MODE
+from schemas.modes import ENGLISH_EMBEDDER, GENERAL_MODE
 from streams.adapters.authorization.policy_file import PolicyFile
 from streams.adapters.language.endpoint import Outside
 from streams.adapters.language.litellm_models import LiteLLMModels
@@ -48,7 +48,7 @@ def open_language_models(settings: Settings, meters: Meters) -> LiteLLMModels:
 
 def admission(settings: Settings) -> Admit:
     """Who lets requests in. Ends the process where there is an authorization file that can't be read."""
-    caps = Caps(settings.selector_combinations, settings.most_hits)
+    caps = RequestLimits(settings.selector_combinations, settings.most_hits)
     if settings.authorization is None:
         return Admit(None, caps)
     try:
@@ -81,6 +81,6 @@ def models_of(embedders: Embedders, language: LanguageModel) -> Models:
     """The models of a worker, over these embedders and language models."""
     classifier = InteractionClassifier.loads(INTERACTION_MODEL.read_bytes())
     # What the classifier was fitted to are vectors of this model, in every language.
-    read = GENERAL_MODE.model_copy(update={"embedder": ENGLISH})
+    read = GENERAL_MODE.model_copy(update={"embedder": ENGLISH_EMBEDDER})
     reader = InteractionReader(lambda: embedders.of(read), classifier)
     return Models(embedders, language, reader, TiktokenCounter())

@@ -5,28 +5,28 @@ from pathlib import Path
 from typing import Any
 
 from agents.categories.categorize import Categorize
-from agents.categories.matching import CategoryFits
-from agents.categories.medoids import BestMembers
+from agents.categories.matching import CategoryMatcher
+from agents.categories.medoids import CategoryMedoids
 from agents.categories.members import CategoryMembers
 from agents.categories.refresh import RefreshCategories, SummaryModel
-from agents.commands.handle_commands import Govern
+from agents.commands.handle_commands import HandleCommands
 from agents.commands.health import Health
-from agents.consolidation.consolidate import Bounds, Consolidate
-from agents.consolidation.deduplicate import Evolve
-from agents.consolidation.summarise import Distil
+from agents.consolidation.consolidate import Consolidate, RunLimits
+from agents.consolidation.deduplicate import Deduplicate
+from agents.consolidation.summarise import Summarise
 from agents.context.assemble import Assemble
-from agents.context.category_summaries import CategoryCapsules
+from agents.context.category_summaries import CategorySummaries
 from agents.embedding.embed import Embed
 from agents.embedding.maintain import Maintain
 from agents.intentions.intend import Intend
 from agents.memory.remember import Remember
 from agents.modes.suggest_modes import SuggestModes
-from agents.modes.vector_spaces import ModeSpaces
+from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.vector_index import VectorIndex
-from agents.retrieval.drill_down import Layers
+from agents.retrieval.drill_down import DrillDown
 from agents.retrieval.retrieve import Retrieve
 from agents.rules.prompts.prompting import Template
-from agents.rules.ranking.ranking import Weights
+from agents.rules.ranking.weights import RankingWeights
 from agents.understanding.understand import Understand
 from streams.adapters.language.prompt_files import read_prompt
 from streams.bootstrap.adapters import Models
@@ -54,15 +54,15 @@ def agents_of(
     settings: Settings, models: Models, index: VectorIndex, around: Surroundings, deployment: Deployment
 ) -> Agents:
     """The agents over these parts."""
-    weights = Weights.loads((settings.ranking_weights or RANKING_WEIGHTS).read_text())
+    weights = RankingWeights.loads((settings.ranking_weights or RANKING_WEIGHTS).read_text())
     memories, words, modes, clock = around.memories, around.words, around.modes, around.clock
-    spaces, asks_model = ModeSpaces(modes, models.embedders), len(settings.llm_profiles) > 0
+    spaces, asks_model = VectorSpaces(modes, models.embedders), len(settings.llm_profiles) > 0
     intend = Intend(around.intentions, memories, clock)
-    layers = Layers(intend, around.categories, memories.get)
+    layers = DrillDown(intend, around.categories, memories.get)
     retrieve = Retrieve(words, memories.get, index, modes, spaces, clock, weights, layers)
-    capsules = CategoryCapsules(words, memories.get, around.categories)
+    capsules = CategorySummaries(words, memories.get, around.categories)
     members = CategoryMembers(words)
-    fits = CategoryFits(around.categories, memories, members, index, spaces)
+    fits = CategoryMatcher(around.categories, memories, members, index, spaces)
     refreshing = _refreshing(models, index, around, members, spaces)
     categorize = Categorize(around.categories, memories, members, fits, refreshing)
     suggest = SuggestModes(memories.get, words, index, spaces)
@@ -83,7 +83,7 @@ def agents_of(
         assemble=Assemble(
             words, memories.get, models.tokens, models.reader.judge, retrieve.turns, capsules, asks_model=asks_model
         ),
-        govern=Govern(
+        govern=HandleCommands(
             memories,
             modes,
             models.embedders,
@@ -100,18 +100,18 @@ def agents_of(
             words,
             index,
             spaces,
-            Distil(models.language, _template(DISTILLING_PROMPT)),
-            Evolve(memories, words),
-            Bounds(settings.consolidation_seconds, settings.consolidation_tokens),
+            Summarise(models.language, _template(DISTILLING_PROMPT)),
+            Deduplicate(memories, words),
+            RunLimits(settings.consolidation_seconds, settings.consolidation_tokens),
         ),
     )
 
 
 def _refreshing(
-    models: Models, index: VectorIndex, around: Surroundings, members: CategoryMembers, spaces: ModeSpaces
+    models: Models, index: VectorIndex, around: Surroundings, members: CategoryMembers, spaces: VectorSpaces
 ) -> RefreshCategories:
     """Who makes summaries of categories anew."""
-    best = BestMembers(around.memories, index, spaces)
+    best = CategoryMedoids(around.memories, index, spaces)
     model = SummaryModel(models.language, _template(CATEGORY_PROMPT))
     return RefreshCategories(around.categories, around.memories, members, best, model)
 

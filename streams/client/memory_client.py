@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from schemas.assemble import DEFAULT_BUDGET
+from schemas.assemble import DEFAULT_BUDGET_TOKENS
 from schemas.interaction import InteractionMode
 from schemas.memories import MemoryType, Role
 from streams.client.answers import Answer, Json, Notice, Remembered, answer_of, remembered_of
@@ -231,7 +231,7 @@ class MemoryClient(ModeCommands):
         query: str,
         *,
         conversation_id: str | None = None,
-        budget_tokens: int = DEFAULT_BUDGET,
+        budget_tokens: int = DEFAULT_BUDGET_TOKENS,
         interaction_mode: InteractionMode | None = None,
         system_prompt: str | None = None,
         pins: Sequence[str] = (),

@@ -13,10 +13,10 @@ from agents.ports.claims import Claims
 from agents.ports.clock import Clock
 from agents.ports.consolidation_runs import ConsolidationRuns
 from agents.ports.intentions import StoredIntentions
-from agents.ports.lexical_index import WordIndex
+from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories, Modes
-from schemas.changes import Issued
-from schemas.memories import Memory, Place
+from schemas.changes import IssuedCommands
+from schemas.memories import Memory, VectorLocation
 from schemas.scopes import Scope
 from streams.flow.support.job_log import JobLog
 from streams.flow.support.progress import Progress
@@ -41,7 +41,7 @@ class KeptMemories(Memories, Awaited, Protocol):
         """Every record."""
         ...
 
-    def gone(self) -> Iterator[tuple[str, Place]]:
+    def gone(self) -> Iterator[tuple[str, VectorLocation]]:
         """The ids of those that are no more, and where their vectors were."""
         ...
 
@@ -69,11 +69,11 @@ class KeptCategories(Categories, Awaited, Protocol):
 class KeptIssued(Awaited, Protocol):
     """What commands have asked for, by partition and boundary, with writes that can be awaited."""
 
-    def get(self, partition: int, boundary: str) -> Issued:
+    def get(self, partition: int, boundary: str) -> IssuedCommands:
         """The last changes that commands of a boundary have asked for."""
         ...
 
-    def put(self, partition: int, boundary: str, issued: Issued) -> None:
+    def put(self, partition: int, boundary: str, issued: IssuedCommands) -> None:
         """Write them over those before. Only while a command of that partition is being handled."""
         ...
 
@@ -91,7 +91,7 @@ class Surroundings:
     categories: KeptCategories
     consolidations: KeptRuns
     issued: KeptIssued
-    words: WordIndex
+    words: LexicalIndex
     progress: Progress
     publisher: Publisher
     clock: Clock

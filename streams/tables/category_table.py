@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Mapping
 
 import faust
 
-from agents.rules.categories.taxonomy import with_deployment
+from agents.rules.categories.taxonomy import merge_deployment_categories
 from schemas.categories import Taxonomy
 from streams.runtime.awaited_table import AwaitedTable, stored, unwritten
 from streams.tables.intention_table import scope_key
@@ -26,7 +26,7 @@ class CategoryTable:
         self.table = AwaitedTable(app, name="categories", key_type=bytes, value_type=bytes)
         app.tables.add(self.table)
         self._deployment = deployment
-        self._everywhere = with_deployment(Taxonomy(), deployment)
+        self._everywhere = merge_deployment_categories(Taxonomy(), deployment)
         self._parsed = ParsedValues(self._read, PARSED)
 
     def get(self, partition: int, scope: Mapping[str, str]) -> Taxonomy:
@@ -43,4 +43,4 @@ class CategoryTable:
         return unwritten(self.table)
 
     def _read(self, value: bytes) -> Taxonomy:
-        return with_deployment(Taxonomy.model_validate_json(value), self._deployment)
+        return merge_deployment_categories(Taxonomy.model_validate_json(value), self._deployment)

@@ -11,10 +11,10 @@ from urllib.parse import unquote
 import faust
 
 from schemas.intention import Intention
-from schemas.scopes import BOUNDARY, PROJECT, boundary_key
+from schemas.scopes import BOUNDARY_FIELD, PROJECT_FIELD, boundary_key
 from streams.runtime.awaited_table import AwaitedTable, stored, unwritten
 
-ALWAYS = (BOUNDARY, PROJECT)
+ALWAYS = (BOUNDARY_FIELD, PROJECT_FIELD)
 """The fields that every scope has, in the order of the key."""
 
 NOTHING = Intention()

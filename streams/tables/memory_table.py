@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Iterator
 
 import faust
 
-from schemas.memories import Memory, Place
+from schemas.memories import Memory, VectorLocation
 from streams.runtime.awaited_table import AwaitedTable, all_stored, stored, unwritten
 from streams.tables.parsed_values import ParsedValues
 
@@ -42,11 +42,11 @@ class MemoryTable:
         """Write a record over the one before."""
         self.table[memory.memory_id.encode()] = memory.model_dump_json().encode()
 
-    def forget(self, _partition: int, memory_id: str, place: Place | None = None) -> None:
+    def forget(self, _partition: int, memory_id: str, place: VectorLocation | None = None) -> None:
         """Leave a mark in place of a record."""
         self.table[memory_id.encode()] = FORGOTTEN + _written(place)
 
-    def remove(self, _partition: int, memory_id: str, place: Place | None = None) -> None:
+    def remove(self, _partition: int, memory_id: str, place: VectorLocation | None = None) -> None:
         """Leave nothing of a record but the place of its vector."""
         self.table[memory_id.encode()] = REMOVED + _written(place)
 
@@ -58,7 +58,7 @@ class MemoryTable:
         """The ids of what was removed and not forgotten; None for everything else."""
         return (key.decode() if value.startswith(REMOVED) else None for key, value in all_stored(self.table, partition))
 
-    def last_place(self, partition: int, memory_id: str) -> Place | None:
+    def last_place(self, partition: int, memory_id: str) -> VectorLocation | None:
         """The place in the mark."""
         value = stored(self.table, partition, memory_id) or b""
         return _place_in(value) if value.startswith(GONE) else None
@@ -75,17 +75,17 @@ class MemoryTable:
         """Every record of the partitions that are here."""
         return (Memory.model_validate_json(value) for value in self.table.values() if not value.startswith(GONE))
 
-    def gone(self) -> Iterator[tuple[str, Place]]:
+    def gone(self) -> Iterator[tuple[str, VectorLocation]]:
         """The ids of those that are no more in the partitions that are here, and where their vectors were."""
         for key, value in self.table.items():
             if value.startswith(GONE) and (place := _place_in(value)) is not None:
                 yield key.decode(), place
 
 
-def _written(place: Place | None) -> bytes:
+def _written(place: VectorLocation | None) -> bytes:
     return place.model_dump_json().encode() if place else b""
 
 
-def _place_in(mark: bytes) -> Place | None:
+def _place_in(mark: bytes) -> VectorLocation | None:
     place = mark.removeprefix(FORGOTTEN).removeprefix(REMOVED)
-    return Place.model_validate_json(place) if place else None
+    return VectorLocation.model_validate_json(place) if place else None

@@ -2,15 +2,15 @@
 
 import faust
 
-from schemas.modes import Declared
+from schemas.modes import ModeDeclarations
 from streams.tables.json_table import JsonTable
 
 PARSED_MODES = 4096
 """Declarations that are kept parsed, as every event asks: a few megabytes."""
 
 
-class ModeTable(JsonTable[str, Declared]):
+class ModeTable(JsonTable[str, ModeDeclarations]):
     """Implements `streams.flow.worker_context.KeptModes`. Its changelog is for reading, too."""
 
     def __init__(self, app: faust.App) -> None:
-        super().__init__(app, "modes", Declared, key=str, parsed=PARSED_MODES)
+        super().__init__(app, "modes", ModeDeclarations, key=str, parsed=PARSED_MODES)

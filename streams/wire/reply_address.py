@@ -27,11 +27,11 @@ DIALECTS = (
 """Ours, Spring Kafka's and SmallRye's; the first whose topic header is there counts. What it leaves unsaid may be said
 in another one, unless that names a topic of its own: the names are aliases, and gateways mix them."""
 
-MAX_TOPIC_LENGTH = 249
+MAX_TOPIC_CHARS = 249
 """Characters of a topic's name, Kafka's own limit."""
 
 
-def reply_address(record: Record, replies: str) -> ReplyAddress | None:
+def parse_reply_address(record: Record, replies: str) -> ReplyAddress | None:
     """The address that a record asks its reply to, of no certain partition yet, or None.
 
     `replies` is the shared reply topic; it and the topics below it are the only ones allowed.
@@ -43,7 +43,7 @@ def reply_address(record: Record, replies: str) -> ReplyAddress | None:
     return ReplyAddress(_allowed(record.header(dialect.topic) or b"", replies), None, _correlation(record, dialect))
 
 
-def at_partition(address: ReplyAddress | None, record: Record) -> ReplyAddress | None:
+def with_reply_partition(address: ReplyAddress | None, record: Record) -> ReplyAddress | None:
     """The same address with the partition that the record names. Raises Rejected where that is no number."""
     dialect = _dialect(record)
     if address is None or dialect is None:
@@ -78,7 +78,7 @@ def _correlation(record: Record, dialect: Dialect) -> tuple[str, bytes] | None:
 
 def _allowed(topic: bytes, replies: str) -> str:
     name = topic.decode(errors="replace")
-    if len(name) > MAX_TOPIC_LENGTH or not re.fullmatch(re.escape(replies) + r"(\.[A-Za-z0-9._-]+)?", name):
+    if len(name) > MAX_TOPIC_CHARS or not re.fullmatch(re.escape(replies) + r"(\.[A-Za-z0-9._-]+)?", name):
         raise Rejected("reply_topic_refused", f"replies go to {replies} or {replies}.<name> only, not to {name[:80]!r}")
     return name
 

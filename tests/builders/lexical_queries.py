@@ -1,10 +1,10 @@
 """What a word index is asked for in most of its tests."""
 
-from agents.ports.lexical_index import WordIndex
+from agents.ports.lexical_index import LexicalIndex
 from agents.rules.text.tokenizer import question_terms
 
 
-def found(words: WordIndex, query: str, boundary: str = "ana", partition: int = 0) -> set[str]:
+def found(words: LexicalIndex, query: str, boundary: str = "ana", partition: int = 0) -> set[str]:
     """The ids of the memories that have any word of the question."""
     ids = words.roster(partition, boundary).id_of
     return {

@@ -4,7 +4,7 @@ import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from schemas.memories import Embedding, EmbeddingStatus, Memory, Place, TextVersion
+from schemas.memories import Embedding, EmbeddingStatus, Memory, TextVersion, VectorLocation
 
 START = datetime(2026, 2, 1, 10, tzinfo=UTC)
 """When the first turn was said."""
@@ -36,4 +36,6 @@ def made(text: str, number: int = 0, *, user: str = "ana", project: str = "defau
 
 def embedded_in(space: str, mode: str = "general", status: EmbeddingStatus = "ready") -> Embedding:
     """Where a vector stands that was written in a mode's space."""
-    return Embedding(status=status, place=Place(mode=mode, space=space), content_hash="hash", embedded_at=START)
+    return Embedding(
+        status=status, place=VectorLocation(mode=mode, space=space), content_hash="hash", embedded_at=START
+    )

@@ -6,15 +6,15 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from agents.rules.cues.labels import marks_of
+from agents.rules.cues.labels import label_memory
 from agents.rules.index.bm25 import Postings
-from agents.rules.index.columns import Floats
-from agents.rules.index.memory_columns import Roster, Row
-from agents.rules.index.traits import Kind, Trait
-from agents.rules.query.questions import understood
-from agents.rules.ranking.field_scores import fields_by_words
-from agents.rules.ranking.query_features import Clues
-from agents.rules.text.tokenizer import terms
+from agents.rules.index.columns import FloatArray
+from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
+from agents.rules.index.traits import MemoryKind, Trait
+from agents.rules.query.questions import parse_question
+from agents.rules.ranking.field_scores import lexical_fields
+from agents.rules.ranking.query_features import QueryFeatures
+from agents.rules.text.tokenizer import tokenize
 from tests.builders.memories import START, made
 
 
@@ -28,19 +28,21 @@ class Said:
     after: timedelta = timedelta(0)
 
 
-def clues_of(question: str, talk: Sequence[Said], dense: Floats | None = None, late: Floats | None = None) -> Clues:
+def clues_of(
+    question: str, talk: Sequence[Said], dense: FloatArray | None = None, late: FloatArray | None = None
+) -> QueryFeatures:
     """The clues; a turn a minute, later by what it says."""
     roster = _roster(talk)
-    asked = understood(question, roster.speakers)
-    texts = [terms(one.text) for one in talk]
+    asked = parse_question(question, roster.speakers)
+    texts = [tokenize(one.text) for one in talk]
     postings = [_postings([text.count(term) for text in texts]) for term in asked.terms]
-    return Clues(
+    return QueryFeatures(
         question=asked,
         columns=roster.columns,
         order=roster.order(),
         documents=roster.documents,
         postings=postings,
-        by_words=fields_by_words(roster.columns, postings, roster.order(), roster.documents),
+        by_words=lexical_fields(roster.columns, postings, roster.order(), roster.documents),
         entities=[_postings([one.text.count(entity) for one in talk]) for entity in asked.entities],
         named=roster.spoken_by(asked.named),
         recency=np.zeros(len(roster.columns.live)),
@@ -50,27 +52,27 @@ def clues_of(question: str, talk: Sequence[Said], dense: Floats | None = None, l
     )
 
 
-def _roster(talk: Sequence[Said]) -> Roster:
-    kind = Kind((("user_id", "ana"),), "general", "episodic", "medium")
+def _roster(talk: Sequence[Said]) -> MemoryColumns:
+    kind = MemoryKind((("user_id", "ana"),), "general", "episodic", "medium")
     traits = {place: Trait(kind, one.talk, one.speaker) for place, one in enumerate(talk)}
     rows = [_row(place, one) for place, one in enumerate(talk)]
-    return Roster(rows, traits)
+    return MemoryColumns(rows, traits)
 
 
-def _row(place: int, one: Said) -> Row:
+def _row(place: int, one: Said) -> MemoryRow:
     memory = made(one.text, place)
     when: datetime = START + timedelta(minutes=place) + one.after
-    return Row(
+    return MemoryRow(
         number=place,
         memory_id=f"m{place}",
         trait=place,
         occurred_ms=round(when.timestamp() * 1000),
         source=place,
-        length=len(terms(one.text)),
+        length=len(tokenize(one.text)),
         importance=0.5,
         superseded=False,
         space=None,
-        marks=int(marks_of(memory)),
+        marks=int(label_memory(memory)),
     )
 
 
@@ -79,6 +81,6 @@ def _postings(counts: Sequence[int]) -> Postings:
     return Postings(numbers, np.array(counts, np.int64)[numbers])
 
 
-def _as_long(values: Floats | None, roster: Roster) -> Floats | None:
+def _as_long(values: FloatArray | None, roster: MemoryColumns) -> FloatArray | None:
     """Padded to the length of the roster's columns."""
     return None if values is None else np.pad(values, (0, len(roster.columns.live) - len(values)))

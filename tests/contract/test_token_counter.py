@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agents.ports.tokenizer import TokenCounter
-from agents.rules.context.rendering import END_OF_LINE, line, messages
+from agents.rules.context.rendering import MEMORY_SEPARATOR, build_messages, render_memory
 from schemas.failures import Unavailable
 from streams.adapters.tokens.cl100k import encoding_file
 from streams.adapters.tokens.tiktoken_counter import LONG, TiktokenCounter
@@ -86,16 +86,16 @@ async def test_many_at_once_count_the_same(tokens: TokenCounter) -> None:
 
 @pytest.mark.parametrize("texts", [["plain"], ['"}]}', "[]", "ends in ,", "}\n\n{", " "], [*ODD_TEXTS.values()][2:7]])
 async def test_the_lines_of_a_prompt_add_up(tokens: TokenCounter, texts: list[str]) -> None:
-    lines = [line(made(text, number)) for number, text in enumerate(texts)]
-    [empty] = await tokens.count([messages(None, ())[1].content])
-    [whole] = await tokens.count([messages(None, lines)[1].content])
-    apart = await tokens.count([one + END_OF_LINE for one in lines])
+    lines = [render_memory(made(text, number)) for number, text in enumerate(texts)]
+    [empty] = await tokens.count([build_messages(None, ())[1].content])
+    [whole] = await tokens.count([build_messages(None, lines)[1].content])
+    apart = await tokens.count([one + MEMORY_SEPARATOR for one in lines])
     assert abs(whole - empty - sum(apart)) <= 2, "only the last line has no comma"
-    assert (await tokens.count(["".join(one + END_OF_LINE for one in lines)])) == [sum(apart)]
+    assert (await tokens.count(["".join(one + MEMORY_SEPARATOR for one in lines)])) == [sum(apart)]
 
 
 async def test_no_prompt_takes_more_than_a_third_of_the_smallest_budget_without_memories(tokens: TokenCounter) -> None:
-    assert sum(await tokens.count([message.content for message in messages(None, ())])) <= 100
+    assert sum(await tokens.count([message.content for message in build_messages(None, ())])) <= 100
 
 
 async def test_while_it_is_unavailable_it_says_so_and_comes_back(tmp_path: Path) -> None:

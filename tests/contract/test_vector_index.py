@@ -15,7 +15,7 @@ import pytest
 
 from agents.ports.vector_index import VectorIndex
 from schemas.modes import VectorSpace
-from schemas.vectors import Where
+from schemas.vectors import MemoryFilter
 from tests.fakes.vector_indexes import EVERYTHING, KINDS, QUIET, SPACE, X, ids, memory, opened, point, space_of, vector
 
 pytestmark = QUIET
@@ -70,28 +70,28 @@ async def test_equal_cosines_are_ordered_by_id_also_where_the_limit_cuts_them(in
 
 async def test_no_read_crosses_a_boundary(index: VectorIndex) -> None:
     await index.upsert(SPACE, [point(1), point(2, boundary="u2"), point(3, boundary="u1/x")])
-    assert ids(await index.search(SPACE, X, Where("u1"), 10)) == [memory(1)]
-    assert await index.search(SPACE, X, Where("nobody"), 10) == []
+    assert ids(await index.search(SPACE, X, MemoryFilter("u1"), 10)) == [memory(1)]
+    assert await index.search(SPACE, X, MemoryFilter("nobody"), 10) == []
 
 
-FILTERS: Mapping[str, tuple[Where, list[int]]] = {
-    "a scope field": (Where("u1", {"project_id": ("p2",)}), [2]),
-    "several values of a scope field": (Where("u1", {"project_id": ("p2", "p3", "p4")}), [2, 3]),
-    "any value of a scope field": (Where("u1", {"user_id": ("u1",), "project_id": None}), [1, 2, 3, 4, 5, 6]),
-    "two scope fields": (Where("u1", {"user_id": ("u9",), "project_id": ("p1",)}), []),
-    "a scope field that no point has": (Where("u1", {"team": ("red",)}), []),
-    "a mode": (Where("u1", modes=("code",)), [4]),
-    "several modes": (Where("u1", modes=("code", "journal")), [4]),
-    "a type": (Where("u1", types=("semantic",)), [5]),
-    "several types": (Where("u1", types=("semantic", "document")), [5, 6]),
-    "since, inclusive": (Where("u1", since_ms=1_800_000_000_001), [5, 6]),
-    "until, exclusive": (Where("u1", until_ms=1_800_000_000_001), [1, 2, 3, 4]),
-    "a span": (Where("u1", since_ms=1_800_000_000_001, until_ms=1_800_000_000_002), [5]),
-    "a span from the epoch on": (Where("u1", since_ms=0, until_ms=1), []),
-    "all at once": (Where("u1", {"project_id": ("p1", "p2")}, ("code",), ("episodic",), 0, 2**45), [4]),
-    "no value of a scope field": (Where("u1", {"project_id": ()}), []),
-    "no mode": (Where("u1", modes=()), []),
-    "no type": (Where("u1", types=()), []),
+FILTERS: Mapping[str, tuple[MemoryFilter, list[int]]] = {
+    "a scope field": (MemoryFilter("u1", {"project_id": ("p2",)}), [2]),
+    "several values of a scope field": (MemoryFilter("u1", {"project_id": ("p2", "p3", "p4")}), [2, 3]),
+    "any value of a scope field": (MemoryFilter("u1", {"user_id": ("u1",), "project_id": None}), [1, 2, 3, 4, 5, 6]),
+    "two scope fields": (MemoryFilter("u1", {"user_id": ("u9",), "project_id": ("p1",)}), []),
+    "a scope field that no point has": (MemoryFilter("u1", {"team": ("red",)}), []),
+    "a mode": (MemoryFilter("u1", modes=("code",)), [4]),
+    "several modes": (MemoryFilter("u1", modes=("code", "journal")), [4]),
+    "a type": (MemoryFilter("u1", types=("semantic",)), [5]),
+    "several types": (MemoryFilter("u1", types=("semantic", "document")), [5, 6]),
+    "since, inclusive": (MemoryFilter("u1", since_ms=1_800_000_000_001), [5, 6]),
+    "until, exclusive": (MemoryFilter("u1", until_ms=1_800_000_000_001), [1, 2, 3, 4]),
+    "a span": (MemoryFilter("u1", since_ms=1_800_000_000_001, until_ms=1_800_000_000_002), [5]),
+    "a span from the epoch on": (MemoryFilter("u1", since_ms=0, until_ms=1), []),
+    "all at once": (MemoryFilter("u1", {"project_id": ("p1", "p2")}, ("code",), ("episodic",), 0, 2**45), [4]),
+    "no value of a scope field": (MemoryFilter("u1", {"project_id": ()}), []),
+    "no mode": (MemoryFilter("u1", modes=()), []),
+    "no type": (MemoryFilter("u1", types=()), []),
 }
 
 
@@ -118,8 +118,8 @@ async def test_reads_see_only_what_the_filter_admits(index: VectorIndex, name: s
 async def test_a_scope_field_that_appears_later_is_filtered_by(index: VectorIndex) -> None:
     await index.upsert(SPACE, [point(1)])
     await index.upsert(SPACE, [point(2, scope={"user_id": "u1", "team": "red"})])
-    assert ids(await index.search(SPACE, X, Where("u1", {"team": ("red",)}), 10)) == [memory(2)]
-    assert ids(await index.search(SPACE, X, Where("u1", {"team": None}), 10)) == [memory(1), memory(2)]
+    assert ids(await index.search(SPACE, X, MemoryFilter("u1", {"team": ("red",)}), 10)) == [memory(2)]
+    assert ids(await index.search(SPACE, X, MemoryFilter("u1", {"team": None}), 10)) == [memory(1), memory(2)]
 
 
 async def test_the_same_id_again_replaces_the_vector_and_all_beside_it(index: VectorIndex) -> None:
@@ -129,7 +129,7 @@ async def test_the_same_id_again_replaces_the_vector_and_all_beside_it(index: Ve
     }  # fmt: skip
     await index.upsert(SPACE, [point(1, vector=vector(0, 1, 0, 0), **changes)])
     assert await index.search(SPACE, X, EVERYTHING, 10) == []
-    [found] = await index.search(SPACE, X, Where("u2", {"user_id": ("u2",)}, types=("semantic",)), 10)
+    [found] = await index.search(SPACE, X, MemoryFilter("u2", {"user_id": ("u2",)}, types=("semantic",)), 10)
     assert found.cosine == pytest.approx(0, abs=1e-6)
     assert await index.hashes(SPACE, [memory(1)]) == {memory(1): "new"}
     assert [await index.count(SPACE, partition) for partition in (0, 3)] == [0, 1]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agents.ports.vector_index import VectorIndex
-from schemas.vectors import Matrix, Point, Scored, Where
+from schemas.vectors import Matrix, MemoryFilter, Point, Scored
 from streams.adapters.embedding.inference.token_grid import from_grid, to_grid
 from tests.fakes.vector_indexes import EVERYTHING, KINDS, QUIET, X, ids, memory, opened, point, space_of
 
@@ -95,10 +95,10 @@ async def test_late_sees_only_what_the_filter_admits(index: VectorIndex) -> None
     await index.upsert(SPACE, [point(1, tokens=ACROSS), *(replace(one, tokens=ACROSS) for one in others)])
     everyone = [memory(1), memory(2), memory(3)]
     for asked in (None, everyone):
-        found = await index.late(SPACE, ACROSS, Where("u1", {"project_id": ("p1",)}), 10, asked)
+        found = await index.late(SPACE, ACROSS, MemoryFilter("u1", {"project_id": ("p1",)}), 10, asked)
         assert ids(found) == [memory(1)]
-        assert await index.late(SPACE, ACROSS, Where("u1", modes=()), 10, asked) == []
-        assert await index.late(SPACE, ACROSS, Where("nobody"), 10, asked) == []
+        assert await index.late(SPACE, ACROSS, MemoryFilter("u1", modes=()), 10, asked) == []
+        assert await index.late(SPACE, ACROSS, MemoryFilter("nobody"), 10, asked) == []
 
 
 async def test_equal_late_scores_are_ordered_by_id_also_where_the_limit_cuts_them(index: VectorIndex) -> None:

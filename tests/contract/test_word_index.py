@@ -1,25 +1,25 @@
-"""What every word index finds, and what it says of what it found (`agents.ports.lexical_index.WordIndex`)."""
+"""What every word index finds, and what it says of what it found (`agents.ports.lexical_index.LexicalIndex`)."""
 
-from agents.ports.lexical_index import WordIndex
-from schemas.memories import Assigned, Item, Resource
+from agents.ports.lexical_index import LexicalIndex
+from schemas.memories import CategoryAssignment, Item, Resource
 from tests.builders.lexical_queries import found
 from tests.builders.memories import made
 
 
-def test_a_memory_is_found_by_its_words_at_once(words: WordIndex) -> None:
+def test_a_memory_is_found_by_its_words_at_once(words: LexicalIndex) -> None:
     memory = made("The violin lesson moved to Thursday.")
     words.put(0, memory)
     assert found(words, "violin lessons") == {memory.memory_id}
     assert found(words, "harbour") == set()
 
 
-def test_a_memory_is_found_by_the_text_of_its_resources(words: WordIndex) -> None:
+def test_a_memory_is_found_by_the_text_of_its_resources(words: LexicalIndex) -> None:
     memory = made("Look!", resources=(Resource(uri="file:a", text="a heron at the pond"),))
     words.put(0, memory)
     assert found(words, "heron") == {memory.memory_id}
 
 
-def test_words_that_count_as_one_are_one_term(words: WordIndex) -> None:
+def test_words_that_count_as_one_are_one_term(words: LexicalIndex) -> None:
     words.put(0, made("violin, violins and more violins", 0))
     words.put(0, made("the violin", 1))
     [violin] = words.postings(0, "ana", ["violins"])
@@ -27,13 +27,13 @@ def test_words_that_count_as_one_are_one_term(words: WordIndex) -> None:
     assert violin.counts.tolist() == [3, 1]
 
 
-def test_numbers_and_identifiers_count_as_nothing_else(words: WordIndex) -> None:
+def test_numbers_and_identifiers_count_as_nothing_else(words: LexicalIndex) -> None:
     words.put(0, made("On 2026-03-01 we took release-2026-03-01 and 1234567", 0))
     assert found(words, "2026-03-02") <= found(words, "2026")
     assert [len(one.numbers) for one in words.postings(0, "ana", ["2026-03-02", "1234568"])] == [0, 0]
 
 
-def test_many_terms_are_answered_in_their_order(words: WordIndex) -> None:
+def test_many_terms_are_answered_in_their_order(words: LexicalIndex) -> None:
     for number in range(200):
         words.put(0, made(f"word{number} and letters", number))
     asked = [f"word{number}" for number in reversed(range(256))]
@@ -41,7 +41,7 @@ def test_many_terms_are_answered_in_their_order(words: WordIndex) -> None:
     assert numbers == [[]] * 56 + [[number] for number in reversed(range(200))]
 
 
-def test_postings_tell_how_often_and_lengths_how_long(words: WordIndex) -> None:
+def test_postings_tell_how_often_and_lengths_how_long(words: LexicalIndex) -> None:
     words.put(0, made("violin, violin and bow", 0))
     words.put(0, made("violin", 1))
     [violin, harbour] = words.postings(0, "ana", ["violin", "harbour"])
@@ -50,24 +50,24 @@ def test_postings_tell_how_often_and_lengths_how_long(words: WordIndex) -> None:
     assert words.roster(0, "ana").columns.lengths[:2].tolist() == [4, 1]
 
 
-def test_entities_are_found_whatever_their_case(words: WordIndex) -> None:
+def test_entities_are_found_whatever_their_case(words: LexicalIndex) -> None:
     words.put(0, made("Lunch with Mrs Okafor", entities=("Mrs  Okafor", "Köln")))
     [okafor, cologne, lunch] = words.entity_postings(0, "ana", ["mrs okafor", "KÖLN", "Lunch"])
     assert (len(okafor.numbers), len(cologne.numbers), len(lunch.numbers)) == (1, 1, 0)
     assert words.roster(0, "ana").columns.lengths[0] == 4, "entities are no words of the text"
 
 
-def under(words: WordIndex, name: str, boundary: str = "ana") -> set[str]:
+def under(words: LexicalIndex, name: str, boundary: str = "ana") -> set[str]:
     """The ids of the memories that are under a category."""
     [postings] = words.category_postings(0, boundary, [name])
     return {words.roster(0, boundary).id_of[number] for number in postings.numbers.tolist()}
 
 
 def item(*names: str) -> Item:
-    return Item(categories=tuple(Assigned(name=name, confidence=0.8) for name in names))
+    return Item(categories=tuple(CategoryAssignment(name=name, confidence=0.8) for name in names))
 
 
-def test_a_memory_is_found_under_each_of_its_categories_as_long_as_it_is_there(words: WordIndex) -> None:
+def test_a_memory_is_found_under_each_of_its_categories_as_long_as_it_is_there(words: LexicalIndex) -> None:
     both, one, none = (
         made("a", number, item=item(*names)) for number, names in enumerate((("health", "food"), ("food",), ()))
     )
@@ -82,7 +82,7 @@ def test_a_memory_is_found_under_each_of_its_categories_as_long_as_it_is_there(w
     assert under(words, "food", "nobody") == set()
 
 
-def test_a_category_is_neither_a_word_nor_an_entity(words: WordIndex) -> None:
+def test_a_category_is_neither_a_word_nor_an_entity(words: LexicalIndex) -> None:
     filed = made("violin", item=item("harbour"))
     words.put(0, filed)
     words.put(0, made("harbour", 1, entities=("harbour",)))
@@ -94,7 +94,7 @@ def test_a_category_is_neither_a_word_nor_an_entity(words: WordIndex) -> None:
     assert int(words.roster(0, "ana").columns.lengths[words.roster(0, "ana").number_of[filed.memory_id]]) == 1
 
 
-def test_another_users_memories_are_invisible(words: WordIndex) -> None:
+def test_another_users_memories_are_invisible(words: LexicalIndex) -> None:
     mine = made("violin lesson", 0)
     words.put(0, mine)
     before = words.postings(0, "ana", ["violin", "lesson"])
@@ -108,7 +108,7 @@ def test_another_users_memories_are_invisible(words: WordIndex) -> None:
     assert words.roster(0, "ben").documents == 50
 
 
-def test_any_text_can_be_put(words: WordIndex) -> None:
+def test_any_text_can_be_put(words: LexicalIndex) -> None:
     texts = ["\x00\x01", "' OR 1=1; --", "\U0001f382", "a\u0301" * 50, " ", "x" * 32768, "word " * 6000, "%_\x1f\n"]
     for number, text in enumerate(texts):
         words.put(0, made(text, number, speaker="O'Neil \x00"))

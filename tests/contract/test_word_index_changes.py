@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.ports.lexical_index import WordIndex
-from agents.rules.cues.labels import marks_of
+from agents.ports.lexical_index import LexicalIndex
+from agents.rules.cues.labels import label_memory
 from schemas.failures import Unavailable
 from schemas.memories import Memory
-from schemas.vectors import Where
+from schemas.vectors import MemoryFilter
 from streams.adapters.lexical.sqlite_index import SqliteWords
 from tests.builders.lexical_queries import found
 from tests.builders.memories import embedded_in, made
@@ -17,7 +17,7 @@ from tests.builders.memories import embedded_in, made
 READY = embedded_in("space-1")
 
 
-def test_a_replaced_text_is_no_longer_found(words: WordIndex) -> None:
+def test_a_replaced_text_is_no_longer_found(words: LexicalIndex) -> None:
     old = made("The locker code is quagga seven.", speaker="Ana", entities=("Quagga",))
     words.put(0, old)
     words.put(0, old.model_copy(update={"text": "The key hangs behind the door.", "entities": ()}))
@@ -27,7 +27,7 @@ def test_a_replaced_text_is_no_longer_found(words: WordIndex) -> None:
     assert words.roster(0, "ana").documents == 1
 
 
-def test_the_same_memory_again_changes_nothing(words: WordIndex) -> None:
+def test_the_same_memory_again_changes_nothing(words: LexicalIndex) -> None:
     memory = made("violin and bow")
     for _ in range(3):
         words.put(0, memory)
@@ -36,7 +36,7 @@ def test_the_same_memory_again_changes_nothing(words: WordIndex) -> None:
     assert words.roster(0, "ana").documents == 1
 
 
-def test_what_changes_beside_the_text_is_seen(words: WordIndex) -> None:
+def test_what_changes_beside_the_text_is_seen(words: LexicalIndex) -> None:
     memory = made("violin")
     words.put(0, memory)
     roster = words.roster(0, "ana")
@@ -44,37 +44,37 @@ def test_what_changes_beside_the_text_is_seen(words: WordIndex) -> None:
     words.put(0, memory.model_copy(update={"embedding": READY, "superseded_by": "x", "speaker": "Ben"}))
     roster = words.roster(0, "ana")
     assert roster.embedded("space-1").any()
-    assert not roster.admitted(Where("ana")).any()
+    assert not roster.admitted(MemoryFilter("ana")).any()
     assert set(roster.speakers) == {"Ben"}
 
 
-def test_a_vector_of_a_text_that_is_gone_is_no_vector(words: WordIndex) -> None:
+def test_a_vector_of_a_text_that_is_gone_is_no_vector(words: LexicalIndex) -> None:
     words.put(0, made("violin", embedding=embedded_in("space-1", status="stale")))
     assert not words.roster(0, "ana").embedded("space-1").any()
     assert words.ready_places(0) == {}
 
 
-def test_entities_that_are_found_later_replace_those_before(words: WordIndex) -> None:
+def test_entities_that_are_found_later_replace_those_before(words: LexicalIndex) -> None:
     words.put(0, made("Lunch with Mrs Okafor", entities=("Lunch",)))
     words.put(0, made("Lunch with Mrs Okafor", entities=("Mrs Okafor",)))
     [okafor, lunch] = words.entity_postings(0, "ana", ["Mrs Okafor", "Lunch"])
     assert (len(okafor.numbers), len(lunch.numbers)) == (1, 0)
 
 
-def test_marks_are_kept_and_follow_the_text(words: WordIndex) -> None:
+def test_marks_are_kept_and_follow_the_text(words: LexicalIndex) -> None:
     memory = made("Where is the key?", role="assistant")
     for text in ("Where is the key?", "It hangs behind the door, on 3 March."):
         memory = memory.model_copy(update={"text": text})
         words.put(0, memory)
-        assert words.roster(0, "ana").columns.marks[0] == int(marks_of(memory))
+        assert words.roster(0, "ana").columns.marks[0] == int(label_memory(memory))
     spoken = memory.model_copy(update={"role": "user"})
     words.put(0, spoken)
     words.commit(0)
     words.open(0)
-    assert words.roster(0, "ana").columns.marks[0] == int(marks_of(spoken)) != int(marks_of(memory))
+    assert words.roster(0, "ana").columns.marks[0] == int(label_memory(spoken)) != int(label_memory(memory))
 
 
-def test_a_forgotten_memory_is_found_by_nothing(words: WordIndex) -> None:
+def test_a_forgotten_memory_is_found_by_nothing(words: LexicalIndex) -> None:
     kept, gone = made("violin", 0, speaker="Ana"), made("violin bow", 1, speaker="Ben", entities=("Bow",))
     words.put(0, kept)
     words.put(0, gone)
@@ -89,7 +89,7 @@ def test_a_forgotten_memory_is_found_by_nothing(words: WordIndex) -> None:
     assert len(words.entity_postings(0, "ana", ["Bow"])[0].numbers) == 0
 
 
-def test_a_forgotten_user_leaves_nothing_and_may_come_back(words: WordIndex) -> None:
+def test_a_forgotten_user_leaves_nothing_and_may_come_back(words: LexicalIndex) -> None:
     memories = [made(f"violin {n}", n) for n in range(3)]
     for memory in memories:
         words.put(0, memory)
@@ -101,7 +101,7 @@ def test_a_forgotten_user_leaves_nothing_and_may_come_back(words: WordIndex) -> 
     assert found(words, "violin") == {memories[1].memory_id}
 
 
-def test_a_write_that_fails_changes_nothing(words: WordIndex) -> None:
+def test_a_write_that_fails_changes_nothing(words: LexicalIndex) -> None:
     first = made("violin", 0)
     words.put(0, first)
     words.roster(0, "ana")
@@ -134,7 +134,7 @@ def test_columns_follow_many_writes_as_if_read_anew(tmp_path: Path) -> None:
     words.close()
 
 
-def _described(words: WordIndex) -> dict[str, tuple[object, ...]]:
+def _described(words: LexicalIndex) -> dict[str, tuple[object, ...]]:
     roster = words.roster(0, "ana")
     order = roster.order()
     speakers = {place: name for name, place in roster.speakers.items()}

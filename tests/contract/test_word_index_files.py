@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from agents.ports.lexical_index import WordIndex
+from agents.ports.lexical_index import LexicalIndex
 from streams.adapters.lexical.sqlite_index import SqliteWords
 from tests.builders.lexical_queries import found
 from tests.builders.memories import made
 
 
-def test_partitions_know_nothing_of_each_other(words: WordIndex) -> None:
+def test_partitions_know_nothing_of_each_other(words: LexicalIndex) -> None:
     words.open(1)
     words.put(0, made("violin"))
     words.commit(0)
@@ -20,7 +20,7 @@ def test_partitions_know_nothing_of_each_other(words: WordIndex) -> None:
     assert found(words, "violin") != set()
 
 
-def test_a_dropped_partition_begins_anew(words: WordIndex) -> None:
+def test_a_dropped_partition_begins_anew(words: LexicalIndex) -> None:
     words.put(0, made("violin"))
     words.set_applied(0, "turns", 7)
     words.commit(0)
@@ -31,7 +31,7 @@ def test_a_dropped_partition_begins_anew(words: WordIndex) -> None:
     assert words.applied(0) == {}
 
 
-def test_progress_is_kept_by_topic(words: WordIndex) -> None:
+def test_progress_is_kept_by_topic(words: LexicalIndex) -> None:
     words.set_applied(0, "turns", 7)
     words.set_applied(0, "embedded", 3)
     words.set_applied(0, "turns", 8)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.ports.lexical_index import WordIndex
+from agents.ports.lexical_index import LexicalIndex
 from agents.rules.text.languages import LANGUAGES
 from tests.builders.lexical_queries import found
 from tests.builders.memories import made
@@ -28,14 +28,14 @@ from tests.builders.memories import made
         ("Reitstunden!", "Was kostet die Reitstunde?"),
     ],
 )
-def test_a_word_is_found_by_its_other_forms_in_every_language(words: WordIndex, written: str, asked: str) -> None:
+def test_a_word_is_found_by_its_other_forms_in_every_language(words: LexicalIndex, written: str, asked: str) -> None:
     memory = made(written)
     words.put(0, memory)
     words.put(0, made("zzz", 1))
     assert found(words, asked) == {memory.memory_id}
 
 
-def test_a_text_of_which_the_language_cannot_be_told_is_found_by_the_word_that_it_says(words: WordIndex) -> None:
+def test_a_text_of_which_the_language_cannot_be_told_is_found_by_the_word_that_it_says(words: LexicalIndex) -> None:
     for number in range(20):
         words.put(0, made("Das ist nicht das, was wir haben wollten", number))
     short = made("Fahrten", 20)
@@ -44,14 +44,14 @@ def test_a_text_of_which_the_language_cannot_be_told_is_found_by_the_word_that_i
     assert found(words, "Fahrt") == {short.memory_id}
 
 
-def test_words_that_are_only_alike_count_on_demand(words: WordIndex) -> None:
+def test_words_that_are_only_alike_count_on_demand(words: LexicalIndex) -> None:
     words.put(0, made("Die Mieterhöhung ist da", 0))
     [alike] = words.postings(0, "ana", ["erhohung"])
     [stems] = words.postings(0, "ana", ["erhohung"], alike=False)
     assert (len(alike.numbers), len(stems.numbers)) == (1, 0)
 
 
-def test_words_that_are_written_after_a_question_count_in_the_next(words: WordIndex) -> None:
+def test_words_that_are_written_after_a_question_count_in_the_next(words: LexicalIndex) -> None:
     words.put(0, made("violin", 0))
     assert found(words, "violins") != set()
     late = made("She brought her harps and a Mieterhöhung", 1)
@@ -61,7 +61,7 @@ def test_words_that_are_written_after_a_question_count_in_the_next(words: WordIn
     assert found(words, "harp") == set()
 
 
-def test_another_user_s_language_is_not_spoken_here(words: WordIndex) -> None:
+def test_another_user_s_language_is_not_spoken_here(words: LexicalIndex) -> None:
     mine = made("The hund was in the garden and it was late", 0)
     words.put(0, mine)
     alone = words.postings(0, "ana", ["hunden", "gardens"])

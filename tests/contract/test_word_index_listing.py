@@ -1,13 +1,13 @@
 """What a word index counts and lists: memories by status, vectors by place, turns that no model has read."""
 
-from agents.ports.lexical_index import WordIndex
-from schemas.memories import Embedding, Place, Reading
+from agents.ports.lexical_index import LexicalIndex
+from schemas.memories import Embedding, TurnUnderstanding, VectorLocation
 from tests.builders.memories import embedded_in, made
 
 READY = embedded_in("space-1")
 
 
-def test_counts_are_by_mode_and_status(words: WordIndex) -> None:
+def test_counts_are_by_mode_and_status(words: LexicalIndex) -> None:
     words.put(0, made("a", 0, speaker="Ana"))
     words.put(0, made("b", 1, speaker="Ben"))
     words.put(0, made("c", 2, embedding=READY))
@@ -17,7 +17,7 @@ def test_counts_are_by_mode_and_status(words: WordIndex) -> None:
     assert words.counts(0, "nobody") == {}
 
 
-def test_an_index_has_what_was_put_and_not_removed(words: WordIndex) -> None:
+def test_an_index_has_what_was_put_and_not_removed(words: LexicalIndex) -> None:
     memory = made("a", 0)
     assert not words.has(0, memory.memory_id)
     words.put(0, memory)
@@ -26,7 +26,7 @@ def test_an_index_has_what_was_put_and_not_removed(words: WordIndex) -> None:
     assert not words.has(0, memory.memory_id)
 
 
-def test_memories_are_listed_by_status(words: WordIndex) -> None:
+def test_memories_are_listed_by_status(words: LexicalIndex) -> None:
     statuses = {0: Embedding(), 1: READY, 2: Embedding(status="failed"), 3: Embedding(status="stale")}
     memories = {number: made("a", number, embedding=embedding) for number, embedding in statuses.items()}
     for memory in memories.values():
@@ -41,7 +41,7 @@ def test_memories_are_listed_by_status(words: WordIndex) -> None:
     assert list(words.with_status(0, ["ready"])) == [memories[1].memory_id]
 
 
-def test_vectors_are_counted_by_mode_and_space_over_all_boundaries(words: WordIndex) -> None:
+def test_vectors_are_counted_by_mode_and_space_over_all_boundaries(words: LexicalIndex) -> None:
     words.put(0, made("a", 0, embedding=READY, speaker="Ana"))
     words.put(0, made("b", 1, embedding=READY, speaker="Ben"))
     words.put(0, made("c", 2, user="ben", embedding=READY))
@@ -49,16 +49,16 @@ def test_vectors_are_counted_by_mode_and_space_over_all_boundaries(words: WordIn
     words.put(0, made("e", 4, mode="code", embedding=embedded_in("space-1", "code")))
     words.put(0, made("f", 5))
     assert words.ready_places(0) == {
-        Place(mode="general", space="space-1"): 3,
-        Place(mode="general", space="space-2"): 1,
-        Place(mode="code", space="space-1"): 1,
+        VectorLocation(mode="general", space="space-1"): 3,
+        VectorLocation(mode="general", space="space-2"): 1,
+        VectorLocation(mode="code", space="space-1"): 1,
     }
 
 
-def test_a_vector_that_moves_or_goes_is_counted_where_it_is(words: WordIndex) -> None:
+def test_a_vector_that_moves_or_goes_is_counted_where_it_is(words: LexicalIndex) -> None:
     words.put(0, made("a", 0, embedding=READY))
     words.put(0, made("a", 0, mode="code", embedding=embedded_in("space-1", "code")))
-    assert words.ready_places(0) == {Place(mode="code", space="space-1"): 1}
+    assert words.ready_places(0) == {VectorLocation(mode="code", space="space-1"): 1}
     words.put(0, made("a", 0, mode="code", embedding=embedded_in("space-1", "code", "pending")))
     assert words.ready_places(0) == {}
     words.put(0, made("b", 1, embedding=READY))
@@ -66,30 +66,32 @@ def test_a_vector_that_moves_or_goes_is_counted_where_it_is(words: WordIndex) ->
     assert words.ready_places(0) == {}
 
 
-def test_what_no_model_has_read_yet_is_listed_until_it_is_read_replaced_or_gone(words: WordIndex) -> None:
-    unread = Reading(status="pending", text_hash="hash")
+def test_what_no_model_has_read_yet_is_listed_until_it_is_read_replaced_or_gone(words: LexicalIndex) -> None:
+    unread = TurnUnderstanding(status="pending", text_hash="hash")
     read, gone, waits = (made("a", number, reading=unread) for number in range(3))
     for memory in (read, gone, waits, made("a", 3), made("a", 4, user="ben", reading=unread)):
         words.put(0, memory)
     assert len(list(words.unread(0))) == 4
-    words.put(0, read.model_copy(update={"reading": Reading(status="model")}))
+    words.put(0, read.model_copy(update={"reading": TurnUnderstanding(status="model")}))
     words.remove(0, gone.memory_id)
     assert set(words.unread(0)) == {waits.memory_id, made("a", 4, user="ben").memory_id}
 
 
-def test_all_that_is_unread_is_listed_while_it_is_written(words: WordIndex) -> None:
-    memories = {one.memory_id: one for one in (made("a", n, reading=Reading(status="pending")) for n in range(1200))}
+def test_all_that_is_unread_is_listed_while_it_is_written(words: LexicalIndex) -> None:
+    memories = {
+        one.memory_id: one for one in (made("a", n, reading=TurnUnderstanding(status="pending")) for n in range(1200))
+    }
     for memory in memories.values():
         words.put(0, memory)
     listed = []
     for memory_id in words.unread(0):
         listed.append(memory_id)
-        words.put(0, memories[memory_id].model_copy(update={"reading": Reading(status="model")}))
+        words.put(0, memories[memory_id].model_copy(update={"reading": TurnUnderstanding(status="model")}))
     assert sorted(listed) == sorted(memories)
     assert list(words.unread(0)) == []
 
 
-def test_all_memories_of_a_status_are_listed_while_they_are_written(words: WordIndex) -> None:
+def test_all_memories_of_a_status_are_listed_while_they_are_written(words: LexicalIndex) -> None:
     memories = {memory.memory_id: memory for memory in (made("a", number) for number in range(1200))}
     for memory in memories.values():
         words.put(0, memory)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Mapping
 
-from agents.rules.categories.taxonomy import declared, with_deployment
+from agents.rules.categories.taxonomy import declare_category, merge_deployment_categories
 from schemas.categories import Taxonomy
 
 
@@ -24,7 +24,7 @@ class FakeCategories:
     def get(self, partition: int, scope: Mapping[str, str]) -> Taxonomy:
         """The categories of a scope, those of the deployment among them."""
         kept = self._kept.get((partition, tuple(sorted(scope.items()))), "{}")
-        return with_deployment(Taxonomy.model_validate_json(kept), self.deployment)
+        return merge_deployment_categories(Taxonomy.model_validate_json(kept), self.deployment)
 
     def put(self, partition: int, scope: Mapping[str, str], taxonomy: Taxonomy) -> None:
         """Write a scope's categories over what was."""
@@ -34,7 +34,7 @@ class FakeCategories:
 
     def declare(self, name: str, description: str, scope: Mapping[str, str], partition: int = 0) -> None:
         """Declare a category as a command does."""
-        self.put(partition, scope, declared(self.get(partition, scope), name, description))
+        self.put(partition, scope, declare_category(self.get(partition, scope), name, description))
 
     def unwritten(self) -> list[Awaitable[None]]:
         """What is done when the writes since the last call are safe."""

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from schemas.failures import Unavailable
-from schemas.language import Answered, AnswerT, Profile, Profiles, Prompt, Unanswerable
+from schemas.language import AnswerT, ModelAnswer, Profile, Profiles, Prompt, Unanswerable
 
 MARK = re.compile(r"\[\[([a-z0-9_-]+)\]\]")
 ONE_PROFILE = Profiles({"default": Profile(model="fake/model")})
@@ -53,7 +53,7 @@ class FakeLanguageModel:
         else:
             self._up.set()
 
-    async def ask(self, step: str, role: str, prompt: Prompt, answer: type[AnswerT]) -> Answered[AnswerT]:
+    async def ask(self, step: str, role: str, prompt: Prompt, answer: type[AnswerT]) -> ModelAnswer[AnswerT]:
         """Answer as told; a behaviour that changes while the question is held counts."""
         name = self._profiles.chosen(step, role)
         if name is None:
@@ -62,7 +62,7 @@ class FakeLanguageModel:
         self._counts[name]["calls"] += 1
         await self.released.wait()
         try:
-            return Answered(self._answer(prompt, answer), name, prompt.version, tokens_in=1, tokens_out=1)
+            return ModelAnswer(self._answer(prompt, answer), name, prompt.version, tokens_in=1, tokens_out=1)
         except (Unavailable, Unanswerable) as problem:
             self._counts[name]["failures"] += 1
             self._errors[name] = str(problem)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Iterator
 from typing import Any
 
-from schemas.memories import Memory, Place
+from schemas.memories import Memory, VectorLocation
 
 
 class FakeMemories:
@@ -17,7 +17,7 @@ class FakeMemories:
     def __init__(self) -> None:
         self.outage = False
         self._kept: dict[int, dict[str, str]] = {}
-        self._removed: dict[tuple[int, str], Place | None] = {}
+        self._removed: dict[tuple[int, str], VectorLocation | None] = {}
         self._forgotten: set[tuple[int, str]] = set()
 
     def get(self, partition: int, memory_id: str) -> Memory | None:
@@ -25,7 +25,7 @@ class FakeMemories:
         value = self._kept.get(partition, {}).get(memory_id)
         return None if value is None else Memory.model_validate_json(value)
 
-    def forget(self, partition: int, memory_id: str, place: Place | None = None) -> None:
+    def forget(self, partition: int, memory_id: str, place: VectorLocation | None = None) -> None:
         """Leave a mark in place of a record."""
         self.remove(partition, memory_id, place)
         self._forgotten.add((partition, memory_id))
@@ -34,7 +34,7 @@ class FakeMemories:
         """Whether a mark stands there."""
         return (partition, memory_id) in self._forgotten
 
-    def remove(self, partition: int, memory_id: str, place: Place | None = None) -> None:
+    def remove(self, partition: int, memory_id: str, place: VectorLocation | None = None) -> None:
         """Leave nothing of a record but a place."""
         self._kept.get(partition, {}).pop(memory_id, None)
         self._forgotten.discard((partition, memory_id))
@@ -50,7 +50,7 @@ class FakeMemories:
         gone = [memory_id for place, memory_id in self._removed if place == partition]
         yield from [memory_id for memory_id in gone if not self.is_forgotten(partition, memory_id)]
 
-    def last_place(self, partition: int, memory_id: str) -> Place | None:
+    def last_place(self, partition: int, memory_id: str) -> VectorLocation | None:
         """The place that was given to `forget` or `remove`."""
         return self._removed.get((partition, memory_id))
 
@@ -68,6 +68,6 @@ class FakeMemories:
         """Every record."""
         return (Memory.model_validate_json(value) for kept in self._kept.values() for value in kept.values())
 
-    def gone(self) -> Iterator[tuple[str, Place]]:
+    def gone(self) -> Iterator[tuple[str, VectorLocation]]:
         """The ids of those that are no more, and where their vectors were."""
         return ((memory_id, place) for (_, memory_id), place in self._removed.items() if place is not None)

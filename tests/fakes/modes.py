@@ -3,7 +3,7 @@
 from collections.abc import Awaitable
 from typing import Any
 
-from schemas.modes import Declared, Mode
+from schemas.modes import Mode, ModeDeclarations
 
 
 class FakeModes:
@@ -13,13 +13,13 @@ class FakeModes:
         self.reads = 0
         self._kept: dict[tuple[int, str], str] = {}
 
-    def get(self, partition: int, boundary: str) -> Declared:
+    def get(self, partition: int, boundary: str) -> ModeDeclarations:
         """What is declared; nothing but `general` for a boundary that never declared anything."""
         self.reads += 1
         kept = self._kept.get((partition, boundary))
-        return Declared() if kept is None else Declared.model_validate_json(kept)
+        return ModeDeclarations() if kept is None else ModeDeclarations.model_validate_json(kept)
 
-    def put(self, partition: int, boundary: str, declared: Declared) -> None:
+    def put(self, partition: int, boundary: str, declared: ModeDeclarations) -> None:
         """Write what is declared."""
         self._kept[partition, boundary] = declared.model_dump_json()
 

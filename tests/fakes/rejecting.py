@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agents.ports.embedder import Embedder
-from agents.rules.memory.identity import text_hash
+from agents.rules.memory.identity import hash_texts
 from schemas.modes import Mode, VectorSpace
 from schemas.vectors import Encoded, Point
 from tests.fakes.embedders import FakeEmbedders
@@ -43,6 +43,6 @@ class PickyIndex(FakeIndex):
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
         """Write all, or nothing."""
-        if any(point.content_hash == text_hash([INFINITE]) for point in points):
+        if any(point.content_hash == hash_texts([INFINITE]) for point in points):
             raise ValueError("no numbers")
         await super().upsert(space, points)

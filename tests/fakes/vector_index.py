@@ -10,7 +10,7 @@ import numpy as np
 
 from schemas.failures import Unavailable
 from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import Encoded, Matrix, Point, Scored, Vector, Where
+from schemas.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
 from streams.adapters.vectors.shared.vector_contract import (
     check_rows,
     check_vector,
@@ -59,14 +59,19 @@ class FakeIndex:
         for memory_id in checked_ids(memory_ids):
             points.pop(memory_id, None)
 
-    async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
+    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
         """The nearest points that `where` admits, best first, equal ones by id."""
         check_vector(space, vector)
         admitted = self._admitted(space, where, self._points(space))
         return cosines((one.memory_id, cosine(vector, one.vector)) for one in admitted)[: max(0, limit)]
 
     async def late(
-        self, space: VectorSpace, question: Matrix, where: Where, limit: int, memory_ids: Sequence[str] | None = None
+        self,
+        space: VectorSpace,
+        question: Matrix,
+        where: MemoryFilter,
+        limit: int,
+        memory_ids: Sequence[str] | None = None,
     ) -> list[Scored]:
         """Late interaction over all that `where` admits, or over these memories as far as it admits them."""
         known = self._points(space) if memory_ids is None else checked_ids(memory_ids)
@@ -112,12 +117,12 @@ class FakeIndex:
         checked_fingerprint(space, kept.fingerprint)
         return kept.points
 
-    def _admitted(self, space: VectorSpace, where: Where, memory_ids: Iterable[str]) -> list[Point]:
+    def _admitted(self, space: VectorSpace, where: MemoryFilter, memory_ids: Iterable[str]) -> list[Point]:
         points = self._points(space)
         return [points[one] for one in memory_ids if one in points and admits(where, points[one])]
 
 
-def admits(where: Where, point: Point) -> bool:
+def admits(where: MemoryFilter, point: Point) -> bool:
     """Tell whether a read may see a point."""
     words = [(point.scope.get(name), values) for name, values in where.scope.items()]
     words += [(point.mode, where.modes), (point.type, where.types)]

@@ -18,7 +18,7 @@ from qdrant_client import AsyncQdrantClient
 from agents.ports.vector_index import VectorIndex
 from schemas.failures import Unavailable
 from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import Point, Scored, Vector, Where
+from schemas.vectors import MemoryFilter, Point, Scored, Vector
 from streams.adapters.vectors.embedded.edge_held import HeldBoundaries
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.server.qdrant_index import QdrantIndex
@@ -91,7 +91,7 @@ def space_of(dim: int = 4, mode: str = "general", embedder: str = "tiny", token_
 
 
 SPACE = space_of()
-EVERYTHING = Where("u1")
+EVERYTHING = MemoryFilter("u1")
 
 
 def memory(number: int) -> str:

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from agents.categories.categorize import Categorize
-from agents.categories.matching import CategoryFits
-from agents.categories.medoids import BestMembers
+from agents.categories.matching import CategoryMatcher
+from agents.categories.medoids import CategoryMedoids
 from agents.categories.members import CategoryMembers
 from agents.categories.refresh import RefreshCategories, SummaryModel
 from agents.embedding.embed import Embed
@@ -33,10 +33,10 @@ class Keeping:
         self.table = FakeCategories()
         worker, index, spaces = self.worker, self.worker.index, self.worker.spaces
         self.members = CategoryMembers(worker.words)
-        self.fits = CategoryFits(self.table, worker.memories, self.members, index, spaces)
+        self.fits = CategoryMatcher(self.table, worker.memories, self.members, index, spaces)
         self.embed = Embed(spaces, index, worker.clock, self.fits)
         template = Template(read_prompt(CATEGORY_PROMPT), CATEGORY_PROMPT)
-        best = BestMembers(worker.memories, index, spaces)
+        best = CategoryMedoids(worker.memories, index, spaces)
         model = SummaryModel(worker.language, template) if asks else None
         self.refreshing = RefreshCategories(self.table, worker.memories, self.members, best, model)
         self.keeper = Categorize(self.table, worker.memories, self.members, self.fits, self.refreshing)

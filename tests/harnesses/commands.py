@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from agents.commands.handle_commands import Govern
+from agents.commands.handle_commands import HandleCommands
 from agents.memory.remember import Remember
-from agents.modes.vector_spaces import ModeSpaces
-from agents.ports.command_types import Governed
+from agents.modes.vector_spaces import VectorSpaces
+from agents.ports.command_types import CommandResult
 from schemas.changes import Change
 from schemas.commands import Command
 from schemas.failures import Rejected
-from schemas.modes import Declared
+from schemas.modes import ModeDeclarations
 from schemas.scopes import Scope
 from streams.adapters.lexical.sqlite_index import SqliteWords
 from tests.builders.turns import record, turn
@@ -29,8 +29,8 @@ class Governing:
 
     def __init__(self, words: SqliteWords) -> None:
         self.memories, self.modes, self.embedders = FakeMemories(), FakeModes(), FakeEmbedders()
-        self.keeper = Remember(self.memories, words, self.modes, ModeSpaces(self.modes, self.embedders), FakeClaims())
-        self.govern = Govern(self.memories, self.modes, self.embedders, self._health, FakeClock())
+        self.keeper = Remember(self.memories, words, self.modes, VectorSpaces(self.modes, self.embedders), FakeClaims())
+        self.govern = HandleCommands(self.memories, self.modes, self.embedders, self._health, FakeClock())
         self.offset = 0
 
     def tell(self, text: str, offset: int, **changes: Any) -> str:
@@ -40,7 +40,7 @@ class Governing:
 
     async def carried_out(
         self, command: str, project: str = "p1", offset: int | None = None, /, **arguments: Any
-    ) -> Governed:
+    ) -> CommandResult:
         """Give a command as u1, at the next offset unless told otherwise."""
         self.offset = self.offset + 1 if offset is None else offset
         scope = Scope(user_id="u1", project_id=project)
@@ -64,7 +64,7 @@ class Governing:
         assert len(error.value.message) < 500
         return error.value.code, error.value.field
 
-    def declared(self, user: str = "u1") -> Declared:
+    def declared(self, user: str = "u1") -> ModeDeclarations:
         """What is declared."""
         return self.modes.get(PARTITION, user)
 

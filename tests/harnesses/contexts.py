@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.context.assemble import Assemble, Warnings
-from agents.context.category_summaries import CategoryCapsules
+from agents.context.category_summaries import CategorySummaries
 from agents.ports.tokenizer import TokenCounter
 from agents.rules.answer.hits import hit_of
 from schemas.assemble import AssembleRequest, AssembleResult
@@ -43,7 +43,7 @@ class Library:
     judge_outage: bool = False
     records: dict[str, Memory] = field(default_factory=dict)
     judged: list[tuple[str, list[str]]] = field(default_factory=list)
-    capsules: CategoryCapsules | None = None
+    capsules: CategorySummaries | None = None
     asks_model: bool = False
 
     def __post_init__(self) -> None:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agents.embedding.embed import Embed, Vectored
-from agents.modes.vector_spaces import ModeSpaces
+from agents.embedding.embed import Embed, EncodedMemory
+from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.embedder import Embedder
-from agents.rules.memory.versions import identity, next_memory
+from agents.rules.memory.versions import identify_turn, next_memory
 from schemas.events import Embedded, Forgotten, Remembered
-from schemas.memories import Embedding, Memory, Place
+from schemas.memories import Embedding, Memory, VectorLocation
 from schemas.modes import GENERAL, Mode, VectorSpace
 from schemas.moments import moment_of
 from schemas.vectors import Encoded, Point
@@ -25,7 +25,7 @@ PARTITION = 1
 def remembered(text: str, turn_id: str = "t", mode: str = "general") -> Memory:
     """The record of a turn before it has a vector."""
     said = turn(text, turn_id=turn_id)
-    return next_memory(said, identity(said, moment_of(TIMESTAMP_MS)), None, (mode, "caller"), 0, asks_model=False)
+    return next_memory(said, identify_turn(said, moment_of(TIMESTAMP_MS)), None, (mode, "caller"), 0, asks_model=False)
 
 
 class PickyEmbedder:
@@ -74,7 +74,7 @@ class Indexer:
         self.modes, self.embedders = FakeModes(), PickyEmbedders()
         self.index = CountingIndex()
         self.clock = FakeClock()
-        self.spaces = ModeSpaces(self.modes, self.embedders)
+        self.spaces = VectorSpaces(self.modes, self.embedders)
         self.embed = Embed(self.spaces, self.index, self.clock)
         for name, embedder, dim in (("code", "tiny32", 32), ("notes", GENERAL, 384)):
             mode = Mode(name=name, embedder=embedder, embedding_dim=dim)
@@ -84,11 +84,11 @@ class Indexer:
         """The space of a mode."""
         return self.spaces.opened(self.spaces.mode(PARTITION, "u1", mode, {}))[1]
 
-    def place(self, mode: str) -> Place:
+    def place(self, mode: str) -> VectorLocation:
         """Where a mode's vectors lie."""
-        return Place(mode=mode, space=self.of(mode).fingerprint.digest)
+        return VectorLocation(mode=mode, space=self.of(mode).fingerprint.digest)
 
-    async def encoded(self, *events: Memory | Remembered | Forgotten) -> list[Vectored]:
+    async def encoded(self, *events: Memory | Remembered | Forgotten) -> list[EncodedMemory]:
         """Their vectors."""
         told = [Remembered(memory=one) if isinstance(one, Memory) else one for one in events]
         return [await self.embed.encode(one, PARTITION) for one in told]

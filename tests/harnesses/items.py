@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from agents.memory.items import Event
+from agents.memory.items import MemoryEvent
 from agents.memory.remember import Remember
-from agents.modes.vector_spaces import ModeSpaces
+from agents.modes.vector_spaces import VectorSpaces
 from schemas.changes import Change
 from schemas.events import Forgotten, Understood
-from schemas.memories import Item, Memory, shelves
+from schemas.memories import Item, Memory, index_names
 from schemas.scopes import Scope
 from schemas.understanding import Understanding
 from streams.adapters.lexical.sqlite_index import SqliteWords
@@ -30,9 +30,9 @@ class Keeping:
 
     def __init__(self, words: SqliteWords) -> None:
         self.memories, self.words, self.claims, self.modes = FakeMemories(), words, FakeClaims(), FakeModes()
-        spaces = ModeSpaces(self.modes, FakeEmbedders())
+        spaces = VectorSpaces(self.modes, FakeEmbedders())
         self.keeper = Remember(self.memories, words, self.modes, spaces, self.claims)
-        self.events: list[Event] = []
+        self.events: list[MemoryEvent] = []
 
     def say(self, text: str, number: int, offset: int | None = None, **fields: Any) -> Memory:
         """Have a turn said at this minute, unless `fields` say otherwise; returns it as it is then."""
@@ -76,7 +76,7 @@ class Keeping:
     def items(self) -> dict[str, Memory]:
         """All items by their texts; the words agree with the records."""
         there = list(self.memories.all())
-        for shelf in shelves("u1"):
+        for shelf in index_names("u1"):
             ids = {one.memory_id for one in there if one.shelf == shelf}
             assert set(self.words.roster(HERE, shelf).number_of) == ids
         return {one.text: one for one in there if one.origin == "extracted"}

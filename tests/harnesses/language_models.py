@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from schemas.failures import Unavailable
-from schemas.language import Answered, Profile, Profiles, Prompt, Unanswerable
+from schemas.language import ModelAnswer, Profile, Profiles, Prompt, Unanswerable
 from schemas.understanding import Understanding
 from streams.adapters.language.breaker import BreakerLimits
 from streams.adapters.language.endpoint import Outside
@@ -51,7 +51,7 @@ class Rig:
         self.pauses.append(seconds)
 
 
-async def ask(models: LiteLLMModels) -> Answered[Understanding]:
+async def ask(models: LiteLLMModels) -> ModelAnswer[Understanding]:
     """Ask the usual question."""
     return await models.ask("understand.turn", "understand", PROMPT, Understanding)
 

@@ -10,17 +10,17 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from agents.commands.handle_commands import Govern
+from agents.commands.handle_commands import HandleCommands
 from agents.embedding.embed import Embed
-from agents.memory.items import Event, Step
-from agents.memory.recovery import removed_but_found
+from agents.memory.items import MemoryEvent, WriteStep
+from agents.memory.recovery import find_removed_but_indexed
 from agents.memory.remember import Remember
-from agents.modes.vector_spaces import ModeSpaces
+from agents.modes.vector_spaces import VectorSpaces
 from agents.rules.text.embedding_text import embedding_text
 from schemas.commands import Command
 from schemas.events import Embedded, Forgotten, Remembered
 from schemas.failures import ModelMissing, Rejected
-from schemas.memories import Memory, Place
+from schemas.memories import Memory, VectorLocation
 from schemas.modes import GENERAL
 from schemas.turns import Turn
 from schemas.vectors import Point, Vector
@@ -53,14 +53,14 @@ class MovingMemories(MovingUser):
         self.embedders, self.words = PickyEmbedders(), words
         self.words.drop(PARTITION)
         self.words.open(PARTITION)
-        self.spaces = ModeSpaces(self.modes, self.embedders)
+        self.spaces = VectorSpaces(self.modes, self.embedders)
         self.remember = Remember(self.memories, words, self.modes, self.spaces, FakeClaims(), asks_model=True)
         embed = Embed(self.spaces, self.index, self.clock)
-        self.govern = Govern(self.memories, self.modes, self.embedders, self._no_health, self.clock)
+        self.govern = HandleCommands(self.memories, self.modes, self.embedders, self._no_health, self.clock)
         told = self.topics["embedded"].events
         self.vectors = MovingVectors(embed, PARTITION, self.loop, told)
         self.is_to_look = False
-        self._carrying: Iterator[Step] | None = None
+        self._carrying: Iterator[WriteStep] | None = None
 
     # What happens around it.
 
@@ -163,20 +163,20 @@ class MovingMemories(MovingUser):
 
     # What is there.
 
-    def places(self) -> dict[str, dict[Place, Point]]:
+    def places(self) -> dict[str, dict[VectorLocation, Point]]:
         """Where the index has a point of each memory."""
-        found: dict[str, dict[Place, Point]] = {}
+        found: dict[str, dict[VectorLocation, Point]] = {}
         for kept in self.index._collections.values():
             for point in kept.points.values():
-                place = Place(mode=point.mode, space=kept.fingerprint.digest)
+                place = VectorLocation(mode=point.mode, space=kept.fingerprint.digest)
                 found.setdefault(point.memory_id, {})[place] = point
         return found
 
-    def due(self, memory: Memory) -> tuple[Place, Vector]:
+    def due(self, memory: Memory) -> tuple[VectorLocation, Vector]:
         """Where a memory's vector belongs, and what it is."""
         embedder, space = self.spaces.of(memory, PARTITION)
         vector = self._run(embedder.passage(embedding_text(memory))).pooled
-        return Place(mode=memory.mode, space=space.fingerprint.digest), vector
+        return VectorLocation(mode=memory.mode, space=space.fingerprint.digest), vector
 
     def _handled(self, event: Any, offset: int) -> list[tuple[str, Any]]:
         match event:
@@ -219,7 +219,7 @@ class MovingMemories(MovingUser):
         """Begin again as a worker that was killed: its words are what was committed."""
         self._carrying = None
         self.words.open(PARTITION)
-        for event in removed_but_found(self.memories, self.words, PARTITION):
+        for event in find_removed_but_indexed(self.memories, self.words, PARTITION):
             if event is not None:
                 self.words.remove(PARTITION, event.memory_id)
                 self._publish(_following([event]))
@@ -249,7 +249,7 @@ class MovingMemories(MovingUser):
         return {}
 
 
-def _following(events: Sequence[Event]) -> list[tuple[str, Any]]:
+def _following(events: Sequence[MemoryEvent]) -> list[tuple[str, Any]]:
     return [("remembered", event) for event in events if isinstance(event, Remembered | Forgotten)]
 
 

@@ -7,7 +7,7 @@ not acknowledged; killed, it has written a batch and told nobody.
 import asyncio
 from typing import Any
 
-from agents.embedding.embed import Embed, Vectored
+from agents.embedding.embed import Embed, EncodedMemory
 from schemas.events import Embedded
 from schemas.failures import Unavailable
 
@@ -35,7 +35,7 @@ class MovingVectors:
     def __init__(self, embed: Embed, partition: int, loop: asyncio.AbstractEventLoop, told: list[Any]) -> None:
         """Take the parts, and the list that what is told is added to."""
         self.remembered = Topic()
-        self.encoded: list[Vectored] = []
+        self.encoded: list[EncodedMemory] = []
         self._embed = embed
         self._partition = partition
         self._loop = loop
@@ -75,5 +75,5 @@ class MovingVectors:
         self.remembered.back(events + len(self.encoded))
         self.encoded.clear()
 
-    def _written(self, batch: list[Vectored]) -> list[Embedded]:
+    def _written(self, batch: list[EncodedMemory]) -> list[Embedded]:
         return self._loop.run_until_complete(self._embed.write(batch))

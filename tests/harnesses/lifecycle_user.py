@@ -6,8 +6,8 @@ topics `turns`, `commands` and `understood`, which nobody has read yet.
 
 from typing import Any
 
-from agents.rules.memory.identity import text_hash
-from agents.rules.memory.versions import identity
+from agents.rules.memory.identity import hash_texts
+from agents.rules.memory.versions import identify_turn
 from schemas.commands import Command
 from schemas.events import Understood
 from schemas.moments import moment_of
@@ -82,7 +82,7 @@ class MovingUser:
         item = FoundItem(kind="fact", text=f"There is {text}", quote=text[:8] or "-")
         said = Understood(
             memory_id=_memory_id(number),
-            text_hash=text_hash([text]),
+            text_hash=hash_texts([text]),
             found=Understanding(mode=mode, items=(item,)),
             profile="default",
             prompt="p",
@@ -109,4 +109,4 @@ def _turn(number: int, text: str, mode: str | None) -> Turn:
 
 
 def _memory_id(number: int) -> str:
-    return identity(_turn(number, "any", None), moment_of(TIMESTAMP_MS)).memory_id
+    return identify_turn(_turn(number, "any", None), moment_of(TIMESTAMP_MS)).memory_id

@@ -7,7 +7,7 @@ from typing import Any
 from agents.commands.admit import Admit
 from schemas.commands import Command
 from schemas.records import Headers, Outgoing, Record
-from schemas.replies import Answer
+from schemas.replies import SuccessReply
 from schemas.turns import Turn
 from streams.flow.requests.pipeline import Asked, Channel, Handled, Requests
 from streams.observability.metrics import Meters
@@ -33,7 +33,7 @@ class Served:
         self.meters = Meters()
         self.channel = channel
         self.handled: list[tuple[Record, Asked]] = []
-        self.result: Handled = Handled(Answer({"done": True}))
+        self.result: Handled = Handled(SuccessReply({"done": True}))
         self.problem: Exception | None = None
         self._requests = Requests(
             channel=channel,

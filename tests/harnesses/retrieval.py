@@ -6,16 +6,16 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from agents.modes.vector_spaces import ModeSpaces
-from agents.retrieval.drill_down import Layers
+from agents.modes.vector_spaces import VectorSpaces
+from agents.retrieval.drill_down import DrillDown
 from agents.retrieval.retrieve import Retrieve, Warnings
-from agents.rules.ranking.ranking import Weights
+from agents.rules.ranking.weights import RankingWeights
 from agents.rules.text.embedding_text import embedding_text
-from schemas.memories import Embedding, Memory, Place
+from schemas.memories import Embedding, Memory, VectorLocation
 from schemas.modes import VectorSpace
 from schemas.retrieval import RetrieveRequest, RetrieveResult
 from schemas.scopes import Selector
-from schemas.vectors import Point, Scored, Vector, Where
+from schemas.vectors import MemoryFilter, Point, Scored, Vector
 from streams.adapters.lexical.sqlite_index import SqliteWords
 from tests.builders.memories import START
 from tests.fakes.categories import FakeCategories
@@ -46,7 +46,7 @@ class InterruptedIndex(FakeIndex):
         super().__init__()
         self.searched: list[VectorSpace] = []
 
-    async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
+    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
         self.searched.append(space)
         if self.meanwhile is not None:
             self.meanwhile()
@@ -67,9 +67,9 @@ class Library:
     categories: FakeCategories = field(default_factory=FakeCategories)
 
     def __post_init__(self) -> None:
-        weights = Weights.loads(WEIGHTS.read_text())
-        self.spaces = ModeSpaces(self.modes, self.embedders)
-        layers = Layers(self.intentions, self.categories, self._record)
+        weights = RankingWeights.loads(WEIGHTS.read_text())
+        self.spaces = VectorSpaces(self.modes, self.embedders)
+        layers = DrillDown(self.intentions, self.categories, self._record)
         self.retrieve = Retrieve(
             self.words, self._record, self.vectors, self.modes, self.spaces, self.clock, weights, layers
         )
@@ -85,7 +85,7 @@ class Library:
 
     def _ready(self, memory: Memory) -> Memory:
         digest = self.spaces.of(memory, 0)[1].fingerprint.digest
-        ready = Embedding(status="ready", place=Place(mode=memory.mode, space=digest))
+        ready = Embedding(status="ready", place=VectorLocation(mode=memory.mode, space=digest))
         return memory.model_copy(update={"embedding": ready})
 
     def hear(self, *memories: Memory) -> list[Memory]:

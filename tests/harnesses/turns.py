@@ -3,11 +3,11 @@
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from agents.memory.remember import Accepted, Remember
-from agents.modes.vector_spaces import ModeSpaces
+from agents.memory.remember import Remember, TurnResult
+from agents.modes.vector_spaces import VectorSpaces
 from schemas.events import Embedded, Forgotten, Remembered
 from schemas.failures import Unavailable
-from schemas.memories import Memory, Place
+from schemas.memories import Memory, VectorLocation
 from schemas.modes import GENERAL, Mode
 from streams.adapters.lexical.sqlite_index import SqliteWords
 from tests.builders.turns import record, turn
@@ -42,15 +42,15 @@ class Kept:
     def __init__(self, words: BreakableWords) -> None:
         self.memories, self.modes, self.embedders = FakeMemories(), FakeModes(), FakeEmbedders()
         self.words = words
-        self.spaces = ModeSpaces(self.modes, self.embedders)
+        self.spaces = VectorSpaces(self.modes, self.embedders)
         self.keeper = Remember(self.memories, words, self.modes, self.spaces, FakeClaims())
 
-    def tell(self, text: str, offset: int, *, mode: str | None = None, turn_id: str | None = "t") -> Accepted:
+    def tell(self, text: str, offset: int, *, mode: str | None = None, turn_id: str | None = "t") -> TurnResult:
         """A turn, as the record at this offset."""
         said = turn(text, turn_id=turn_id, mode=mode)
         return self.keeper.turn(said, record(offset=offset))
 
-    def embedded(self, of: Accepted, status: Status = "ready", space: str | None = None, **changes: Any) -> Follows:
+    def embedded(self, of: TurnResult, status: Status = "ready", space: str | None = None, **changes: Any) -> Follows:
         """What the indexer says of the vector of an event's memory; in the space of its mode unless told otherwise."""
         assert of.event is not None
         memory = of.event.memory
@@ -71,7 +71,7 @@ class Kept:
         assert found is not None
         return FakeEmbedders().of(found).fingerprint.digest
 
-    def memory(self, of: Accepted) -> Memory:
+    def memory(self, of: TurnResult) -> Memory:
         """The record as it stands."""
         memory = self.memories.get(PARTITION, of.result.memory_id)
         assert memory is not None
@@ -82,6 +82,6 @@ class Kept:
         [found] = self.words.postings(PARTITION, "u1", [term])
         return len(found.numbers)
 
-    def ready(self) -> dict[Place, int]:
+    def ready(self) -> dict[VectorLocation, int]:
         """How many memories count as embedded in the word index, by place."""
         return dict(self.words.ready_places(PARTITION))

@@ -9,15 +9,15 @@ from pydantic import BaseModel
 
 from agents.embedding.embed import Embed
 from agents.memory.remember import Remember
-from agents.modes.vector_spaces import ModeSpaces
+from agents.modes.vector_spaces import VectorSpaces
 from agents.rules.interaction.classifier import InteractionClassifier
 from agents.rules.prompts.prompting import Template
 from agents.understanding.interaction_reader import InteractionReader
 from agents.understanding.understand import Understand
-from schemas.changes import Change, Issued
-from schemas.consolidation import Runs
+from schemas.changes import Change, IssuedCommands
+from schemas.consolidation import RunHistory
 from schemas.events import Embedded, Forgotten, Remembered, Understood
-from schemas.jobs import Backfilled
+from schemas.jobs import BackfillTimes
 from schemas.memories import Memory
 from schemas.modes import GENERAL_MODE, Mode, VectorSpace
 from schemas.records import Record
@@ -76,8 +76,8 @@ class OneWorker:
             memories=self.memories,
             modes=self.modes,
             claims=self.claims,
-            consolidations=FakeJsonTable(Runs),
-            issued=FakeJsonTable(Issued),
+            consolidations=FakeJsonTable(RunHistory),
+            issued=FakeJsonTable(IssuedCommands),
             intentions=FakeIntentions(),
             categories=FakeCategories(),
             words=self.words,
@@ -85,9 +85,9 @@ class OneWorker:
             publisher=self.publisher,
             clock=self.clock,
             meters=self.meters,
-            jobs=JobLog(FakeJsonTable(Backfilled)),
+            jobs=JobLog(FakeJsonTable(BackfillTimes)),
         )
-        self.spaces = ModeSpaces(self.modes, self.embedders)
+        self.spaces = VectorSpaces(self.modes, self.embedders)
         self.remember = Remember(self.memories, self.words, self.modes, self.spaces, self.claims, asks_model=asks_model)
         self.embed = Embed(self.spaces, self.index, self.clock)
         reader = InteractionReader(lambda: self.embedders.of(GENERAL_MODE), classifier())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents.rules.consolidation.candidates import gathered
+from agents.rules.consolidation.candidates import cluster_turns
 from streams.bootstrap.agents import CATEGORY_PROMPT
 from streams.flow.consolidation import run_under_way
 from streams.flow.consolidation import summarising as distilling
@@ -102,7 +102,7 @@ async def test_a_run_does_not_look_again_where_the_last_has_left_nothing(
 
     def noted(sources: Any, vectors: Any, enough: Any) -> Any:
         looked.append(len(sources))
-        return gathered(sources, vectors, enough)
+        return cluster_turns(sources, vectors, enough)
 
     monkeypatch.setattr(distilling, "gathered", noted)
     await said(the_map, 4)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.rules.memory.identity import memory_id
+from agents.rules.memory.identity import derive_memory_id
 from schemas.language import Profiles
 from streams.adapters.lexical.sqlite_index import SqliteWords
 from streams.wire.partitioning import partition_of
@@ -21,7 +21,9 @@ from tests.worlds.in_memory_pipeline import InMemoryMap, Json, Lost, commanded, 
 HERE = partition_of(b"u1", 4)
 MODES = [("code", "tiny32"), ("code", "tiny48"), ("craft", "tiny32"), ("journal", "tiny48"), ("general", "general")]
 TEXTS = {f"t-{number}": f"Crate {number} is in the hall." for number in range(3)}
-IDS = {memory_id({"user_id": "u1", "project_id": "default"}, "c1", one): one for one in (*TEXTS, "t-else", "t-new")}
+IDS = {
+    derive_memory_id({"user_id": "u1", "project_id": "default"}, "c1", one): one for one in (*TEXTS, "t-else", "t-new")
+}
 
 RUN_ON = [0.0, 0.15]
 """Seconds that a map goes on with what it can do without writing, before it is killed: none, or so long that it has

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from schemas.scope_models import deployed_scope, scoped_issued
+from schemas.scope_models import bind_issued_scope, deployed_scope
 from streams.adapters.lexical.sqlite_index import SqliteWords
 from streams.flow.worker_context import Surroundings
 from streams.topology import Agents
@@ -51,7 +51,7 @@ class AgentsMap(InMemoryMap):
 
 @asynccontextmanager
 async def a_map(directory: Path) -> AsyncIterator[AgentsMap]:
-    kept = AgentsMap(directory, issued=FakeJsonTable(scoped_issued(AGENTS)))
+    kept = AgentsMap(directory, issued=FakeJsonTable(bind_issued_scope(AGENTS)))
     async with kept.running():
         yield kept
 

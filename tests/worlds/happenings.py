@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.rules.memory.identity import memory_id
+from agents.rules.memory.identity import derive_memory_id
 from schemas.memories import Memory
 from schemas.records import Outgoing, Record
 from tests.worlds.in_memory_pipeline import InMemoryMap, Json, commanded, turn
@@ -221,7 +221,7 @@ class Diary:
         self._note(json.loads(record.value or b""))
 
     def _note(self, said: Mapping[str, Any], reply: Json | None = None) -> None:
-        one, mark = memory_id(said["scope"], said["conversation_id"], said["turn_id"]), said["metadata"]["mark"]
+        one, mark = derive_memory_id(said["scope"], said["conversation_id"], said["turn_id"]), said["metadata"]["mark"]
         self.marks.add(mark)
         warned = [] if reply is None else [warning["code"] for warning in reply["warnings"]]
         if one not in self.forgotten:

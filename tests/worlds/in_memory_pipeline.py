@@ -15,10 +15,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal, cast
 
-from agents.modes.vector_spaces import ModeSpaces
-from schemas.changes import Change, Issued
-from schemas.consolidation import Runs
-from schemas.jobs import Backfilled
+from agents.modes.vector_spaces import VectorSpaces
+from schemas.changes import Change, IssuedCommands
+from schemas.consolidation import RunHistory
+from schemas.jobs import BackfillTimes
 from schemas.language import Profiles
 from schemas.memories import Memory
 from schemas.modes import GENERAL, Fingerprint, VectorSpace
@@ -73,10 +73,10 @@ class InMemoryMap:
     categories: FakeCategories = field(default_factory=FakeCategories)
     memories: FakeMemories = field(default_factory=FakeMemories)
     claims: FakeClaims = field(default_factory=FakeClaims)
-    consolidations: FakeJsonTable[Runs] = field(default_factory=lambda: FakeJsonTable(Runs))
-    issued: FakeJsonTable[Issued] = field(default_factory=lambda: FakeJsonTable(Issued))
+    consolidations: FakeJsonTable[RunHistory] = field(default_factory=lambda: FakeJsonTable(RunHistory))
+    issued: FakeJsonTable[IssuedCommands] = field(default_factory=lambda: FakeJsonTable(IssuedCommands))
     meters: Meters = field(default_factory=Meters)
-    jobs: JobLog = field(default_factory=lambda: JobLog(FakeJsonTable(Backfilled)))
+    jobs: JobLog = field(default_factory=lambda: JobLog(FakeJsonTable(BackfillTimes)))
     turns_log: TurnsLog | None = None
     arrows: set[Arrow] = field(default_factory=set)
     defects: list[str] = field(default_factory=list)
@@ -188,7 +188,7 @@ class InMemoryMap:
         publisher = InMemoryPublisher(self.topics, (type(agents.understand).__name__,), self.arrows)
         told = replace(around, publisher=publisher)
         asking = AskingModel(agents.understand, self.language, lambda: here, told, at_once=4, backlog_per_second=1000)
-        spaces = ModeSpaces(self.modes, self.embedders)
+        spaces = VectorSpaces(self.modes, self.embedders)
         return asking, Reembedding(self.index, spaces, self.embedders, lambda: 0, around)
 
     async def publish(self, topic: str, message: Json | bytes, **how: Any) -> Record:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from schemas.memories import Evidence, Memory, shelves
+from schemas.memories import Evidence, Memory, index_names
 from schemas.modes import VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteWords
 from tests.worlds.happenings import BYSTANDER, USER, Diary
@@ -73,7 +73,7 @@ def items_and_turns(known: dict[str, Memory]) -> Iterator[str]:
 def words_and_records(the_map: InMemoryMap, words: SqliteWords) -> Iterator[str]:
     """Every shelf of the word index has the records of that shelf, with their mode, status, and whether they stand."""
     records = list(the_map.memories.all())
-    for shelf in (shelf for boundary in (USER, BYSTANDER) for shelf in shelves(boundary)):
+    for shelf in (shelf for boundary in (USER, BYSTANDER) for shelf in index_names(boundary)):
         there = [one for one in records if one.shelf == shelf]
         rosters = [words.roster(partition, shelf) for partition in range(the_map.partitions)]
         live = [
@@ -175,5 +175,5 @@ def _text(span: Evidence, known: dict[str, Memory]) -> str | None:
 
 def _occurs(mark: str, words: SqliteWords, partitions: int) -> Iterable[bool]:
     for partition in range(partitions):
-        for shelf in shelves(USER):
+        for shelf in index_names(USER):
             yield any(len(one.numbers) for one in words.postings(partition, shelf, [mark], alike=False))

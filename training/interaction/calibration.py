@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.rules.interaction.classifier import pooled, softmax
+from agents.rules.interaction.classifier import pool_confidences, softmax
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -26,7 +26,7 @@ def best_pool(shares: Floats, modes: Labels) -> dict[str, float]:
     best, right = shares.max(axis=1), shares.argmax(axis=1) == modes
     for lowest in LOWEST.tolist():
         inside = (best >= lowest) & (best < HIGHEST)
-        said = pooled(shares[inside], lowest, HIGHEST).max(axis=1)
+        said = pool_confidences(shares[inside], lowest, HIGHEST).max(axis=1)
         if inside.any() and right[inside].mean() >= said.mean():
             return {"lowest": lowest, "highest": HIGHEST}
     return {"lowest": float(LOWEST[-1]), "highest": HIGHEST}

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack  # type: ignore[import-untyped]
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
 
-from agents.rules.interaction.cues import Cues
-from agents.rules.interaction.features import BUCKETS, folded, pieces, read_part, values
+from agents.rules.interaction.cues import CueTable
+from agents.rules.interaction.features import HASH_BUCKETS, dense_features, fold_for_hashing, hash_ngrams, head_and_tail
 from schemas.interaction import INTERACTION_MODES
 from training.interaction.examples import Turn
 from training.interaction.vectors import Vectors
@@ -25,20 +25,20 @@ INVERSE_REGULARISATION = 4.0
 ITERATIONS = 1500
 
 
-def features(turns: Sequence[Turn], vectors: Vectors, cues: Cues) -> csr_matrix:
+def features(turns: Sequence[Turn], vectors: Vectors, cues: CueTable) -> csr_matrix:
     """One row a turn: the scaled vector, the values, the scaled pieces."""
     rows, columns, shares, dense = [], [], [], []
     for row, turn in enumerate(turns):
-        part = read_part(turn.text)
-        plain = folded(part)
-        dense.append(values(part, plain, len(turn.text), cues))
-        found = pieces(plain)
-        words = int(np.searchsorted(found, BUCKETS))
+        part = head_and_tail(turn.text)
+        plain = fold_for_hashing(part)
+        dense.append(dense_features(part, plain, len(turn.text), cues))
+        found = hash_ngrams(plain)
+        words = int(np.searchsorted(found, HASH_BUCKETS))
         for some in (found[:words], found[words:]):
             rows += [row] * len(some)
             columns += some.tolist()
             shares += [PIECE_SCALE / np.sqrt(len(some))] * len(some)
-    sparse = csr_matrix((shares, (rows, columns)), shape=(len(turns), 2 * BUCKETS))
+    sparse = csr_matrix((shares, (rows, columns)), shape=(len(turns), 2 * HASH_BUCKETS))
     return csr_matrix(
         hstack([csr_matrix(vectors.astype(np.float64) * VECTOR_SCALE), csr_matrix(np.array(dense)), sparse])
     )
@@ -57,7 +57,7 @@ def fitted(rows: csr_matrix, modes: Labels) -> LogisticRegression:
 def weights(model: LogisticRegression, dim: int, temperature: float) -> dict[str, Floats]:
     """What the classifier keeps; `temperature` multiplies all of it."""
     columns = model.coef_.T * temperature
-    pieces_from = len(columns) - 2 * BUCKETS
+    pieces_from = len(columns) - 2 * HASH_BUCKETS
     return {
         "vector_weights": columns[:dim] * VECTOR_SCALE,
         "value_weights": columns[dim:pieces_from],

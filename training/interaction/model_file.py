@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.rules.interaction.classifier import MAGIC
-from agents.rules.interaction.features import BUCKETS
+from agents.rules.interaction.classifier import MODEL_FILE_MAGIC
+from agents.rules.interaction.features import HASH_BUCKETS
 from schemas.interaction import INTERACTION_MODES
 
 Floats = NDArray[np.float64]
@@ -22,14 +22,14 @@ def dumps(weights: dict[str, Floats], pool: dict[str, float], cues: str, data_sh
     arrays |= _quantised(weights["piece_weights"])
     about: dict[str, Any] = {
         "modes": INTERACTION_MODES,
-        "buckets": BUCKETS,
+        "buckets": HASH_BUCKETS,
         "pool": pool,
         "data_sha256": data_sha256,
         "cues": cues,
         "arrays": [{"name": name, "dtype": array.dtype.str, "shape": array.shape} for name, array in arrays.items()],
     }
     line = json.dumps(about, ensure_ascii=False, separators=(",", ":")).encode()
-    return MAGIC + line + b"\n" + b"".join(array.tobytes() for array in arrays.values())
+    return MODEL_FILE_MAGIC + line + b"\n" + b"".join(array.tobytes() for array in arrays.values())
 
 
 def _rounded(array: Floats) -> NDArray[np.float32]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.rules.interaction.voting import THRESHOLD
+from agents.rules.interaction.voting import MIN_MODE_CONFIDENCE
 from schemas.interaction import INTERACTION_MODES
 from training.interaction.calibration import expected_error, reliability
 from training.interaction.examples import Turn
@@ -45,10 +45,10 @@ by group, shape, and the intent rules. All figures of the next section are of tu
 not seen: {FOLDS} folds, grouped by conversation. Temperature and pool have been chosen on these predictions (three \
 numbers).
 
-The threshold of {THRESHOLD:.0%} makes every less confident answer GENERAL, which costs recall in four classes and \
+The threshold of {MIN_MODE_CONFIDENCE:.0%} makes every less confident answer GENERAL, which costs recall in four classes and \
 precision in GENERAL. The model's own confidence (temperature {temperature}) is honest, and would lose one turn in \
 eight. So answers between {pool["lowest"]:.0%} and {pool["highest"]:.0%} are said with nearly one confidence, from \
-{THRESHOLD:.0%} on: as many of these are right as it says. What is given up is order within the pool, not honesty."""
+{MIN_MODE_CONFIDENCE:.0%} on: as many of these are right as it says. What is given up is order within the pool, not honesty."""
 
 
 def _by_class(shares: Floats, modes: Labels) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.rules.interaction.classifier import pooled, softmax
-from agents.rules.interaction.cues import Cues
+from agents.rules.interaction.classifier import pool_confidences, softmax
+from agents.rules.interaction.cues import CueTable
 from training.interaction.calibration import best_pool, best_temperature
 from training.interaction.examples import Turn, digest
 from training.interaction.fitting import Floats, Labels, features, fitted, labels, weights
@@ -26,11 +26,11 @@ class Trained:
 
 def trained(turns: Sequence[Turn], vectors: Vectors, cue_table: str) -> Trained:
     """Validate, calibrate on that, and fit to all turns; the same input gives the same bytes."""
-    rows, modes = features(turns, vectors, Cues.loads(cue_table)), labels(turns)
+    rows, modes = features(turns, vectors, CueTable.loads(cue_table)), labels(turns)
     logits = unseen_logits(rows, modes, turns)
     temperature = best_temperature(logits, modes)
     own = softmax(logits * temperature)
     pool = best_pool(own, modes)
     kept = weights(fitted(rows, modes), vectors.shape[1], temperature)
     model = dumps(kept, pool, cue_table, digest(turns, cue_table))
-    return Trained(model, pooled(own, **pool), modes, temperature, pool)
+    return Trained(model, pool_confidences(own, **pool), modes, temperature, pool)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix  # type: ignore[import-untyped]
 from sklearn.model_selection import StratifiedGroupKFold  # type: ignore[import-untyped]
 
-from agents.rules.interaction.voting import THRESHOLD
+from agents.rules.interaction.voting import MIN_MODE_CONFIDENCE
 from schemas.interaction import INTERACTION_MODES
 from training.interaction.examples import Turn
 from training.interaction.fitting import fitted
@@ -47,7 +47,7 @@ def unseen_logits(rows: csr_matrix, modes: Labels, turns: Sequence[Turn]) -> Flo
 
 def answers(shares: Floats) -> Labels:
     """The mode of each turn after the rule of the threshold."""
-    return np.where(shares.max(axis=1) < THRESHOLD, GENERAL, shares.argmax(axis=1))
+    return np.where(shares.max(axis=1) < MIN_MODE_CONFIDENCE, GENERAL, shares.argmax(axis=1))
 
 
 def scores(answered: Labels, modes: Labels) -> list[Score]:

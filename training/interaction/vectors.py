@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.rules.text.embedding_text import EMBEDDED_CONTENT
+from agents.rules.text.embedding_text import MAX_CONTENT_CHARS
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.export.model_export import Precision, export
@@ -30,7 +30,7 @@ def vectors_of(texts: Sequence[str], models: Path) -> Vectors:
     if missing:
         folder = export(MODEL, models / f"{MODEL}-{PRECISION}", PRECISION, print)
         model = FastembedModel.load(LocalModel(MODEL, folder, DIM, PRECISION, max_tokens=MAX_TOKENS))
-        known |= {_key(text): model.passage(text[:EMBEDDED_CONTENT]).pooled for text in missing}
+        known |= {_key(text): model.passage(text[:MAX_CONTENT_CHARS]).pooled for text in missing}
         np.savez(kept, **known)
     return np.array([known[_key(text)] for text in texts], np.float32)
 

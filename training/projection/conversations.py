@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agents.rules.query.questions import understood
-from agents.rules.text.embedding_text import EMBEDDED_CAPTION, EMBEDDED_CONTENT
+from agents.rules.query.questions import parse_question
+from agents.rules.text.embedding_text import MAX_CAPTION_CHARS, MAX_CONTENT_CHARS
 
 CONVERSATIONS = Path(__file__).parents[1] / "ranking" / "conversations"
 
@@ -55,8 +55,8 @@ def _conversation(sample: dict[str, Any]) -> Conversation:
 def _embedded(turn: dict[str, Any]) -> str:
     """As `agents.rules.text.embedding_text` words a turn and the caption of its image."""
     caption = turn.get("blip_caption")
-    return str(turn["text"])[:EMBEDDED_CONTENT] + (f" [image: {caption[:EMBEDDED_CAPTION]}]" if caption else "")
+    return str(turn["text"])[:MAX_CONTENT_CHARS] + (f" [image: {caption[:MAX_CAPTION_CHARS]}]" if caption else "")
 
 
 def _asked(entry: dict[str, Any], speakers: Sequence[str], places: dict[str, int]) -> Asked:
-    return Asked(understood(entry["question"], speakers).text, tuple(places[one] for one in entry["evidence"]))
+    return Asked(parse_question(entry["question"], speakers).text, tuple(places[one] for one in entry["evidence"]))

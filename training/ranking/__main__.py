@@ -8,8 +8,8 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from agents.rules.ranking.heads import HEADS, HeadName
-from agents.rules.ranking.weights import Weights
+from agents.rules.ranking.heads import MODEL_VARIANTS, ModelVariant
+from agents.rules.ranking.weights import RankingWeights
 from training.ranking.conversations import Conversation, read
 from training.ranking.embedding import KeptEmbedder
 from training.ranking.fitting import Table
@@ -53,7 +53,7 @@ def _train(conversations: Sequence[Conversation], embedder: KeptEmbedder) -> Non
     own = _samples(_alone(conversations, embedder), MOST_OWN)
     mixed = _samples(_dealt_out(conversations, embedder), MOST_MIXED)
     qualities, heads = [], {}
-    for head in HEADS:
+    for head in MODEL_VARIANTS:
         table = Table([*own[head], *mixed[head]], signals_for(head))
         fitted = table.fit(counts_of(table))
         qualities.append(Quality(head, own[head], left_out(table, fitted, own[head])))
@@ -63,11 +63,11 @@ def _train(conversations: Sequence[Conversation], embedder: KeptEmbedder) -> Non
     print("\n\n".join(table_of(quality) for quality in qualities))  # noqa: T201
 
 
-def _samples(questions: Iterable[Question], most: int) -> dict[HeadName, list[Sample]]:
+def _samples(questions: Iterable[Question], most: int) -> dict[ModelVariant, list[Sample]]:
     """The signals of the questions, as each head sees them."""
-    found: dict[HeadName, list[Sample]] = {head: [] for head in HEADS}
+    found: dict[ModelVariant, list[Sample]] = {head: [] for head in MODEL_VARIANTS}
     for question in questions:
-        for head in HEADS:
+        for head in MODEL_VARIANTS:
             found[head].append(sample_of(question, head, signals_for(head), most))
     return found
 
@@ -85,7 +85,7 @@ def _dealt_out(conversations: Sequence[Conversation], embedder: KeptEmbedder) ->
 
 
 def _measure(conversations: Sequence[Conversation], embedder: KeptEmbedder, *, together: bool) -> None:
-    weights = Weights.loads(WEIGHTS.read_text())
+    weights = RankingWeights.loads(WEIGHTS.read_text())
     questions = questions_of("together", conversations, embedder) if together else _alone(conversations, embedder)
     for line in found_by(weights, questions):
         print(line)  # noqa: T201

@@ -6,7 +6,7 @@ from typing import Never
 import numpy as np
 
 from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import Encoded, Matrix, Point, Scored, Vector, Where
+from schemas.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
 
 DIGITS = 7
 """Decimals of a score: what single precision holds."""
@@ -24,13 +24,18 @@ class ExactIndex:
         self._tokens = np.concatenate(tokens)
         self._starts = np.cumsum([0, *map(len, tokens)])[:-1]
 
-    async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
+    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
         """The nearest of all."""
         del space, where  # There is one of each.
         return self._best(np.arange(len(self._ids)), self._vectors @ vector, limit)
 
     async def late(
-        self, space: VectorSpace, question: Matrix, where: Where, limit: int, memory_ids: Sequence[str] | None = None
+        self,
+        space: VectorSpace,
+        question: Matrix,
+        where: MemoryFilter,
+        limit: int,
+        memory_ids: Sequence[str] | None = None,
     ) -> list[Scored]:
         """The best by late interaction, of all or of some."""
         del space, where

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from agents.rules.ranking.heads import HeadName
-from agents.rules.ranking.query_features import Clues
+from agents.rules.ranking.heads import ModelVariant
+from agents.rules.ranking.query_features import QueryFeatures
 
 
-def without(clues: Clues, head: HeadName) -> Clues:
+def without(clues: QueryFeatures, head: ModelVariant) -> QueryFeatures:
     """What is left where there are no token vectors, or no vectors."""
     return replace(clues, late=clues.late if head == "tokens" else None, dense=None if head == "words" else clues.dense)

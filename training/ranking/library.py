@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from agents.modes.vector_spaces import ModeSpaces
-from agents.retrieval.hits import Hits
-from agents.retrieval.lexical_features import WordClues
+from agents.modes.vector_spaces import VectorSpaces
+from agents.retrieval.hits import HitRanker
+from agents.retrieval.lexical_features import LexicalFeatures
 from agents.retrieval.vector_search import VectorSearch
 from agents.rules.index.columns import Mask
-from agents.rules.memory.versions import identity, next_memory
-from agents.rules.query.plans import searches_of
-from agents.rules.ranking.query_features import Clues
-from agents.rules.ranking.rank_fusion import method_of
-from agents.rules.ranking.ranking import Weights
+from agents.rules.memory.versions import identify_turn, next_memory
+from agents.rules.query.plans import plan_searches
+from agents.rules.ranking.query_features import QueryFeatures
+from agents.rules.ranking.rank_fusion import choose_fusion_method
+from agents.rules.ranking.weights import RankingWeights
 from agents.rules.text.embedding_text import embedding_text
-from schemas.memories import Embedding, Memory, Place
-from schemas.modes import GENERAL, Declared, VectorSpace
+from schemas.memories import Embedding, Memory, VectorLocation
+from schemas.modes import GENERAL, ModeDeclarations, VectorSpace
 from schemas.retrieval import RetrieveRequest
 from schemas.scopes import Selector
 from schemas.turns import Turn
@@ -44,7 +44,7 @@ class Question:
     user: str
     conversation: str
     asked: Asked
-    clues: Clues
+    clues: QueryFeatures
     admitted: Mask
     evidence: frozenset[int]
 
@@ -52,11 +52,11 @@ class Question:
 class NothingDeclared:
     """Implements `agents.ports.Modes`: every user has the mode `general` and no other."""
 
-    def get(self, partition: int, boundary: str) -> Declared:  # noqa: ARG002 - the port asks with them
+    def get(self, partition: int, boundary: str) -> ModeDeclarations:  # noqa: ARG002 - the port asks with them
         """Nothing but `general`."""
-        return Declared()
+        return ModeDeclarations()
 
-    def put(self, partition: int, boundary: str, declared: Declared) -> None:
+    def put(self, partition: int, boundary: str, declared: ModeDeclarations) -> None:
         """Nothing is declared here."""
         raise NotImplementedError
 
@@ -91,19 +91,19 @@ async def _asked(
     for memory in memories:
         words.put(PARTITION, memory)
     index = ExactIndex([await _point(memory, embedder) for memory in memories])
-    spaces = ModeSpaces(NothingDeclared(), embedder)
+    spaces = VectorSpaces(NothingDeclared(), embedder)
     vectors = VectorSearch(index, spaces)
-    clock, hits = DayAfter(max(one.occurred_at for one in memories)), Hits(lambda _, __: None, Weights({}))
+    clock, hits = DayAfter(max(one.occurred_at for one in memories)), HitRanker(lambda _, __: None, RankingWeights({}))
     roster = words.roster(PARTITION, user)
     numbers = {memory.turn_id: roster.number_of[memory.memory_id] for memory in memories}
     found = []
     for conversation in conversations:
         for asked in conversation.questions:
             request = RetrieveRequest(scope=Selector.model_validate({"user_id": user}), query=asked.text, mode=GENERAL)
-            [search] = searches_of(request, PARTITION, Declared(), lambda _: roster, lambda _: None)
-            told = WordClues(words, clock, search)
+            [search] = plan_searches(request, PARTITION, ModeDeclarations(), lambda _: roster, lambda _: None)
+            told = LexicalFeatures(words, clock, search)
             nearest = await vectors.nearest(search, told)
-            clues, admitted = hits.clues(search, told, nearest, method_of([one.sight for one in nearest]))
+            clues, admitted = hits.clues(search, told, nearest, choose_fusion_method([one.sight for one in nearest]))
             evidence = frozenset(numbers[one] for one in asked.evidence)
             found.append(Question(user, conversation.name, asked, clues, admitted, evidence))
     return found
@@ -114,10 +114,10 @@ def _memory(user: str, turn: Turn, place: int, embedder: KeptEmbedder) -> Memory
     stored = turn.model_copy(update={"scope": turn.scope.model_copy(update={"user_id": user})})
     assert turn.occurred_at is not None
     memory = next_memory(
-        stored, identity(stored, turn.occurred_at), None, (GENERAL, "fallback"), place, asks_model=False
+        stored, identify_turn(stored, turn.occurred_at), None, (GENERAL, "fallback"), place, asks_model=False
     )
     space = VectorSpace(GENERAL, embedder.fingerprint)
-    ready = Embedding(status="ready", place=Place(mode=GENERAL, space=space.fingerprint.digest))
+    ready = Embedding(status="ready", place=VectorLocation(mode=GENERAL, space=space.fingerprint.digest))
     return memory.model_copy(update={"embedding": ready})
 
 

@@ -4,24 +4,24 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from agents.rules.ranking.heads import HEADS, HeadName
-from agents.rules.ranking.ranking import ranked
-from agents.rules.ranking.weights import Weights
+from agents.rules.ranking.heads import MODEL_VARIANTS, ModelVariant
+from agents.rules.ranking.ranking import rank_memories
+from agents.rules.ranking.weights import RankingWeights
 from training.ranking.conversations import CATEGORIES
 from training.ranking.heads import without
 from training.ranking.library import Question
 from training.ranking.validation import KS, Recalls
 
 
-def found_by(weights: Weights, questions: Iterable[Question]) -> Iterator[str]:
+def found_by(weights: RankingWeights, questions: Iterable[Question]) -> Iterator[str]:
     """A line for each head, with recall of all and by category."""
     categories: list[int] = []
-    found: dict[HeadName, list[list[float]]] = {head: [] for head in HEADS}
+    found: dict[ModelVariant, list[list[float]]] = {head: [] for head in MODEL_VARIANTS}
     for question in questions:
         categories.append(question.asked.category)
-        for head in HEADS:
+        for head in MODEL_VARIANTS:
             found[head].append(_recalls(weights, question, head))
-    for head in HEADS:
+    for head in MODEL_VARIANTS:
         yield f"{head:8s} {by_category(np.array(found[head]), np.array(categories))}"
 
 
@@ -37,9 +37,9 @@ def percent(recalls: Recalls) -> str:
     return " / ".join(f"{100 * value:.1f}" for value in recalls.mean(axis=0))
 
 
-def _recalls(weights: Weights, question: Question, head: HeadName) -> list[float]:
+def _recalls(weights: RankingWeights, question: Question, head: ModelVariant) -> list[float]:
     clues = without(question.clues, head)
-    ranking = ranked(clues, question.admitted, weights.heads[head])
+    ranking = rank_memories(clues, question.admitted, weights.heads[head])
     ids = {number: f"{number:09d}" for number in range(len(clues.columns.live))}
     first = [int(ranking.numbers[place]) in question.evidence for place in ranking.best(max(KS), ids)]
     return [sum(first[:k]) / max(question.asked.named, 1) for k in KS]

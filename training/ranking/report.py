@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.rules.ranking.heads import HeadName
+from agents.rules.ranking.heads import ModelVariant
 from training.ranking.conversations import CATEGORIES, Conversation
 from training.ranking.fitting import ROWS, STRENGTH
 from training.ranking.measuring import percent
@@ -21,7 +21,7 @@ MOST_SHOWN = 25
 class Quality:
     """Recalls of the questions, by weights that have not seen their conversations."""
 
-    head: HeadName
+    head: ModelVariant
     samples: Sequence[Sample]
     recalls: Recalls
 

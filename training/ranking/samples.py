@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.rules.ranking.features import Signals
-from agents.rules.ranking.field_scores import fields_of, plain
-from agents.rules.ranking.heads import HeadName
-from agents.rules.ranking.ranking import shortlisted
+from agents.rules.ranking.features import RankingFeatures
+from agents.rules.ranking.field_scores import compute_fields, first_stage_score
+from agents.rules.ranking.heads import ModelVariant
+from agents.rules.ranking.ranking import first_stage_top
 from training.ranking.heads import without
 from training.ranking.library import Question
 
@@ -40,14 +40,14 @@ class Sample:
         return self.question.conversation
 
 
-def sample_of(question: Question, head: HeadName, names: Sequence[str], most: int) -> Sample:
+def sample_of(question: Question, head: ModelVariant, names: Sequence[str], most: int) -> Sample:
     """The signals of a question's most likely memories, `most` of them or fewer."""
     clues = without(question.clues, head)
-    fields = fields_of(clues)
-    numbers = shortlisted(plain(fields), question.admitted)
-    sums = plain(fields)[numbers]
+    fields = compute_fields(clues)
+    numbers = first_stage_top(first_stage_score(fields), question.admitted)
+    sums = first_stage_score(fields)[numbers]
     numbers = numbers[np.argsort(-np.round(sums, 6), kind="stable")[:most]]
-    signals = Signals(clues, fields, numbers)
+    signals = RankingFeatures(clues, fields, numbers)
     columns = np.zeros((len(numbers), len(names)), np.float32)
     for place, name in enumerate(names):
         signal = signals.of(name)

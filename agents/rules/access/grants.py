@@ -3,23 +3,23 @@
 from collections.abc import Iterable, Sequence
 
 from schemas.failures import Rejected
-from schemas.policies import Act, Grant, Policy, admits
+from schemas.policies import Grant, Permission, Policy, admits
 from schemas.scopes import Scope, Selector
 
-PRINCIPAL = "principal"
+PRINCIPAL_HEADER = "principal"
 """The header that names who asks."""
 
-LONGEST_PRINCIPAL = 80
+MAX_PRINCIPAL_CHARS = 80
 """Characters of a principal in an error: the header may be of any length."""
 
 
-def permit(policy: Policy, principal: str | None, act: Act, scope: Scope) -> None:
+def require_permission(policy: Policy, principal: str | None, act: Permission, scope: Scope) -> None:
     """Raise Rejected, `not_allowed`, unless a grant covers the scope."""
     if not any(grant.covers(scope) for grant in _grants(policy, principal, act)):
         raise _refused(principal, act)
 
 
-def readable(policy: Policy, principal: str | None, selector: Selector) -> Selector:
+def narrow_selector(policy: Policy, principal: str | None, selector: Selector) -> Selector:
     """The selector without the projects that the principal may not read; Rejected where nothing is left."""
     grants = [grant for grant in _grants(policy, principal, "read") if admits(grant.user_id, selector.user_id)]
     if not grants:
@@ -30,7 +30,7 @@ def readable(policy: Policy, principal: str | None, selector: Selector) -> Selec
     return selector.model_copy(update={"project_id": narrowed})
 
 
-def _grants(policy: Policy, principal: str | None, act: Act) -> Sequence[Grant]:
+def _grants(policy: Policy, principal: str | None, act: Permission) -> Sequence[Grant]:
     known = policy.principals.get(principal, ()) if principal is not None else ()
     return [grant for grant in known if act in grant.may]
 
@@ -52,8 +52,10 @@ def _both(asked: tuple[str, ...] | None, granted: tuple[str, ...] | None) -> tup
     return tuple(value for value in asked if value in granted)
 
 
-def _refused(principal: str | None, act: Act) -> Rejected:
+def _refused(principal: str | None, act: Permission) -> Rejected:
     if principal is None:
-        return Rejected("not_allowed", f"no header {PRINCIPAL!r} says who asks; this deployment lets nobody else in")
-    who = principal[:LONGEST_PRINCIPAL]
+        return Rejected(
+            "not_allowed", f"no header {PRINCIPAL_HEADER!r} says who asks; this deployment lets nobody else in"
+        )
+    who = principal[:MAX_PRINCIPAL_CHARS]
     return Rejected("not_allowed", f"{who!r} may not {act} here; the file of the setting AUTHORIZATION says who may")

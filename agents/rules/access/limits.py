@@ -7,18 +7,18 @@ from schemas.assemble import AssembleRequest
 from schemas.failures import Rejected
 from schemas.retrieval import RetrieveRequest
 
-Asking = RetrieveRequest | AssembleRequest
+SelectorRequest = RetrieveRequest | AssembleRequest
 """A request with a selector."""
 
 
 @dataclass(frozen=True, slots=True)
-class Caps:
+class RequestLimits:
     """`combinations` are the scopes that one selector may stand for, `top_k` the most hits of one answer."""
 
     combinations: int = 1000
     top_k: int = 100
 
-    def check(self, request: Asking) -> None:
+    def check(self, request: SelectorRequest) -> None:
         """Raise Rejected for a request that asks for more."""
         listed = {name: len(values) for name, values in request.scope.fields().items() if values is not None}
         asked = prod(listed.values())

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from agents.rules.ranking.rank_fusion import Method
+from agents.rules.ranking.rank_fusion import FusionMethod
 from schemas.memories import Evidence, Memory, MemoryType
 from schemas.moments import iso
 from schemas.retrieval import Hit, Scores
 
-Caution = tuple[str, str]
+SearchWarning = tuple[str, str]
 """A code and a message."""
 
 
@@ -42,13 +42,13 @@ def hit_of(
     )
 
 
-def degraded(reasons: Iterable[tuple[str, str]], *, cross_mode: bool) -> list[Caution]:
+def warn_degraded(reasons: Iterable[tuple[str, str]], *, cross_mode: bool) -> list[SearchWarning]:
     """The warning that vectors are missing, for these modes, each with why; none for none."""
     told = dict.fromkeys(f"{mode}: {reason}" if cross_mode else reason for mode, reason in reasons)
     return [("degraded", "; ".join(told))] if told else []
 
 
-def crossed(modes: Sequence[str], method: Method) -> Caution:
+def warn_cross_mode(modes: Sequence[str], method: FusionMethod) -> SearchWarning:
     """The warning that several vector spaces were searched, and how."""
     how = {
         "rank_fusion": "each was searched with its own embedder, and their ranks are fused",
@@ -57,7 +57,7 @@ def crossed(modes: Sequence[str], method: Method) -> Caution:
     return "cross_mode", f"cosines of {', '.join(modes)} can't be compared: {how.get(method, method)}"
 
 
-def elsewhere(counts: Mapping[str, int]) -> list[Caution]:
+def warn_other_modes(counts: Mapping[str, int]) -> list[SearchWarning]:
     """The warning that the scope has memories in modes that were not searched, with their numbers; none for none."""
     told = ", ".join(f"{mode} ({count})" for mode, count in counts.items())
     return [("other_modes", f"not searched, with the number of memories here: {told}")] if told else []

@@ -2,26 +2,28 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from agents.rules.answer.term_coverage import Sought
+from agents.rules.answer.term_coverage import TermCoverage
 from schemas.memories import Evidence, Memory
 from schemas.retrieval import ItemInside, RetrieveRequest
 
-LEAST_SHARE = 0.2
+MIN_ITEM_COVERAGE = 0.2
 """The share of a question's telling words, by weight, from which an item is about it: one rare word in five. With less
 it shares what everything here shares. Chosen by reading, on our own chats."""
 
-MOST_INSIDE = 8
+MAX_ITEMS_PER_HIT = 8
 """Items of one hit: of a turn with a long page the best segments."""
 
 
-def items_inside(items: Iterable[Memory], request: RetrieveRequest, sought: Sought) -> tuple[ItemInside, ...]:
+def match_items(items: Iterable[Memory], request: RetrieveRequest, sought: TermCoverage) -> tuple[ItemInside, ...]:
     """The items that match the question and the types asked for, best first, equal ones by id; the best of them."""
     shown = (_inside(item, sought) for item in items if _asked_for(item, request))
-    found = sorted((one for one in shown if one.score >= LEAST_SHARE), key=lambda one: (-one.score, one.memory_id))
-    return tuple(found[:MOST_INSIDE])
+    found = sorted(
+        (one for one in shown if one.score >= MIN_ITEM_COVERAGE), key=lambda one: (-one.score, one.memory_id)
+    )
+    return tuple(found[:MAX_ITEMS_PER_HIT])
 
 
-def best_first(evidence: Sequence[Evidence], texts: Mapping[str, str], sought: Sought) -> tuple[Evidence, ...]:
+def rank_evidence(evidence: Sequence[Evidence], texts: Mapping[str, str], sought: TermCoverage) -> tuple[Evidence, ...]:
     """The evidence whose turns (`texts` by memory id) speak most of the question first, else in its order."""
     shares = {memory_id: sought.share(sought.said_in(text)) for memory_id, text in texts.items()}
     return tuple(sorted(evidence, key=lambda one: -shares.get(one.memory_id or "", 0.0)))
@@ -33,7 +35,7 @@ def _asked_for(item: Memory, request: RetrieveRequest) -> bool:
     return live and (request.types is None or item.type in request.types)
 
 
-def _inside(item: Memory, sought: Sought) -> ItemInside:
+def _inside(item: Memory, sought: TermCoverage) -> ItemInside:
     return ItemInside(
         memory_id=item.memory_id,
         type=item.type,

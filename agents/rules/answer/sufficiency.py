@@ -9,23 +9,23 @@ vectors: an entry that is merely alike is no reason to look no further.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from agents.rules.answer.term_coverage import Places, Sought
-from agents.rules.cues.label_forms import form_names
+from agents.rules.answer.term_coverage import TermCoverage, TermIndexes
+from agents.rules.cues.label_forms import find_form_labels
 from agents.rules.query.questions import Question
-from agents.rules.text.entities import entities
-from agents.rules.text.tokenizer import telling_terms
+from agents.rules.text.entities import extract_entities
+from agents.rules.text.tokenizer import content_terms
 
-ENOUGH = 0.75
+MIN_COVERAGE = 0.75
 """Share of a question's telling words, by weight, that is enough: of three equally rare words all, of five four. What
 is missed by going down is nothing; what is missed by staying may be the answer."""
 
-LEAST_SHARE = 0.25
+MIN_ENTRY_COVERAGE = 0.25
 """From this share on an entry is about the question: one rare word of four."""
 
-OF_THE_BEST = 0.5
+MIN_SHARE_OF_BEST = 0.5
 """An entry that has less than this part of what the best one has is about something else that shares a word."""
 
-ANSWERS: Mapping[str, frozenset[str]] = {
+ANSWER_LABELS: Mapping[str, frozenset[str]] = {
     "when": frozenset({"DATE", "TIME", "DURATION", "NUMBER"}),
     "how_many": frozenset({"NUMBER", "MONEY", "DURATION"}),
 }
@@ -36,29 +36,29 @@ class Match(NamedTuple):
     """An entry that is about the question: its place in its layer, the terms it has, and their share."""
 
     place: int
-    said: Places
+    said: TermIndexes
     share: float
 
 
-def matches(texts: Sequence[str], sought: Sought) -> list[Match]:
+def match_entries(texts: Sequence[str], sought: TermCoverage) -> list[Match]:
     """The entries that are about the question, best first, equal ones in their order."""
     found = [Match(place, said, sought.share(said)) for place, said in enumerate(map(sought.said_in, texts))]
-    least = max(LEAST_SHARE, OF_THE_BEST * max((one.share for one in found), default=0.0))
+    least = max(MIN_ENTRY_COVERAGE, MIN_SHARE_OF_BEST * max((one.share for one in found), default=0.0))
     return sorted((one for one in found if one.share >= least), key=lambda one: -one.share)
 
 
-def suffices(found: Sequence[Match], texts: Sequence[str], question: Question, sought: Sought) -> bool:
+def is_sufficient(found: Sequence[Match], texts: Sequence[str], question: Question, sought: TermCoverage) -> bool:
     """Whether these entries, of a layer with these texts, say enough."""
     said = frozenset[int]().union(*(one.said for one in found))
     return (
-        bool(telling_terms(question.text))
-        and sought.share(said) >= ENOUGH
+        bool(content_terms(question.text))
+        and sought.share(said) >= MIN_COVERAGE
         and _answers([texts[one.place] for one in found], question)
     )
 
 
 def _answers(texts: Sequence[str], question: Question) -> bool:
     """Whether the texts have what the question's types ask for."""
-    asked = [ANSWERS[trait] for trait in question.traits if trait in ANSWERS]
-    forms = set[str]().union(*(form_names(text, entities(text)) for text in texts)) if asked else set()
+    asked = [ANSWER_LABELS[trait] for trait in question.traits if trait in ANSWER_LABELS]
+    forms = set[str]().union(*(find_form_labels(text, extract_entities(text)) for text in texts)) if asked else set()
     return all(not wanted.isdisjoint(forms) for wanted in asked)

@@ -9,17 +9,17 @@ from collections.abc import Iterable, Sequence
 from typing import Self
 
 from agents.rules.index.bm25 import idf
-from agents.rules.index.memory_columns import Roster
-from agents.rules.ranking.query_features import Clues
-from agents.rules.ranking.ranking import DIGITS
+from agents.rules.index.memory_columns import MemoryColumns
+from agents.rules.ranking.query_features import QueryFeatures
+from agents.rules.ranking.ranking import SCORE_DECIMALS
 from agents.rules.text.stemming import stems
-from agents.rules.text.tokenizer import terms
+from agents.rules.text.tokenizer import tokenize
 
-Places = frozenset[int]
+TermIndexes = frozenset[int]
 """Some terms of a question, by their places in it."""
 
 
-class Sought:
+class TermCoverage:
     """The terms of one question. `weights` are not negative; `languages` are places in `LANGUAGES`."""
 
     def __init__(self, asked: Sequence[str], weights: Sequence[float], languages: Sequence[int]) -> None:
@@ -34,7 +34,7 @@ class Sought:
                 known.setdefault(stem, set()).add(place)
 
     @classmethod
-    def of(cls, clues: Clues, roster: Roster, *, unheard: bool) -> Self:
+    def of(cls, clues: QueryFeatures, roster: MemoryColumns, *, unheard: bool) -> Self:
         """The terms of a question, weighed by their rarity among the memories (`agents.rules.index.bm25.idf`).
 
         `unheard`: a word that no memory has weighs the most, as nothing can answer for it; otherwise it weighs nothing,
@@ -44,9 +44,9 @@ class Sought:
         weights = [idf(count, clues.documents) if count or unheard else 0.0 for count in frequencies]
         return cls(clues.question.terms, weights, roster.languages())
 
-    def said_in(self, text: str) -> Places:
+    def said_in(self, text: str) -> TermIndexes:
         """The terms that a text has."""
-        words = list(dict.fromkeys(terms(text)))
+        words = list(dict.fromkeys(tokenize(text)))
         found: set[int] = set()
         for word in words:
             found |= self._words.get(word, set())
@@ -58,4 +58,4 @@ class Sought:
     def share(self, places: Iterable[int]) -> float:
         """The share of these terms of the weight of all; 0 for a question without any."""
         weight = sum(self._weights[place] for place in places)
-        return round(min(weight / self._whole, 1.0), DIGITS) if self._whole else 0.0
+        return round(min(weight / self._whole, 1.0), SCORE_DECIMALS) if self._whole else 0.0

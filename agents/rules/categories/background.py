@@ -4,7 +4,7 @@ They play the cohort of score normalisation (Auckenthaler, Carey and Lloyd-Thoma
 text-independent speaker verification systems", 2000): a cosine alone means another thing in every vector space.
 """
 
-BACKGROUND: tuple[str, ...] = (
+BACKGROUND_TOPICS: tuple[str, ...] = (
     "food and cooking",
     "sports and health",
     "work meetings and colleagues",

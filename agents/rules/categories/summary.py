@@ -9,42 +9,42 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from agents.rules.clustering.normalise import of_length_one
+from agents.rules.clustering.normalise import normalise_rows
 from schemas.categories import Category
 from schemas.vectors import Matrix
 
-MOST_ANCHORS = 8
+MAX_ANCHORS = 8
 """Anchors of a category: as many as a person reads at a glance."""
 
-FEWEST_CHANGES, SHARE_CHANGED = 3, 0.2
+MIN_CHANGES, MIN_CHANGED_SHARE = 3, 0.2
 """A summary is made anew when so many members have come or gone since, and at least this share of those it was made
 of: below, a reader would see the same summary in other words."""
 
-LONGEST_SUMMARY = 600
+MAX_SUMMARY_CHARS = 600
 """Characters of a summary: some 150 tokens, which a context can spare for each of a few categories."""
 
-RELEVANCE = 0.7
+MMR_LAMBDA = 0.7
 """The weight of nearness to the centroid against likeness to an anchor that is there already: the middle of what
 Carbonell and Goldstein call best for a summary (0.3 to 0.7 for variety, above for nearness)."""
 
 
-def is_due(category: Category, size: int) -> bool:
+def is_summary_due(category: Category, size: int) -> bool:
     """Whether the summary of a category that has so many members now is to be made anew."""
     if size == 0 or not category.anchors:
         return size > 0 or category.size > 0 or len(category.anchors) > 0
-    return abs(size - category.size) >= max(FEWEST_CHANGES, SHARE_CHANGED * category.size)
+    return abs(size - category.size) >= max(MIN_CHANGES, MIN_CHANGED_SHARE * category.size)
 
 
-def anchors_of(vectors: Matrix, most: int = MOST_ANCHORS) -> list[int]:
+def select_anchors(vectors: Matrix, most: int = MAX_ANCHORS) -> list[int]:
     """Which rows stand for all, the most typical first. `vectors` has shape (members, dim); equal ones: the first."""
     if not len(vectors):
         return []
-    unit = of_length_one(vectors)
-    nearness = unit @ of_length_one(unit.mean(axis=0, keepdims=True))[0]
+    unit = normalise_rows(vectors)
+    nearness = unit @ normalise_rows(unit.mean(axis=0, keepdims=True))[0]
     chosen: list[int] = []
     likeness = np.zeros(len(unit))
     for _ in range(min(most, len(unit))):
-        worth = RELEVANCE * nearness - (1 - RELEVANCE) * likeness
+        worth = MMR_LAMBDA * nearness - (1 - MMR_LAMBDA) * likeness
         worth[chosen] = -np.inf
         best = int(np.argmax(worth))
         chosen.append(best)
@@ -58,11 +58,11 @@ def summary_of(texts: Iterable[str]) -> str | None:
     A text that is too long by itself is cut off.
     """
     lines: list[str] = []
-    room = LONGEST_SUMMARY
+    room = MAX_SUMMARY_CHARS
     for text in dict.fromkeys(" ".join(text.split()) for text in texts):
         if text and len(text) <= room:
             lines.append(text)
             room -= len(text) + 1
         elif text and not lines:
-            return text[: LONGEST_SUMMARY - 1].rstrip() + "…"
+            return text[: MAX_SUMMARY_CHARS - 1].rstrip() + "…"
     return "\n".join(lines) or None

@@ -5,19 +5,19 @@ from collections.abc import Mapping
 from schemas.categories import Category, Taxonomy
 from schemas.failures import Rejected
 
-MOST_DECLARED = 256
+MAX_CATEGORIES_PER_SCOPE = 256
 """Categories of a scope: ours, the contract sets none. Each item is held against all of them, and all are one record of
 the table, which must stay below what Kafka takes."""
 
 
-def declared(taxonomy: Taxonomy, name: str, description: str) -> Taxonomy:
+def declare_category(taxonomy: Taxonomy, name: str, description: str) -> Taxonomy:
     """The taxonomy with a category as its user describes it from now on; the same again changes nothing.
 
     Raises Rejected, `invalid_value`, for one more than there may be.
     """
     before = taxonomy.find(name)
-    if before is None and len(taxonomy) >= MOST_DECLARED:
-        message = f"a scope has at most {MOST_DECLARED} categories; describe one of them anew"
+    if before is None and len(taxonomy) >= MAX_CATEGORIES_PER_SCOPE:
+        message = f"a scope has at most {MAX_CATEGORIES_PER_SCOPE} categories; describe one of them anew"
         raise Rejected("invalid_value", message, "arguments.name")
     if before is None:
         return taxonomy.having(Category(name=name, description=description, declared=True))
@@ -27,7 +27,7 @@ def declared(taxonomy: Taxonomy, name: str, description: str) -> Taxonomy:
     return taxonomy.having(before.model_copy(update={"description": description, "version": version, "declared": True}))
 
 
-def with_deployment(kept: Taxonomy, deployment: Mapping[str, str]) -> Taxonomy:
+def merge_deployment_categories(kept: Taxonomy, deployment: Mapping[str, str]) -> Taxonomy:
     """What is kept of a scope with the deployment's categories as they are named today.
 
     What a user declared under the same name stays his; what the deployment does not name any more is gone.

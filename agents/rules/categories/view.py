@@ -6,11 +6,11 @@ from typing import Any
 from schemas.categories import Category
 from schemas.memories import Memory
 
-MOST_SHOWN = 100
+MAX_SHOWN_ITEMS = 100
 """Items of a category that are shown, the newest first: `size` says how many there are."""
 
 
-def shown_category(category: Category, size: int) -> dict[str, Any]:
+def build_category_view(category: Category, size: int) -> dict[str, Any]:
     """What every command shows of a category."""
     return {
         "name": category.name,
@@ -21,12 +21,12 @@ def shown_category(category: Category, size: int) -> dict[str, Any]:
     }
 
 
-def words_of(category: Category) -> str:
+def category_text(category: Category) -> str:
     """What a category says, as a question is held against it."""
     return "\n".join((category.name, category.description, category.summary or ""))
 
 
-def shown_items(memories: Iterable[Memory], name: str) -> list[dict[str, Any]]:
+def build_item_views(memories: Iterable[Memory], name: str) -> list[dict[str, Any]]:
     """Members as they are listed under a category."""
     return [_shown_item(memory, name) for memory in memories]
 

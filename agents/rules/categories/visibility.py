@@ -14,17 +14,17 @@ ReadMemory = Callable[[str], Memory | None]
 """The record of an id as it is now; None for one that is gone."""
 
 
-def stands(category: Category, read: ReadMemory) -> bool:
+def is_current(category: Category, read: ReadMemory) -> bool:
     """Whether all that the category's summary and anchors rest on is there as it was."""
     return all(_stands(category, memory_id, read) for memory_id in category.rests_on)
 
 
-def as_it_stands(category: Category, read: ReadMemory) -> Category:
+def visible_category(category: Category, read: ReadMemory) -> Category:
     """The category itself, or where it rests on what is not there any more, what is left of it.
 
     Then the anchors are those that are left, and the summary is made of their texts alone.
     """
-    if stands(category, read):
+    if is_current(category, read):
         return category
     left = {one: memory for one in category.anchors if _stands(category, one, read) and (memory := read(one))}
     return category.model_copy(

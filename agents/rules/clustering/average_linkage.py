@@ -11,7 +11,7 @@ import numpy as np
 from schemas.vectors import Matrix
 
 
-def grouped(unit: Matrix, from_cosine: float) -> list[list[int]]:
+def cluster_by_average_linkage(unit: Matrix, from_cosine: float) -> list[list[int]]:
     """The groups in which rows are left when no two groups have this mean cosine or more."""
     alike = (unit @ unit.T).astype(np.float64)
     np.fill_diagonal(alike, -np.inf)

@@ -1,7 +1,7 @@
 """Memories that say nearly the same of the same: tight clusters by vector and by topic. Pure.
 
 Enters: a vector and the telling stems of each memory. Leaves: clusters as places of memories, the medoid first.
-Guaranteed: the same input always gives the same clusters; what is left over has none, unless it is more than `FEW`;
+Guaranteed: the same input always gives the same clusters; what is left over has none, unless it is more than `MAX_EXHAUSTIVE_ROWS`;
 time n log n beside the sum over cells of bounded size.
 
 The algorithm of Daura et al. ("Peptide Folding: When Simulation Meets Experiment", 1999): the memory with most
@@ -14,49 +14,56 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from agents.rules.clustering.kmeans_cells import Places, cells
-from agents.rules.clustering.knn import MOST_NEIGHBOURS, Pairs, Tightness, neighbours, usual_cosine, weights_of
-from agents.rules.clustering.normalise import of_length_one
+from agents.rules.clustering.kmeans_cells import RowIndices, build_cells
+from agents.rules.clustering.knn import (
+    MAX_NEIGHBOURS,
+    NeighbourPairs,
+    NeighbourThresholds,
+    background_cosine,
+    find_neighbours,
+    idf_weights,
+)
+from agents.rules.clustering.normalise import normalise_rows
 from schemas.vectors import Matrix
 
-Enough = Callable[[], bool]
+StopCondition = Callable[[], bool]
 """Whether to stop looking for more."""
 
-LEAST = 3
+MIN_CLUSTER_SIZE = 3
 """Memories of a cluster (CONTRACT §6)."""
 
-MOST = MOST_NEIGHBOURS
+MAX_CLUSTER_SIZE = MAX_NEIGHBOURS
 """Memories of a cluster: what stands for more would have a record of evidence and little else."""
 
-FEW, PASSES = 4096, 2
+MAX_EXHAUSTIVE_ROWS, MAX_PASSES = 4096, 2
 """So many are sought among until nothing is found; more have so many passes, as those that follow find one in a hundred
 and take as long. Whoever asks again about the same remembers that he has asked."""
 
-TIGHT = Tightness(near=0.5, cosine=0.85, shared=0.4, stems=3, saying=2)
+CLUSTER_TIGHTNESS = NeighbourThresholds(near=0.5, cosine=0.85, shared=0.4, stems=3, saying=2)
 """For what is to stand for its members. Of four conversations of LoCoMo, where people hardly repeat what they do, one
 cluster of three turns is left of fourteen: the others were thanks, cheers and greetings, which `saying` leaves out.
 Notes of every day are taken whole. With `shared` 0.3 what is merely alike is mixed."""
 
 
-def never() -> bool:
+def never_stop() -> bool:
     """Look until nothing more is found."""
     return False
 
 
-def clusters(
+def find_clusters(
     vectors: Matrix,
     topics: Sequence[frozenset[str]],
     *,
-    least: int = LEAST,
-    enough: Enough = never,
+    least: int = MIN_CLUSTER_SIZE,
+    enough: StopCondition = never_stop,
 ) -> list[list[int]]:
-    """Places of rows of `vectors` (rows, dim), in clusters of `least` to `MOST`; `topics` are the stems of each row.
+    """Places of rows of `vectors` (rows, dim), in clusters of `least` to `MAX_CLUSTER_SIZE`; `topics` are the stems of each row.
 
     Once it is `enough`, which is asked for each cell, what was found so far is given.
     """
-    unit = of_length_one(vectors)
+    unit = normalise_rows(vectors)
     left, found, passes = np.arange(len(unit)), [], 0
-    while len(left) >= least and (passes < PASSES or len(left) <= FEW):
+    while len(left) >= least and (passes < MAX_PASSES or len(left) <= MAX_EXHAUSTIVE_ROWS):
         passes += 1
         some = _sought(unit[left], [topics[place] for place in left.tolist()], least, enough)
         if not some:
@@ -68,28 +75,28 @@ def clusters(
     return found
 
 
-def _sought(unit: Matrix, topics: Sequence[frozenset[str]], least: int, enough: Enough) -> list[Places]:
+def _sought(unit: Matrix, topics: Sequence[frozenset[str]], least: int, enough: StopCondition) -> list[RowIndices]:
     """One pass over all."""
-    weights, from_cosine = weights_of(topics), TIGHT.from_cosine(usual_cosine(unit))
+    weights, from_cosine = idf_weights(topics), CLUSTER_TIGHTNESS.from_cosine(background_cosine(unit))
     pairs = []
-    for cell in cells(unit):
+    for cell in build_cells(unit):
         there = [topics[place] for place in cell.tolist()]
-        found = neighbours(unit[cell], there, weights, from_cosine, TIGHT)
-        pairs.append(Pairs(cell[found.one], cell[found.other], found.cosine))
+        found = find_neighbours(unit[cell], there, weights, from_cosine, CLUSTER_TIGHTNESS)
+        pairs.append(NeighbourPairs(cell[found.one], cell[found.other], found.cosine))
         if enough():
             break
     return _by_most_neighbours(_joined(pairs, len(unit)), len(unit), least)
 
 
-def _joined(pairs: Sequence[Pairs], size: int) -> Pairs:
+def _joined(pairs: Sequence[NeighbourPairs], size: int) -> NeighbourPairs:
     """All pairs once, by the first and then the nearest."""
     one, other, cosine = (np.concatenate(column) for column in zip(*pairs, strict=True))
     _, first = np.unique(one * size + other, return_index=True)
     order = first[np.lexsort((other[first], -cosine[first], one[first]))]
-    return Pairs(one[order], other[order], cosine[order])
+    return NeighbourPairs(one[order], other[order], cosine[order])
 
 
-def _by_most_neighbours(pairs: Pairs, size: int, least: int) -> list[Places]:
+def _by_most_neighbours(pairs: NeighbourPairs, size: int, least: int) -> list[RowIndices]:
     """Clusters, the medoid first and then its neighbours, the nearest first."""
     starts = np.searchsorted(pairs.one, np.arange(size + 1))
     counts, free = np.diff(starts), np.ones(size, np.bool_)
@@ -97,7 +104,7 @@ def _by_most_neighbours(pairs: Pairs, size: int, least: int) -> list[Places]:
     while len(counts) and counts.max() >= least - 1:
         medoid = int(counts.argmax())
         beside = pairs.other[starts[medoid] : starts[medoid + 1]]
-        members = np.concatenate([[medoid], beside[free[beside]][: MOST - 1]])
+        members = np.concatenate([[medoid], beside[free[beside]][: MAX_CLUSTER_SIZE - 1]])
         if len(members) < least:
             counts[medoid] = 0
             continue

@@ -10,14 +10,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.rules.clustering.kmeans_cells import Places
-from agents.rules.text.courtesy_words import kind_stems
-from agents.rules.text.languages import language_of
+from agents.rules.clustering.kmeans_cells import RowIndices
+from agents.rules.text.courtesy_words import courtesy_stems
+from agents.rules.text.languages import detect_language
 from agents.rules.text.stemming import stems
-from agents.rules.text.tokenizer import telling_terms, terms
+from agents.rules.text.tokenizer import content_terms, tokenize
 from schemas.vectors import Matrix, Vector
 
-MOST_NEIGHBOURS = 100
+MAX_NEIGHBOURS = 100
 """Neighbours of one memory that are kept, the nearest: a cluster has no more."""
 
 GOLDEN, SHIFTS = (5**0.5 - 1) / 2, 12
@@ -25,7 +25,7 @@ GOLDEN, SHIFTS = (5**0.5 - 1) / 2, 12
 
 
 @dataclass(frozen=True, slots=True)
-class Tightness:
+class NeighbourThresholds:
     """When two memories are neighbours.
 
     `near`: how far on the way from the cosine of any two memories here to 1 theirs must be. It depends on the embedder
@@ -45,24 +45,24 @@ class Tightness:
         return min(self.cosine, usual + self.near * (1 - usual))
 
 
-class Pairs(NamedTuple):
+class NeighbourPairs(NamedTuple):
     """Neighbours: the place of one, that of the other, and their cosine.
 
     A pair stands there both ways, unless one of them has too many others that are nearer.
     """
 
-    one: Places
-    other: Places
+    one: RowIndices
+    other: RowIndices
     cosine: Vector
 
 
-def topic_of(text: str, names: Collection[str] = ()) -> frozenset[str]:
+def topic_stems(text: str, names: Collection[str] = ()) -> frozenset[str]:
     """The telling stems of a text, but for the names of those who speak here: they are addressed whatever the topic."""
-    telling = [term for term in telling_terms(text) if term not in names]
-    return frozenset(stems(telling, language_of(terms(text))))
+    telling = [term for term in content_terms(text) if term not in names]
+    return frozenset(stems(telling, detect_language(tokenize(text))))
 
 
-def usual_cosine(unit: Matrix) -> float:
+def background_cosine(unit: Matrix) -> float:
     """The cosine of any two rows: the median of pairs that stand at several distances from each other."""
     if len(unit) < 2:
         return 0.0
@@ -70,19 +70,19 @@ def usual_cosine(unit: Matrix) -> float:
     return float(np.median([np.einsum("ij,ij->i", unit, np.roll(unit, shift, axis=0)) for shift in shifts]))
 
 
-def weights_of(topics: Sequence[frozenset[str]]) -> Mapping[str, float]:
+def idf_weights(topics: Sequence[frozenset[str]]) -> Mapping[str, float]:
     """How much each stem tells: ln(1 + N / n), an inverse document frequency that is not 0 for what all have."""
     counts = Counter(chain.from_iterable(topics))
     return {stem: log1p(len(topics) / count) for stem, count in counts.items()}
 
 
-def neighbours(
+def find_neighbours(
     unit: Matrix,
     topics: Sequence[frozenset[str]],
     weights: Mapping[str, float],
     from_cosine: float,
-    tightness: Tightness,
-) -> Pairs:
+    tightness: NeighbourThresholds,
+) -> NeighbourPairs:
     """The neighbours among the memories of a cell, whose vectors are rows of `unit`."""
     cosines = unit @ unit.T
     np.fill_diagonal(cosines, -1)
@@ -91,10 +91,12 @@ def neighbours(
     rows = np.flatnonzero(near.any(axis=1))
     alike = _alike([topics[row] for row in rows.tolist()], weights, tightness) & near[np.ix_(rows, rows)]
     one, other = np.nonzero(_nearest(np.where(alike, cosines[np.ix_(rows, rows)], np.float32(-1))))
-    return Pairs(rows[one], rows[other], cosines[rows[one], rows[other]])
+    return NeighbourPairs(rows[one], rows[other], cosines[rows[one], rows[other]])
 
 
-def _alike(topics: Sequence[frozenset[str]], weights: Mapping[str, float], tightness: Tightness) -> NDArray[np.bool_]:
+def _alike(
+    topics: Sequence[frozenset[str]], weights: Mapping[str, float], tightness: NeighbourThresholds
+) -> NDArray[np.bool_]:
     """Which of these topics are alike, shape (topics, topics)."""
     counts = Counter(chain.from_iterable(topics))
     places = {stem: place for place, stem in enumerate(sorted(one for one, count in counts.items() if count > 1))}
@@ -105,15 +107,15 @@ def _alike(topics: Sequence[frozenset[str]], weights: Mapping[str, float], tight
     whole = np.array([sum(weights[stem] for stem in topic) for topic in topics], np.float32)
     alike: NDArray[np.bool_] = 2 * ((has * weight) @ has.T) >= tightness.shared * np.add.outer(whole, whole)
     enough: NDArray[np.bool_] = has @ has.T >= tightness.stems
-    says = has[:, [place for stem, place in places.items() if stem not in kind_stems()]]
+    says = has[:, [place for stem, place in places.items() if stem not in courtesy_stems()]]
     tells: NDArray[np.bool_] = says @ says.T >= tightness.saying
     return alike & enough & tells
 
 
 def _nearest(cosines: Matrix) -> NDArray[np.bool_]:
-    """Which are among the `MOST_NEIGHBOURS` nearest of each row; -1 is nobody."""
+    """Which are among the `MAX_NEIGHBOURS` nearest of each row; -1 is nobody."""
     wanted: NDArray[np.bool_] = cosines > -1
-    if len(cosines) > MOST_NEIGHBOURS:
-        least = np.partition(cosines, -MOST_NEIGHBOURS, axis=1)[:, [-MOST_NEIGHBOURS]]
+    if len(cosines) > MAX_NEIGHBOURS:
+        least = np.partition(cosines, -MAX_NEIGHBOURS, axis=1)[:, [-MAX_NEIGHBOURS]]
         wanted = wanted & (cosines >= least)
     return wanted

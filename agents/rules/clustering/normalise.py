@@ -5,7 +5,7 @@ import numpy as np
 from schemas.vectors import Matrix
 
 
-def of_length_one(rows: Matrix) -> Matrix:
+def normalise_rows(rows: Matrix) -> Matrix:
     """Each row as long as 1; one without any length stays as it is."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths == 0, 1, lengths), np.float32)

@@ -12,42 +12,48 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.rules.clustering.clustering import Enough, clusters, never
-from agents.rules.clustering.knn import topic_of
+from agents.rules.clustering.clustering import StopCondition, find_clusters, never_stop
+from agents.rules.clustering.knn import topic_stems
 from agents.rules.consolidation.distillation import Source
-from agents.rules.cues.labels import Mark
-from agents.rules.index.memory_columns import Roster
-from agents.rules.index.traits import SAID
-from agents.rules.memory.identity import text_hash
-from agents.rules.text.tokenizer import terms
+from agents.rules.cues.labels import SentenceLabel
+from agents.rules.index.memory_columns import MemoryColumns
+from agents.rules.index.traits import TURN_TYPE
+from agents.rules.memory.identity import hash_texts
+from agents.rules.text.tokenizer import tokenize
 from schemas.memories import Memory
 from schemas.vectors import Matrix
 
-KEPT_AS_SAID = (
-    Mark.COURTESY | Mark.SYSTEM | Mark.SAFETY | Mark.CONSTRAINT | Mark.CORRECTION | Mark.INSTRUCTION | Mark.ERROR
+EXCLUDED_LABELS = (
+    SentenceLabel.COURTESY
+    | SentenceLabel.SYSTEM
+    | SentenceLabel.SAFETY
+    | SentenceLabel.CONSTRAINT
+    | SentenceLabel.CORRECTION
+    | SentenceLabel.INSTRUCTION
+    | SentenceLabel.ERROR
 )
 """Marks of what is not distilled: `agents.rules.context.sticky` looks for these, or there is nothing to distil."""
 
 
-class Gathered(NamedTuple):
+class TurnCluster(NamedTuple):
     """Turns that say nearly the same, the medoid first, and how near they are to it on average, 0..1."""
 
     sources: list[Source]
     nearness: float
 
 
-def turns_of(roster: Roster, scope: Mapping[str, str], mode: str) -> list[str]:
+def list_distillable_turns(roster: MemoryColumns, scope: Mapping[str, str], mode: str) -> list[str]:
     """The ids of the turns of a scope and mode that may be distilled, oldest first; superseded ones among them."""
-    there = roster.of_kind(lambda kind: dict(kind.scope) == scope and kind.mode == mode and kind.type == SAID).astype(
-        np.bool_
-    )
+    there = roster.of_kind(
+        lambda kind: dict(kind.scope) == scope and kind.mode == mode and kind.type == TURN_TYPE
+    ).astype(np.bool_)
     columns = roster.columns
-    numbers = np.flatnonzero(columns.live & there & ((columns.marks & KEPT_AS_SAID.value) == 0))
+    numbers = np.flatnonzero(columns.live & there & ((columns.marks & EXCLUDED_LABELS.value) == 0))
     order = np.lexsort((columns.source[numbers], columns.occurred_ms[numbers]))
     return [roster.id_of[number] for number in numbers[order].tolist()]
 
 
-def takes_part(memory: Memory, run: str, until: int) -> bool:
+def is_in_run(memory: Memory, run: str, until: int) -> bool:
     """Whether a turn is one of a run's: accepted before it began, and superseded by nothing but this very run."""
     return (
         memory.origin == "said"
@@ -57,26 +63,26 @@ def takes_part(memory: Memory, run: str, until: int) -> bool:
     )
 
 
-def digest_of(sources: Sequence[Source], space: str) -> str:
+def digest_sources(sources: Sequence[Source], space: str) -> str:
     """The digest of turns and their texts, by vectors of the space with this digest."""
-    return text_hash([space, *sorted(f"{source.memory_id} {source.content_hash}" for source in sources)])
+    return hash_texts([space, *sorted(f"{source.memory_id} {source.content_hash}" for source in sources)])
 
 
-def gathered(sources: Sequence[Source], vectors: Matrix, enough: Enough = never) -> list[Gathered]:
+def cluster_turns(sources: Sequence[Source], vectors: Matrix, enough: StopCondition = never_stop) -> list[TurnCluster]:
     """The clusters among these turns, whose vectors are rows of `vectors`, shape (turns, dim).
 
     Once it is `enough`, some of them: they are written, and the next run looks among fewer.
     """
-    names = {word for voice in {source.voice for source in sources} for word in terms(voice)}
+    names = {word for voice in {source.voice for source in sources} for word in tokenize(voice)}
     voices: defaultdict[str, list[int]] = defaultdict(list)
     for place, source in enumerate(sources):
         voices[source.voice].append(place)
     found = []
     for places in voices.values():
-        topics = [topic_of(sources[place].text, names) for place in places]
-        for cluster in clusters(vectors[places], topics, enough=enough):
+        topics = [topic_stems(sources[place].text, names) for place in places]
+        for cluster in find_clusters(vectors[places], topics, enough=enough):
             members = [places[number] for number in cluster]
-            found.append(Gathered([sources[place] for place in members], _nearness(vectors[members])))
+            found.append(TurnCluster([sources[place] for place in members], _nearness(vectors[members])))
         if enough():
             break
     return found

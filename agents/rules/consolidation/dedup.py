@@ -17,11 +17,11 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from agents.rules.text.languages import ENGLISH_PLACE, LANGUAGES, language_of
-from agents.rules.text.tokenizer import terms
+from agents.rules.text.languages import ENGLISH_INDEX, LANGUAGES, detect_language
+from agents.rules.text.tokenizer import tokenize
 from schemas.memories import Memory
 
-FILLERS: Mapping[str, str] = {
+FILLER_WORDS: Mapping[str, str] = {
     "english": "a an the really very just so also actually definitely truly quite simply please",
     "german": "der die das den dem des ein eine einen einem einer eines wirklich sehr echt auch bitte",
     "spanish": "el la los las un una unos unas realmente muy tambien",
@@ -29,10 +29,10 @@ FILLERS: Mapping[str, str] = {
 }
 """Words that say nothing by themselves: articles, intensifiers and courtesies of the languages that items are in."""
 
-ENDINGS: Mapping[str, str] = {"n't": "not", "'m": "am", "'re": "are", "'ve": "have", "'ll": "will"}
+CONTRACTION_ENDINGS: Mapping[str, str] = {"n't": "not", "'m": "am", "'re": "are", "'ve": "have", "'ll": "will"}
 """What English contracts, and can be told apart: `'s` and `'d` may be either of two words."""
 
-WHOLE: Mapping[str, tuple[str, ...]] = {
+IRREGULAR_CONTRACTIONS: Mapping[str, tuple[str, ...]] = {
     "cannot": ("can", "not"),
     "can't": ("can", "not"),
     "won't": ("will", "not"),
@@ -40,11 +40,11 @@ WHOLE: Mapping[str, tuple[str, ...]] = {
 }
 """Where the rest of a contraction is no word."""
 
-FEWEST_WORDS = 3
+MIN_COMPARED_WORDS = 3
 """A shorter text is the same as another by chance."""
 
 
-class Line(NamedTuple):
+class DedupEntry(NamedTuple):
     """What is compared of an item."""
 
     memory_id: str
@@ -53,18 +53,20 @@ class Line(NamedTuple):
     sameness: tuple[str, ...]
 
 
-def line_of(item: Memory) -> Line:
+def dedup_entry_of(item: Memory) -> DedupEntry:
     """An item as it is compared."""
     known = item.item
     first = (known.valid_from if known else None) or item.occurred_at
-    words = _telling(terms(item.text))
+    words = _telling(tokenize(item.text))
     kind = (item.type, (known.kind if known else None) or "", (known.claim if known else None) or "")
-    return Line(item.memory_id, item.content_hash, first, (*kind, *words) if len(words) >= FEWEST_WORDS else ())
+    return DedupEntry(
+        item.memory_id, item.content_hash, first, (*kind, *words) if len(words) >= MIN_COMPARED_WORDS else ()
+    )
 
 
-def duplicates(lines: Iterable[Line]) -> list[tuple[Line, Line]]:
+def find_duplicates(lines: Iterable[DedupEntry]) -> list[tuple[DedupEntry, DedupEntry]]:
     """The items that say nothing of their own, each with the oldest that says it."""
-    groups: defaultdict[tuple[str, ...], list[Line]] = defaultdict(list)
+    groups: defaultdict[tuple[str, ...], list[DedupEntry]] = defaultdict(list)
     for line in lines:
         if line.sameness:
             groups[line.sameness].append(line)
@@ -76,10 +78,12 @@ def duplicates(lines: Iterable[Line]) -> list[tuple[Line, Line]]:
 
 
 def _telling(words: list[str]) -> list[str]:
-    fillers = FILLERS.get(LANGUAGES[language_of(words) or ENGLISH_PLACE], "").split()
+    fillers = FILLER_WORDS.get(LANGUAGES[detect_language(words) or ENGLISH_INDEX], "").split()
     return [word for written in words for word in _spelt_out(written) if word not in fillers]
 
 
 def _spelt_out(word: str) -> tuple[str, ...]:
-    ending = next((one for one in ENDINGS if word.endswith(one) and word != one), None)
-    return WHOLE.get(word) or ((word,) if ending is None else (word.removesuffix(ending), ENDINGS[ending]))
+    ending = next((one for one in CONTRACTION_ENDINGS if word.endswith(one) and word != one), None)
+    return IRREGULAR_CONTRACTIONS.get(word) or (
+        (word,) if ending is None else (word.removesuffix(ending), CONTRACTION_ENDINGS[ending])
+    )

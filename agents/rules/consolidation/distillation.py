@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from agents.rules.consolidation.decay import aged, succession
-from agents.rules.memory.identity import distilled_id, text_hash
+from agents.rules.consolidation.decay import apply_decay, rule_of_succession
+from agents.rules.memory.identity import derive_distilled_id, hash_texts
 from agents.rules.text.embedding_text import embedding_text
-from agents.rules.text.entities import entities
-from schemas.memories import Evidence, Item, Memory, Reading, TextVersion
+from agents.rules.text.entities import extract_entities
+from schemas.memories import Evidence, Item, Memory, TextVersion, TurnUnderstanding
 from schemas.modes import Decay, ModeSource
 
 
@@ -66,7 +66,7 @@ def distilled_memory(
     ordered = sorted(sources, key=lambda source: (source.occurred_at, source.offset))
     first, last = ordered[0], ordered[-1]
     memory = Memory(
-        memory_id=distilled_id(scope, mode, [source.memory_id for source in sources]),
+        memory_id=derive_distilled_id(scope, mode, [source.memory_id for source in sources]),
         turn_id=None,
         conversation_id=None,
         scope=dict(scope),
@@ -81,21 +81,21 @@ def distilled_memory(
         latest=max(source.offset for source in sources),
         latest_at=max(source.latest_at for source in sources),
         importance=max((one.importance for one in sources if one.importance is not None), default=None),
-        entities=entities(text),
+        entities=extract_entities(text),
         evidence=tuple(_evidence(source) for source in ordered),
         decay=last.decay,
-        versions=(TextVersion(text_hash=text_hash([text]), first_seen=at),),
+        versions=(TextVersion(text_hash=hash_texts([text]), first_seen=at),),
         content_hash="",
-        reading=Reading(text_hash=text_hash([text])),
+        reading=TurnUnderstanding(text_hash=hash_texts([text])),
         origin="distilled",
         item=Item(
             confidence=round(confidence, 3),
-            stability=round(succession(len(sources)), 3),
+            stability=round(rule_of_succession(len(sources)), 3),
             valid_from=first.occurred_at,
             run=run,
         ),
     )
-    return aged(memory.model_copy(update={"content_hash": text_hash([embedding_text(memory)])}), at)
+    return apply_decay(memory.model_copy(update={"content_hash": hash_texts([embedding_text(memory)])}), at)
 
 
 def _evidence(source: Source) -> Evidence:

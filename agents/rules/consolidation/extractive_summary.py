@@ -10,42 +10,42 @@ budget, the gain divided by the length (Lin and Bilmes, "A Class of Submodular F
 import json
 from collections.abc import Callable, Iterator, Sequence
 
-from agents.rules.clustering.knn import topic_of
+from agents.rules.clustering.knn import topic_stems
 from agents.rules.consolidation.distillation import Source
-from agents.rules.text.sentences import parts
+from agents.rules.text.sentences import split_sentences
 from schemas.moments import iso
 
-LONGEST_TEXT = 900
+MAX_DISTILLED_CHARS = 900
 """Characters of what is distilled: some 200 tokens, all of which every embedder reads."""
 
-LONGEST_SAID = 600
+MAX_MEDOID_CHARS = 600
 """Characters of the medoid that are taken: what is longer is no short turn that was said again and again."""
 
-FEWEST_NEW = 2
+MIN_NEW_STEMS = 2
 """Telling stems that a sentence must add: one alone is a number or a synonym."""
 
-MOST_ADDED = 6
+MAX_ADDED_SENTENCES = 6
 """Sentences of other turns at most."""
 
-GROUNDED = 0.5
+MIN_GROUNDED_SHARE = 0.5
 """Of a model's telling words those that were said: a text about the same shares most, one of its own invention few."""
 
-USER = "user"
+USER_VOICE = "user"
 """Whose memories these are: said without a name, a text is his."""
 
 
-def extracted_text(sources: Sequence[Source]) -> str:
+def extractive_summary(sources: Sequence[Source]) -> str:
     """What the turns say in their own words; `sources` come medoid first."""
     medoid = sources[0]
-    lines = [_shortened(medoid.text, LONGEST_SAID)]
-    for source, sentence in _added(sources, LONGEST_TEXT - len(lines[0])):
+    lines = [_shortened(medoid.text, MAX_MEDOID_CHARS)]
+    for source, sentence in _added(sources, MAX_DISTILLED_CHARS - len(lines[0])):
         is_of_another_day = source.occurred_at.date() != medoid.occurred_at.date()
         lines.append(f"{source.occurred_at.date()}: {sentence}" if is_of_another_day else sentence)
-    who = "" if medoid.voice == USER else f"{medoid.voice}: "
+    who = "" if medoid.voice == USER_VOICE else f"{medoid.voice}: "
     return f"{who}{' '.join(lines)} ({_how_often(sources)})"
 
 
-def told(sources: Sequence[Source], clipped: Callable[[str], str]) -> str:
+def render_sources(sources: Sequence[Source], clipped: Callable[[str], str]) -> str:
     """The turns as a model is shown them: JSON, one a line."""
     shown = ({"who": one.voice, "when": iso(one.occurred_at), "text": clipped(one.text)} for one in sources)
     return "[" + ",\n".join(json.dumps(one, ensure_ascii=False) for one in shown) + "]"
@@ -53,17 +53,19 @@ def told(sources: Sequence[Source], clipped: Callable[[str], str]) -> str:
 
 def is_grounded(text: str, sources: Sequence[Source]) -> bool:
     """Whether a model's text says something, and most of its words were said."""
-    stems = topic_of(text)
-    said = frozenset[str]().union(*(topic_of(f"{one.voice} {one.text}") for one in sources))
-    return bool(stems) and len(stems & said) >= GROUNDED * len(stems)
+    stems = topic_stems(text)
+    said = frozenset[str]().union(*(topic_stems(f"{one.voice} {one.text}") for one in sources))
+    return bool(stems) and len(stems & said) >= MIN_GROUNDED_SHARE * len(stems)
 
 
 def _added(sources: Sequence[Source], room: int) -> Iterator[tuple[Source, str]]:
     """The sentences of others that add most, with their turns, while there is room for them."""
-    covered = set(topic_of(sources[0].text[:LONGEST_SAID]))
-    waiting = [(source, part.strip(), topic_of(part)) for source in sources[1:] for part in parts(source.text)]
-    for _ in range(MOST_ADDED):
-        fitting = [one for one in waiting if len(one[2] - covered) >= FEWEST_NEW and len(one[1]) <= room]
+    covered = set(topic_stems(sources[0].text[:MAX_MEDOID_CHARS]))
+    waiting = [
+        (source, part.strip(), topic_stems(part)) for source in sources[1:] for part in split_sentences(source.text)
+    ]
+    for _ in range(MAX_ADDED_SENTENCES):
+        fitting = [one for one in waiting if len(one[2] - covered) >= MIN_NEW_STEMS and len(one[1]) <= room]
         if not fitting:
             return
         # The first of equals: `waiting` is in the order of nearness to the medoid.

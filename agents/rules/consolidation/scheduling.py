@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from schemas.consolidation import Runs
+from schemas.consolidation import RunHistory
 from schemas.memories import Memory
 
-FEWEST = 3
+MIN_SCOPE_TURNS = 3
 """Turns below which nothing can be distilled."""
 
 
@@ -27,9 +27,9 @@ class ScopeTurns:
         self.newest = max(self.newest, memory.source)
 
 
-def is_due(turns: ScopeTurns, runs: Runs, now: datetime, every: timedelta) -> bool:
+def is_consolidation_due(turns: ScopeTurns, runs: RunHistory, now: datetime, every: timedelta) -> bool:
     """Whether something was said since the last run, and that was long enough ago."""
-    if turns.count < FEWEST:
+    if turns.count < MIN_SCOPE_TURNS:
         return False
     last = runs.runs[-1] if runs.runs else None
     return last is None or (turns.newest >= last.until and now - last.at >= every)

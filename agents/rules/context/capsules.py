@@ -2,21 +2,21 @@
 
 from collections.abc import Callable, Mapping
 
-from agents.rules.categories.visibility import as_it_stands
+from agents.rules.categories.visibility import visible_category
 from schemas.categories import Category
 from schemas.memories import Memory
-from schemas.scopes import PROJECT
-from schemas.vectors import Where
+from schemas.scopes import PROJECT_FIELD
+from schemas.vectors import MemoryFilter
 
-PREFIX = "category:"
+CATEGORY_ID_PREFIX = "category:"
 """What the id of such a memory begins with: ids of memories are UUIDs, so it is none of theirs."""
 
 
 def capsule_of(
-    scope: Mapping[str, str], category: Category, where: Where, read: Callable[[str], Memory | None]
+    scope: Mapping[str, str], category: Category, where: MemoryFilter, read: Callable[[str], Memory | None]
 ) -> Memory | None:
     """The summary as it stands, said by nobody at the time of the latest memory that it rests on; None without one."""
-    standing = as_it_stands(category, read)
+    standing = visible_category(category, read)
     sources = [memory for memory in map(read, standing.rests_on) if memory is not None]
     if not standing.summary or not sources:
         return None
@@ -34,7 +34,7 @@ def capsule_of(
     return latest.model_copy(update=nobody | fields)
 
 
-def _id(scope: Mapping[str, str], category: Category, where: Where) -> str:
+def _id(scope: Mapping[str, str], category: Category, where: MemoryFilter) -> str:
     """Of a read of several projects, with the project before the name."""
-    one_project = where.scope.get(PROJECT) is not None and len(where.scope[PROJECT] or ()) == 1
-    return PREFIX + (category.name if one_project else f"{scope[PROJECT]}/{category.name}")
+    one_project = where.scope.get(PROJECT_FIELD) is not None and len(where.scope[PROJECT_FIELD] or ()) == 1
+    return CATEGORY_ID_PREFIX + (category.name if one_project else f"{scope[PROJECT_FIELD]}/{category.name}")

@@ -6,20 +6,27 @@ together still holds: such an item is superseded, but nobody took it back.
 
 from collections.abc import Iterable
 
-from agents.rules.cues.labels import Mark, marks_of
+from agents.rules.cues.labels import SentenceLabel, label_memory
 from schemas.memories import Memory
 
-RULING = Mark.SAFETY | Mark.CORRECTION | Mark.CONSTRAINT | Mark.ERROR | Mark.PREFERENCE | Mark.INSTRUCTION
-RULING |= Mark.DECISION | Mark.GOAL | Mark.PENDING
+CURRENT_STATE_LABELS = (
+    SentenceLabel.SAFETY
+    | SentenceLabel.CORRECTION
+    | SentenceLabel.CONSTRAINT
+    | SentenceLabel.ERROR
+    | SentenceLabel.PREFERENCE
+    | SentenceLabel.INSTRUCTION
+)
+CURRENT_STATE_LABELS |= SentenceLabel.DECISION | SentenceLabel.GOAL | SentenceLabel.PENDING
 """Marks by which a memory is offered to a section that tells how things are now."""
 
 
-def is_outdated(item: Memory) -> bool:
+def is_contradicted(item: Memory) -> bool:
     """Whether something that was said later says otherwise."""
     return item.superseded_by is not None and item.item is not None and item.item.valid_until is not None
 
 
-def marks_left(turn: Memory, outdated: Iterable[Memory]) -> Mark:
+def remaining_labels(turn: Memory, outdated: Iterable[Memory]) -> SentenceLabel:
     """The marks of the turn without the sentences behind these items."""
     spans = [
         (one.start, one.end)
@@ -31,4 +38,4 @@ def marks_left(turn: Memory, outdated: Iterable[Memory]) -> Mark:
     for begins, ends in sorted(spans):
         text += turn.text[start:begins]
         start = max(start, ends)
-    return marks_of(turn.model_copy(update={"text": text + turn.text[start:]}))
+    return label_memory(turn.model_copy(update={"text": text + turn.text[start:]}))

@@ -7,12 +7,12 @@ was taken last is given up first.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from agents.rules.text.shingles import Covered
+from agents.rules.text.shingles import ShingleIndex
 from schemas.assemble import SECTIONS, Section
 from schemas.memories import Memory
 
 
-class Sized(NamedTuple):
+class SizedMemory(NamedTuple):
     """A memory as a line of JSON, and the tokens of that line."""
 
     memory: Memory
@@ -20,21 +20,21 @@ class Sized(NamedTuple):
     tokens: int
 
 
-class Filling:
+class ContextPacker:
     """A context that fills. `left` is what it still has room for, in tokens."""
 
     def __init__(self, room: int) -> None:
         self.left = room
-        self._kept: dict[str, tuple[Section, Sized]] = {}
+        self._kept: dict[str, tuple[Section, SizedMemory]] = {}
         self._dropped: dict[str, None] = {}
         self._repeated: set[str] = set()
-        self._covered = Covered()
+        self._covered = ShingleIndex()
 
     def unknown(self, memory_ids: Iterable[str]) -> list[str]:
         """Those that are not kept already."""
         return [memory_id for memory_id in memory_ids if memory_id not in self._kept]
 
-    def offer(self, section: Section, ordered: Sequence[Sized], room: int, *, unbroken: bool = False) -> None:
+    def offer(self, section: Section, ordered: Sequence[SizedMemory], room: int, *, unbroken: bool = False) -> None:
         """Keep of these memories, the most important first, what fits into `room`.
 
         `unbroken`: the first one without room ends it, so that no older turn is kept where a newer one is not; but one
@@ -61,7 +61,7 @@ class Filling:
         self.drop([memory.memory_id])
         return True
 
-    def _keep(self, section: Section, sized: Sized) -> None:
+    def _keep(self, section: Section, sized: SizedMemory) -> None:
         self._kept[sized.memory.memory_id] = section, sized
         self._covered.add(sized.memory.text)
         self.left -= sized.tokens
@@ -108,5 +108,5 @@ class Filling:
             counts[section] += sized.tokens
         return counts
 
-    def _in_order_of_time(self) -> list[tuple[Section, Sized]]:
+    def _in_order_of_time(self) -> list[tuple[Section, SizedMemory]]:
         return sorted(self._kept.values(), key=lambda kept: (kept[1].memory.occurred_ms, kept[1].memory.source))

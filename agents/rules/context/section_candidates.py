@@ -7,27 +7,27 @@ what was found for the query, so that a long past does not crowd out what matter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from agents.rules.context.retention import KEEPING, in_order
-from agents.rules.context.sticky import RULE_SETTERS, Invariant, sticky
-from agents.rules.context.visible_memories import Sight
-from agents.rules.cues.labels import NO_MARK, Mark
+from agents.rules.context.retention import RETENTION_POLICIES, apply_retention
+from agents.rules.context.sticky import RULE_ROLES, Invariant, sticky_memories
+from agents.rules.context.visible_memories import VisibleSet
+from agents.rules.cues.labels import NO_LABELS, SentenceLabel
 from agents.rules.index.columns import Mask
-from agents.rules.index.memory_columns import Roster
+from agents.rules.index.memory_columns import MemoryColumns
 from schemas.interaction import InteractionMode
 
-STANDING_WISHES = 5
+MAX_SCOPE_INSTRUCTIONS = 5
 """Instructions from other conversations: the latest ones. Older ones are found where the query is about them."""
 
-MOST_MARKED = 100
+MAX_LABELLED = 100
 """Marked memories of a conversation that a section is offered, and hits that are asked for."""
 
-MOST_CAPSULES = 20
+MAX_CAPSULES = 20
 """Distilled memories that are offered where the search does not find them: the latest."""
 
 
 @dataclass(frozen=True, slots=True)
-class Offers:
-    """`sticky` comes first of all, in its order. `aside` are hits that the interaction mode drops."""
+class SectionCandidates:
+    """`sticky_memories` comes first of all, in its order. `aside` are hits that the interaction mode drops."""
 
     sticky: Sequence[tuple[Invariant, str]]
     rules: Sequence[str]
@@ -38,47 +38,48 @@ class Offers:
     aside: Sequence[str]
 
 
-def offers_of(
+def collect_section_candidates(
     mode: InteractionMode,
-    sight: Sight,
-    roster: Roster,
+    sight: VisibleSet,
+    roster: MemoryColumns,
     hits: Sequence[str],
     said_as: Mapping[str, InteractionMode],
-) -> Offers:
+) -> SectionCandidates:
     """What a context of this mode is made of; `hits` come best first, `said_as` is what each of them was for."""
-    keeping = KEEPING[mode]
+    keeping = RETENTION_POLICIES[mode]
     numbers = [roster.number_of[hit] for hit in hits if hit in roster.number_of]
     numbers = [number for number in numbers if sight.admitted[number]]
 
-    def marked(marks: Mark, by: Mark = NO_MARK, *, first_found: bool = True) -> list[str]:
+    def marked(marks: SentenceLabel, by: SentenceLabel = NO_LABELS, *, first_found: bool = True) -> list[str]:
         mask = sight.marked(marks, by)
-        here = sight.newest(mask & sight.here)[:MOST_MARKED]
+        here = sight.newest(mask & sight.here)[:MAX_LABELLED]
         found = [number for number in numbers if mask[number]]
         return _ids(roster, [*found, *here] if first_found else [*here, *found])
 
     ranked = [
-        (roster.id_of[one], Mark(int(sight.columns.marks[one])), said_as.get(roster.id_of[one])) for one in numbers
+        (roster.id_of[one], SentenceLabel(int(sight.columns.marks[one])), said_as.get(roster.id_of[one]))
+        for one in numbers
     ]
-    evidence, aside = in_order(ranked, keeping)
-    wishes = sight.newest(sight.marked(keeping.rules & Mark.INSTRUCTION, RULE_SETTERS))[:STANDING_WISHES]
-    return Offers(
-        sticky=[(invariant, roster.id_of[number]) for invariant, number in sticky(sight)],
-        rules=_each(marked(keeping.rules, RULE_SETTERS), _ids(roster, wishes)),
+    evidence, aside = apply_retention(ranked, keeping)
+    wishes = sight.newest(sight.marked(keeping.rules & SentenceLabel.INSTRUCTION, RULE_ROLES))[:MAX_SCOPE_INSTRUCTIONS]
+    return SectionCandidates(
+        sticky=[(invariant, roster.id_of[number]) for invariant, number in sticky_memories(sight)],
+        rules=_each(marked(keeping.rules, RULE_ROLES), _ids(roster, wishes)),
         task_state=marked(keeping.task_state, first_found=False),
         evidence=evidence,
-        decisions=marked(keeping.decisions, Mark.USER | Mark.ASSISTANT),
+        decisions=marked(keeping.decisions, SentenceLabel.USER | SentenceLabel.ASSISTANT),
         capsules=_ids(roster, _distilled(sight, roster, numbers)),
         aside=aside,
     )
 
 
-def _distilled(sight: Sight, roster: Roster, found: Iterable[int]) -> list[int]:
+def _distilled(sight: VisibleSet, roster: MemoryColumns, found: Iterable[int]) -> list[int]:
     """Memories that were distilled from several turns: those that were found, then the latest."""
     mask: Mask = sight.admitted & (roster.of_kind(lambda kind: float(kind.type == "semantic")) > 0)
-    return [*(number for number in found if mask[number]), *sight.newest(mask)[:MOST_CAPSULES]]
+    return [*(number for number in found if mask[number]), *sight.newest(mask)[:MAX_CAPSULES]]
 
 
-def _ids(roster: Roster, numbers: Iterable[int]) -> list[str]:
+def _ids(roster: MemoryColumns, numbers: Iterable[int]) -> list[str]:
     return [roster.id_of[number] for number in dict.fromkeys(numbers)]
 
 

@@ -11,10 +11,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from agents.rules.context.visible_memories import Sight
-from agents.rules.cues.labels import Mark
-from agents.rules.index.columns import Mask
-from agents.rules.index.memory_columns import NOBODY
+from agents.rules.context.visible_memories import VisibleSet
+from agents.rules.cues.labels import SentenceLabel
+from agents.rules.index.columns import MISSING, Mask
 from agents.rules.index.recency import DAY_MS
 from schemas.assemble import Breach
 
@@ -27,45 +26,45 @@ class Invariant(NamedTuple):
     kind: StickyKind
     priority: int
     description: str
-    mark: Mark
+    mark: SentenceLabel
 
 
-SAFETY = Invariant("safety_requirement", 1000, "a safety requirement is never dropped", Mark.SAFETY)
-CORRECTION = Invariant("user_correction", 900, "the user's latest correction is always there", Mark.CORRECTION)
-CONSTRAINT = Invariant("hard_constraint", 800, "what must or must not be is kept", Mark.CONSTRAINT)
-ERROR = Invariant("blocking_error", 700, "an error that blocks now is kept", Mark.ERROR)
+SAFETY = Invariant("safety_requirement", 1000, "a safety requirement is never dropped", SentenceLabel.SAFETY)
+CORRECTION = Invariant("user_correction", 900, "the user's latest correction is always there", SentenceLabel.CORRECTION)
+CONSTRAINT = Invariant("hard_constraint", 800, "what must or must not be is kept", SentenceLabel.CONSTRAINT)
+ERROR = Invariant("blocking_error", 700, "an error that blocks now is kept", SentenceLabel.ERROR)
 
 INVARIANTS: tuple[Invariant, ...] = (SAFETY, CORRECTION, CONSTRAINT, ERROR)
 """Highest priority first: seed 002, "Sticky Invariants"."""
 
-STICKY = reduce(or_, (invariant.mark for invariant in INVARIANTS))
+STICKY_LABELS = reduce(or_, (invariant.mark for invariant in INVARIANTS))
 """The marks of all of them."""
 
-RULE_SETTERS = Mark.USER | Mark.SYSTEM
+RULE_ROLES = SentenceLabel.USER | SentenceLabel.SYSTEM
 """Who may say what must be."""
 
-REPORTERS = Mark.USER | Mark.TOOL
+REPORTER_ROLES = SentenceLabel.USER | SentenceLabel.TOOL
 """Who sees that something fails, and that it works again. An assistant that says so may be wrong."""
 
-CORRECTIONS_HERE = 3
+MAX_CORRECTIONS = 3
 """Latest corrections of the conversation that are kept. Two or three in a row are about different things."""
 
-ERRORS_HERE = 2
+MAX_ERRORS = 2
 """Latest unresolved errors of the conversation: one that blocks, and the one that it followed from."""
 
-STILL_CURRENT_MS = 7 * DAY_MS
+MAX_ERROR_AGE_MS = 7 * DAY_MS
 """An error of another conversation is current for a week of the scope's own time: then it was solved or given up."""
 
-MOST_STICKY = 1000
+MAX_STICKY = 1000
 """Sticky memories of one request. What is beyond would only lengthen the list of breaches."""
 
 
-def sticky(sight: Sight) -> list[tuple[Invariant, int]]:
+def sticky_memories(sight: VisibleSet) -> list[tuple[Invariant, int]]:
     """The sticky memories by number, each once, in the order in which they are kept."""
     found: dict[int, Invariant] = {}
     for invariant, number in _all(sight):
         found.setdefault(number, invariant)
-    return [(invariant, number) for number, invariant in found.items()][:MOST_STICKY]
+    return [(invariant, number) for number, invariant in found.items()][:MAX_STICKY]
 
 
 def breach_of(invariant: Invariant, memory_id: str) -> Breach:
@@ -73,35 +72,35 @@ def breach_of(invariant: Invariant, memory_id: str) -> Breach:
     return Breach(memory_id=memory_id, priority=invariant.priority, reason=f"no room, though {invariant.description}")
 
 
-def _all(sight: Sight) -> Iterator[tuple[Invariant, int]]:
-    rules = {invariant: sight.marked(invariant.mark, RULE_SETTERS) for invariant in INVARIANTS}
+def _all(sight: VisibleSet) -> Iterator[tuple[Invariant, int]]:
+    rules = {invariant: sight.marked(invariant.mark, RULE_ROLES) for invariant in INVARIANTS}
     yield from ((SAFETY, number) for number in sight.here_first(rules[SAFETY]))
     yield from ((CORRECTION, number) for number in _latest_corrections(sight))
     yield from ((CONSTRAINT, number) for number in sight.here_first(rules[CONSTRAINT]))
     yield from ((ERROR, number) for number in _current_errors(sight))
 
 
-def _latest_corrections(sight: Sight) -> list[int]:
+def _latest_corrections(sight: VisibleSet) -> list[int]:
     """The user's last ones in the conversation, and the last one of the scope."""
-    corrections = sight.marked(Mark.CORRECTION, Mark.USER)
-    return [*sight.newest(corrections & sight.here)[:CORRECTIONS_HERE], *sight.newest(corrections)[:1]]
+    corrections = sight.marked(SentenceLabel.CORRECTION, SentenceLabel.USER)
+    return [*sight.newest(corrections & sight.here)[:MAX_CORRECTIONS], *sight.newest(corrections)[:1]]
 
 
-def _current_errors(sight: Sight) -> list[int]:
+def _current_errors(sight: VisibleSet) -> list[int]:
     """The last unresolved ones of the conversation, and the last one from elsewhere that is not old."""
     open_errors = _unresolved(sight)
     elsewhere = sight.newest(open_errors & ~sight.here)[:1]
     newest_ms = sight.columns.occurred_ms[sight.admitted].max(initial=0)
-    current = [one for one in elsewhere if newest_ms - sight.columns.occurred_ms[one] <= STILL_CURRENT_MS]
-    return [*sight.newest(open_errors & sight.here)[:ERRORS_HERE], *current]
+    current = [one for one in elsewhere if newest_ms - sight.columns.occurred_ms[one] <= MAX_ERROR_AGE_MS]
+    return [*sight.newest(open_errors & sight.here)[:MAX_ERRORS], *current]
 
 
-def _unresolved(sight: Sight) -> Mask:
+def _unresolved(sight: VisibleSet) -> Mask:
     """Errors after which nobody said in the same conversation that it works."""
     talks = sight.columns.talks
-    errors = sight.marked(Mark.ERROR, REPORTERS) & (talks != NOBODY)
-    resolved = sight.marked(Mark.RESOLVED, REPORTERS) & (talks != NOBODY)
-    last = np.full(int(talks.max(initial=0)) + 1, NOBODY)
+    errors = sight.marked(SentenceLabel.ERROR, REPORTER_ROLES) & (talks != MISSING)
+    resolved = sight.marked(SentenceLabel.RESOLVED, REPORTER_ROLES) & (talks != MISSING)
+    last = np.full(int(talks.max(initial=0)) + 1, MISSING)
     np.maximum.at(last, talks[resolved], sight.when[resolved])
     unresolved: Mask = errors & (sight.when >= last[talks])
     return unresolved

@@ -9,42 +9,42 @@ from typing import Self
 
 import numpy as np
 
-from agents.rules.cues.labels import NO_MARK, Mark
-from agents.rules.index.columns import Columns, Mask, Numbers
-from agents.rules.index.memory_columns import NOBODY, Roster
-from schemas.vectors import Where
+from agents.rules.cues.labels import NO_LABELS, SentenceLabel
+from agents.rules.index.columns import MISSING, ColumnArrays, IntArray, Mask
+from agents.rules.index.memory_columns import MemoryColumns
+from schemas.vectors import MemoryFilter
 
-LONGEST_CONVERSATION = 100_000
+MAX_CONVERSATION_TURNS = 100_000
 """Turns of a conversation that are looked at: all of any that people have."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class VisibleSet:
     """The memories of a boundary. `admitted` may be seen, `here` belong to the conversation that is asked in.
 
     `when` counts the admitted ones in order of time from 0.
     """
 
-    columns: Columns
+    columns: ColumnArrays
     admitted: Mask
     here: Mask
-    when: Numbers
+    when: IntArray
 
     @classmethod
-    def of(cls, roster: Roster, where: Where, conversation: str | None) -> Self:
+    def of(cls, roster: MemoryColumns, where: MemoryFilter, conversation: str | None) -> Self:
         """What a request sees that asks in a conversation, or in none."""
         columns, admitted = roster.columns, roster.admitted(where)
         here = np.zeros(len(admitted), np.bool_)
         if conversation is not None:
-            turns = roster.latest(where, conversation, LONGEST_CONVERSATION)
+            turns = roster.latest(where, conversation, MAX_CONVERSATION_TURNS)
             here[[roster.number_of[turn] for turn in turns]] = True
         numbers = np.flatnonzero(admitted)
         order = numbers[np.lexsort((columns.source[numbers], columns.occurred_ms[numbers]))]
-        when = np.full(len(admitted), NOBODY)
+        when = np.full(len(admitted), MISSING)
         when[order] = np.arange(len(order))
         return cls(columns, admitted, here, when)
 
-    def revised(self, marks: Mapping[int, Mark]) -> Self:
+    def revised(self, marks: Mapping[int, SentenceLabel]) -> Self:
         """The same memories, some with other marks, by number."""
         if not marks:
             return self
@@ -52,7 +52,7 @@ class Sight:
         column[list(marks)] = [int(mark) for mark in marks.values()]
         return replace(self, columns=replace(self.columns, marks=column))
 
-    def marked(self, any_of: Mark, by: Mark = NO_MARK) -> Mask:
+    def marked(self, any_of: SentenceLabel, by: SentenceLabel = NO_LABELS) -> Mask:
         """Which admitted memories have one of these marks, said by one of these roles, or by anybody."""
         mask: Mask = self.admitted & ((self.columns.marks & any_of.value) != 0)
         if by:
@@ -69,11 +69,11 @@ class Sight:
         """The numbers of these memories, those of the conversation before the others."""
         return [*self.newest(mask & self.here), *self.newest(mask & ~self.here)]
 
-    def age_of(self, roster: Roster) -> Callable[[str], int]:
+    def age_of(self, roster: MemoryColumns) -> Callable[[str], int]:
         """Orders memory ids by time, the oldest first; what was not there comes before all."""
 
         def age(memory_id: str) -> int:
-            number = roster.number_of.get(memory_id, NOBODY)
-            return int(self.when[number]) if 0 <= number < len(self.when) else NOBODY
+            number = roster.number_of.get(memory_id, MISSING)
+            return int(self.when[number]) if 0 <= number < len(self.when) else MISSING
 
         return age

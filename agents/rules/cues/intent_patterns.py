@@ -119,7 +119,7 @@ def _compiled(beginnings: Iterable[tuple[str, tuple[str, ...]]]) -> tuple[tuple[
     return tuple((intent, re.compile(polite + _any(*patterns))) for intent, patterns in beginnings)
 
 
-PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = _compiled(_BEGINNINGS)
+INTENT_PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = _compiled(_BEGINNINGS)
 """Intents with the beginnings that say them."""
 
 _REPLY = _any(
@@ -132,10 +132,10 @@ _REPLY = _any(
     r"hoi|dank je|bedankt|nee|doei",
 )
 
-GENERAL_WHOLE = re.compile(rf"{_REPLY}(?:[ ,.!]{{1,3}}{_REPLY}){{0,3}}[ .!\u2026]{{0,5}}")
+COURTESY_TURN = re.compile(rf"{_REPLY}(?:[ ,.!]{{1,3}}{_REPLY}){{0,3}}[ .!\u2026]{{0,5}}")
 """A turn that is nothing but a greeting, thanks, an assent or a goodbye."""
 
-TRACE = re.compile(
+STACK_TRACE = re.compile(
     r"Traceback \(most recent call last\)|^\s{0,8}at [\w.$<>]{1,200}\(|^(?:[\w.]{1,100})?(?:Error|Exception): "
     r"|(?<![\w.])[A-Z]\w{0,60}(?:Error|Exception): |\bpanic: |Segmentation fault|\bexit(?:ed with)? code [1-9]"
     r"|\bSQLSTATE\b|^npm ERR!|^E\s{3}",

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise, product
 from typing import NamedTuple
 
-from agents.rules.cues.label_patterns import FORMS, NOT_NOW, SUPPOSED
-from agents.rules.cues.label_phrases import FILLERS, PHRASES
+from agents.rules.cues.label_patterns import LABEL_PATTERNS, NO_ERROR_CONTEXT, SUPPOSITION
+from agents.rules.cues.label_phrases import CUE_PHRASES, OPENING_FILLERS
 from agents.rules.text.sentences import Sentence
 
-FIRM = frozenset(
+ASSERTIVE = frozenset(
     {
         "SAFETY",
         "CONSTRAINT",
@@ -29,13 +29,13 @@ FIRM = frozenset(
 )
 """Marks that a question or a supposition never has."""
 
-RULES = frozenset({"SAFETY", "CONSTRAINT"})
+RULE_LABELS = frozenset({"SAFETY", "CONSTRAINT"})
 """Marks that a sentence does not have which only tells what somebody supposed."""
 
-STEM = 4
+PREFIX_CHARS = 4
 """Letters of a single word with any ending that it is looked up by."""
 
-MOST_FILLERS = 2
+MAX_FILLERS = 2
 """Words that may stand before what counts as the beginning."""
 
 
@@ -67,13 +67,13 @@ def _phrases(row: str) -> Iterator[str]:
 
 def _cues() -> Iterator[tuple[str, Cue]]:
     """Every cue with what it is found by: its first two words, its first word, or the beginning of that."""
-    for mark, row in PHRASES.items():
+    for mark, row in CUE_PHRASES.items():
         for phrase in _phrases(row):
             words = phrase.strip("^$").split()
             stem = words[-1].endswith("*")
             spaced = f" {' '.join(words)}".rstrip("*") + ("" if stem else " ")
             key = words[0] if len(words) == 1 or (stem and len(words) == 2) else " ".join(words[:2])
-            key = key.rstrip("*")[: STEM if stem and len(words) == 1 else None]
+            key = key.rstrip("*")[: PREFIX_CHARS if stem and len(words) == 1 else None]
             yield key, Cue(mark, phrase.startswith("^"), phrase.endswith("$"), spaced)
 
 
@@ -84,36 +84,36 @@ def _grouped(pairs: Iterable[tuple[str, Cue]]) -> dict[str, tuple[Cue, ...]]:
     return {key: tuple(group) for key, group in groups.items()}
 
 
-_FILLERS = frozenset(FILLERS.split())
+_FILLERS = frozenset(OPENING_FILLERS.split())
 _CUES = _grouped(_cues())
 _FORMS = {
-    word: [place for place, form in enumerate(FORMS) if word in form.triggers]
-    for form in FORMS
+    word: [place for place, form in enumerate(LABEL_PATTERNS) if word in form.triggers]
+    for form in LABEL_PATTERNS
     for word in form.triggers
 }
 _CUE_KEYS, _FORM_KEYS = frozenset(_CUES), frozenset(_FORMS)
 
 
-def cue_names(sentence: Sentence) -> set[str]:
+def find_cue_labels(sentence: Sentence) -> set[str]:
     """The names of the marks that the words of a sentence give it."""
     words, spaced = sentence
     opening = _opening(words) if words[0] in _FILLERS else spaced
-    keys = {*words, *[word[:STEM] for word in words], *map(" ".join, pairwise(words))}
+    keys = {*words, *[word[:PREFIX_CHARS] for word in words], *map(" ".join, pairwise(words))}
     names = {cue.mark for key in keys & _CUE_KEYS for cue in _CUES[key] if cue.stands(spaced, opening)}
     for place in {place for word in keys & _FORM_KEYS for place in _FORMS[word]}:
-        mark, _, pattern = FORMS[place]
+        mark, _, pattern = LABEL_PATTERNS[place]
         if mark not in names and (pattern.search(spaced) or (opening is not spaced and pattern.search(opening))):
             names.add(mark)
-    if "ERROR" in names and NOT_NOW.search(spaced):
+    if "ERROR" in names and NO_ERROR_CONTEXT.search(spaced):
         names.discard("ERROR")
-    if names & RULES and SUPPOSED.search(spaced):
-        names -= RULES
+    if names & RULE_LABELS and SUPPOSITION.search(spaced):
+        names -= RULE_LABELS
     return names
 
 
 def _opening(words: list[str]) -> str:
     """The sentence without the fillers that it begins with."""
     start = 0
-    while start < min(MOST_FILLERS, len(words) - 1) and words[start] in _FILLERS:
+    while start < min(MAX_FILLERS, len(words) - 1) and words[start] in _FILLERS:
         start += 1
     return f" {' '.join(words[start:])} "

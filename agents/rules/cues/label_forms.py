@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterable
 
-from agents.rules.cues.intent_patterns import GENERAL_WHOLE, TRACE
-from agents.rules.text.date_words import ALSO_WORDS, DAY_WORDS, MONTHS, WEEKDAYS
-from agents.rules.text.sentences import LONGEST_READ
+from agents.rules.cues.intent_patterns import COURTESY_TURN, STACK_TRACE
+from agents.rules.text.date_words import AMBIGUOUS_MONTHS, DAY_WORDS, MONTHS, WEEKDAYS
+from agents.rules.text.sentences import MAX_PARSED_CHARS
 from agents.rules.text.tokenizer import fold
 
-LONGEST_COURTESY = 120
+MAX_COURTESY_CHARS = 120
 """Characters of a greeting at most."""
 
 
@@ -27,7 +27,7 @@ _NUMBERS = _words(
 )
 _DAYS = (
     frozenset(MONTHS) | frozenset(WEEKDAYS) | frozenset(word for word in DAY_WORDS if " " not in word)
-) - ALSO_WORDS
+) - AMBIGUOUS_MONTHS
 _DATE = re.compile(r"\b(?:19|20)\d\d\b|\b\d{1,2}[./]\d{1,2}\.|\b\d{1,2}(?:st|nd|rd|th)\b")
 _OTHER_WORDS = frozenset({"may", "march", "mar"})
 _OF_DAY = re.compile(
@@ -76,9 +76,9 @@ _CODE = re.compile(
 """White space before a keyword is that of its own line: with the lines before, a thousand empty ones take a second."""
 
 
-def form_names(text: str, entities: Iterable[str]) -> set[str]:
+def find_form_labels(text: str, entities: Iterable[str]) -> set[str]:
     """The names of the marks of a text's form; `entities` are those that the rules found in it."""
-    text = text[:LONGEST_READ]
+    text = text[:MAX_PARSED_CHARS]
     folded = fold(text)
     words = set(_WORD.findall(folded))
     digits = _DIGIT.search(folded) is not None
@@ -92,9 +92,9 @@ def form_names(text: str, entities: Iterable[str]) -> set[str]:
         "NAME": any(entity[0].isupper() and not entity.isupper() for entity in entities),
         "LINK": _LINK.search(text),
         "CODE": _CODE.search(text),
-        "COURTESY": len(text) <= LONGEST_COURTESY and GENERAL_WHOLE.fullmatch(folded.strip()),
+        "COURTESY": len(text) <= MAX_COURTESY_CHARS and COURTESY_TURN.fullmatch(folded.strip()),
         "RESOLVED": digits and _PASSED.search(folded) and not _FAILED.search(folded),
-        "ERROR": any(piece in text for piece in _TRACED) and TRACE.search(text),
+        "ERROR": any(piece in text for piece in _TRACED) and STACK_TRACE.search(text),
     }
     return {name for name, found in seen.items() if found}
 

@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 
-class Form(NamedTuple):
+class LabelPattern(NamedTuple):
     """A mark, the words of which a sentence must have one, and the pattern that it must have then."""
 
     mark: str
@@ -16,8 +16,8 @@ class Form(NamedTuple):
     pattern: re.Pattern[str]
 
 
-def _form(mark: str, triggers: str, pattern: str) -> Form:
-    return Form(mark, frozenset(triggers.split()), re.compile(pattern))
+def _form(mark: str, triggers: str, pattern: str) -> LabelPattern:
+    return LabelPattern(mark, frozenset(triggers.split()), re.compile(pattern))
 
 
 _FEW = r"(?:[^,:?! ]+ ){0,6}"
@@ -73,7 +73,7 @@ _NOT_DENIED = r"(?!(?:not|no|never|nicht|keine|pas|aucune|ninguna) )\w+"
 
 _TAKEN_BACK = r"(?:wrong|not right|not correct|incorrect|not true|not what i|not it )"
 
-FORMS: tuple[Form, ...] = (
+LABEL_PATTERNS: tuple[LabelPattern, ...] = (
     # What must be.
     _form("CONSTRAINT", "must mustn't", rf"(?<! i)(?<! you){_MUST}"),
     _form("CONSTRAINT", "must mustn't", rf" i (?:must (?:not|never)|mustn't) (?!{_EPISTEMIC})"),
@@ -265,7 +265,7 @@ FORMS: tuple[Form, ...] = (
 )
 """All forms."""
 
-NOT_NOW = re.compile(
+NO_ERROR_CONTEXT = re.compile(
     r" (?:if|unless|whenever|would|might|could|should|may|wenn|falls|in case|"
     r"(?:no|without|zero|0) (?:more |such |any )?(?:errors?|exceptions?|failures?|crashes|problems?|fehler)|"
     r"handle|handles|handling|error (?:handling|message|messages|rate|budget|code|codes|bars?)|"
@@ -273,5 +273,5 @@ NOT_NOW = re.compile(
 )
 """What makes an error no report of one: supposed, denied, or somebody's task."""
 
-SUPPOSED = re.compile(r" i (?:thought|suppose|guess|assumed|heard|wonder|dreamt|dreamed) ")
+SUPPOSITION = re.compile(r" i (?:thought|suppose|guess|assumed|heard|wonder|dreamt|dreamed) ")
 """What makes a rule no rule."""

@@ -7,7 +7,7 @@ wrong one.
 
 from collections.abc import Mapping
 
-PHRASES: Mapping[str, str] = {
+CUE_PHRASES: Mapping[str, str] = {
     "RESOLVED": """
         {it|that|this|everything|all} works {now|again}, {it's|that's|everything's} working {now|again},
         now it works, works now, working again, works like a charm, {that|this} fixed it, {is|are|it's|that's|was|
@@ -163,7 +163,7 @@ PHRASES: Mapping[str, str] = {
 }
 """By mark, in English, German, Spanish and French."""
 
-FILLERS = """
+OPENING_FILLERS = """
     and but so ok okay also then now oh ah hm yes yeah right please sorry hey hi look listen wait
     und aber also ach ja gut bitte moment y pero bueno si pues et mais bon alors oui , : !
 """

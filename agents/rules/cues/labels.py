@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from enum import IntFlag, auto
 from functools import lru_cache
 
-from agents.rules.cues.label_cues import FIRM, cue_names
-from agents.rules.cues.label_forms import form_names
+from agents.rules.cues.label_cues import ASSERTIVE, find_cue_labels
+from agents.rules.cues.label_forms import find_form_labels
 from agents.rules.text.embedding_text import embedding_text
-from agents.rules.text.non_english import is_foreign
-from agents.rules.text.sentences import Sentence, parts, sentence, sentences
+from agents.rules.text.non_english import is_non_english
+from agents.rules.text.sentences import Sentence, parse_sentence, parse_sentences, split_sentences
 from schemas.memories import ItemKind, Memory
 
 
-class Mark(IntFlag):
+class SentenceLabel(IntFlag):
     """One thing that is seen. The places are kept in an index: new ones are added at the end."""
 
     USER = auto()
@@ -82,42 +82,42 @@ class Mark(IntFlag):
     """In a language that an English model can't read: in the mode `general` another model made its vectors."""
 
 
-NO_MARK = Mark(0)
+NO_LABELS = SentenceLabel(0)
 """Nothing is seen, or nothing is asked for."""
 
-KEPT = 512
+LABEL_CACHE_SIZE = 512
 """Texts whose marks are kept: a turn's are asked for by its words, and again by those who look for what it says. A
 context asks for those of up to 200 turns of which a part was taken back; of long ones that takes 2 ms each."""
 
-_BIT = {mark.name: mark.value for mark in Mark}
+_BIT = {mark.name: mark.value for mark in SentenceLabel}
 _ROLE = {
-    "user": Mark.USER.value,
-    "assistant": Mark.ASSISTANT.value,
-    "system": Mark.SYSTEM.value,
-    "tool": Mark.TOOL.value,
+    "user": SentenceLabel.USER.value,
+    "assistant": SentenceLabel.ASSISTANT.value,
+    "system": SentenceLabel.SYSTEM.value,
+    "tool": SentenceLabel.TOOL.value,
 }
 
 
-MARK_OF_KIND: Mapping[ItemKind | None, Mark] = {
-    "safety": Mark.SAFETY,
-    "correction": Mark.CORRECTION,
-    "constraint": Mark.CONSTRAINT,
-    "error": Mark.ERROR,
+LABEL_BY_ITEM_KIND: Mapping[ItemKind | None, SentenceLabel] = {
+    "safety": SentenceLabel.SAFETY,
+    "correction": SentenceLabel.CORRECTION,
+    "constraint": SentenceLabel.CONSTRAINT,
+    "error": SentenceLabel.ERROR,
 }
 """What an item is by its kind, whatever its words: a language model may have understood it."""
 
 
-def marks_of(memory: Memory) -> Mark:
+def label_memory(memory: Memory) -> SentenceLabel:
     """What is seen in a memory; what was distilled from several turns has no role."""
-    told = NO_MARK if memory.item is None else MARK_OF_KIND.get(memory.item.kind, NO_MARK)
-    language = Mark.FOREIGN if is_foreign(embedding_text(memory)) else NO_MARK
-    return Mark(_ROLE.get(memory.role or "", 0) | _seen_in(memory.text, memory.entities)) | told | language
+    told = NO_LABELS if memory.item is None else LABEL_BY_ITEM_KIND.get(memory.item.kind, NO_LABELS)
+    language = SentenceLabel.FOREIGN if is_non_english(embedding_text(memory)) else NO_LABELS
+    return SentenceLabel(_ROLE.get(memory.role or "", 0) | _seen_in(memory.text, memory.entities)) | told | language
 
 
-@lru_cache(KEPT)
+@lru_cache(LABEL_CACHE_SIZE)
 def _seen_in(text: str, entities: tuple[str, ...]) -> int:
-    names = form_names(text, entities)
-    for found in sentences(text):
+    names = find_form_labels(text, entities)
+    for found in parse_sentences(text):
         names |= _seen(found)
     bits = 0
     for name in names:
@@ -125,19 +125,19 @@ def _seen_in(text: str, entities: tuple[str, ...]) -> int:
     return bits
 
 
-def marked_parts(text: str, mark: Mark) -> list[str]:
+def sentences_with_labels(text: str, mark: SentenceLabel) -> list[str]:
     """The sentences of a text, as they were written, that have any of these marks by their words."""
     wanted = {one.name for one in mark}
-    return [part for part in parts(text) if not wanted.isdisjoint(_seen(sentence(part)))]
+    return [part for part in split_sentences(text) if not wanted.isdisjoint(_seen(parse_sentence(part)))]
 
 
 def _seen(found: Sentence) -> set[str]:
     """The marks of one sentence by name."""
     if not found.words:
         return set()
-    names = cue_names(found)
+    names = find_cue_labels(found)
     if found.asks or "SPECULATION" in names:
-        names -= FIRM
+        names -= ASSERTIVE
     if found.asks:
         names.add("QUESTION")
     return names

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.rules.index.columns import Floats, Numbers
+from agents.rules.index.columns import FloatArray, IntArray
 
 K1 = 0.9
 """How soon the repetition of a term stops to count; low, because turns are short (measured on conversations)."""
@@ -23,11 +23,11 @@ B = 0.4
 class Postings:
     """Where one term occurs: numbers of memories, and how often in each. Same shape, (memories,)."""
 
-    numbers: Numbers
-    counts: Numbers
+    numbers: IntArray
+    counts: IntArray
 
 
-def bm25(postings: Sequence[Postings], lengths: Numbers, documents: int) -> Floats:
+def bm25(postings: Sequence[Postings], lengths: IntArray, documents: int) -> FloatArray:
     """The scores of all memories, shape of `lengths`, each in 0..1.
 
     `postings` has one entry for each term of the question, `lengths` the number of terms of each memory by its

@@ -6,35 +6,35 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-Numbers = NDArray[np.int64]
-Floats = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-NOBODY = -1
+MISSING = -1
 """In place of a number: there is no such memory, conversation, speaker or vector space."""
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ColumnArrays:
     """`lengths` counts terms, `importance` lies in 0..1, `occurred_ms` counts from the epoch; a hole is not `live`.
 
     `kinds`, `talks`, `speakers` and `spaces` are places in lists that somebody else keeps: `talks` tells conversations
-    apart. `languages` are places in `agents.rules.text.languages.LANGUAGES`, `marks` flags of `agents.rules.cues.labels.Mark`,
+    apart. `languages` are places in `agents.rules.text.languages.LANGUAGES`, `marks` flags of `agents.rules.cues.labels.SentenceLabel`,
     which tell the role, too.
     """
 
     live: Mask
     superseded: Mask
-    kinds: Numbers
-    talks: Numbers
-    speakers: Numbers
-    spaces: Numbers
-    occurred_ms: Numbers
-    source: Numbers
-    lengths: Numbers
-    importance: Floats
-    languages: Numbers
-    marks: Numbers
+    kinds: IntArray
+    talks: IntArray
+    speakers: IntArray
+    spaces: IntArray
+    occurred_ms: IntArray
+    source: IntArray
+    lengths: IntArray
+    importance: FloatArray
+    languages: IntArray
+    marks: IntArray
 
     @classmethod
     def holes(cls, size: int) -> Self:

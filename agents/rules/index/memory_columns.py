@@ -8,25 +8,23 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from agents.rules.cues.labels import Mark
-from agents.rules.index.columns import NOBODY, Columns, Floats, Mask
-from agents.rules.index.traits import Kind, ScopeItems, Trait
+from agents.rules.cues.labels import SentenceLabel
+from agents.rules.index.columns import MISSING, ColumnArrays, FloatArray, Mask
+from agents.rules.index.traits import MemoryKind, ScopeItems, Trait
 from agents.rules.index.turn_order import TurnOrder
-from agents.rules.text.languages import ENGLISH_PLACE, LANGUAGES, UNKNOWN
-from schemas.vectors import Where
+from agents.rules.text.languages import ENGLISH_INDEX, LANGUAGES, UNKNOWN_LANGUAGE
+from schemas.vectors import MemoryFilter
 
-__all__ = ["NOBODY", "Roster", "Row"]
-
-SPOKEN_FROM = 0.1
+MIN_LANGUAGE_SHARE = 0.1
 """The share of a boundary's memories from which a language counts as spoken there: below are quotes and mistakes."""
 
 _Key = TypeVar("_Key", bound=Hashable)
 
 
-class Row(NamedTuple):
+class MemoryRow(NamedTuple):
     """One memory in the columns. `space` is the digest of the vector space that holds its vector, None for none.
 
-    `language` is a place in `agents.rules.text.languages.LANGUAGES`, `marks` are flags of `agents.rules.cues.labels.Mark`.
+    `language` is a place in `agents.rules.text.languages.LANGUAGES`, `marks` are flags of `agents.rules.cues.labels.SentenceLabel`.
     """
 
     number: int
@@ -38,20 +36,20 @@ class Row(NamedTuple):
     importance: float
     superseded: bool
     space: str | None
-    language: int = UNKNOWN
+    language: int = UNKNOWN_LANGUAGE
     marks: int = 0
 
 
-class Roster:
+class MemoryColumns:
     """The memories of one boundary. Changed by `write` alone; what it gives out must not be changed."""
 
-    def __init__(self, rows: Sequence[Row] = (), traits: Mapping[int, Trait] | None = None) -> None:
-        self.columns = Columns.holes(0)
+    def __init__(self, rows: Sequence[MemoryRow] = (), traits: Mapping[int, Trait] | None = None) -> None:
+        self.columns = ColumnArrays.holes(0)
         self.number_of: dict[str, int] = {}
         self.id_of: dict[int, str] = {}
         self.changes = 0
         """How often memories were written: what was made from the columns may be kept while this stays the same."""
-        self.kinds: dict[Kind, int] = {}
+        self.kinds: dict[MemoryKind, int] = {}
         self.speakers: dict[str, int] = {}
         self._talks: dict[tuple[ScopeItems, str], int] = {}
         self._spaces: dict[str, int] = {}
@@ -68,7 +66,7 @@ class Roster:
         """Whether this trait was given to `write` before."""
         return trait in self._traits
 
-    def write(self, rows: Sequence[Row], traits: Mapping[int, Trait]) -> None:
+    def write(self, rows: Sequence[MemoryRow], traits: Mapping[int, Trait]) -> None:
         """Add or replace memories; `traits` holds those of the rows' traits that are not known yet."""
         self._traits.update((key, self._placed(trait)) for key, trait in traits.items())
         if not rows:
@@ -80,7 +78,7 @@ class Roster:
         self.id_of.update((row.number, row.memory_id) for row in rows)
         self._follow([row.number for row in rows], stood)
 
-    def _write_columns(self, rows: Sequence[Row]) -> None:
+    def _write_columns(self, rows: Sequence[MemoryRow]) -> None:
         numbers, _, keys, occurred, source, lengths, importance, superseded, spaces, languages, marks = zip(
             *rows, strict=True
         )
@@ -90,7 +88,7 @@ class Roster:
         columns.live[at] = True
         columns.superseded[at] = superseded
         columns.kinds[at], columns.talks[at], columns.speakers[at] = np.array([self._traits[key] for key in keys]).T
-        columns.spaces[at] = [NOBODY if space is None else _place(self._spaces, space) for space in spaces]
+        columns.spaces[at] = [MISSING if space is None else _place(self._spaces, space) for space in spaces]
         columns.occurred_ms[at] = occurred
         columns.source[at] = source
         columns.lengths[at] = lengths
@@ -116,11 +114,11 @@ class Roster:
                 self._order = None
 
     def _placed(self, trait: Trait) -> tuple[int, int, int]:
-        talk = NOBODY if trait.talk is None else _place(self._talks, (trait.kind.scope, trait.talk))
-        speaker = NOBODY if trait.speaker is None else _place(self.speakers, trait.speaker)
+        talk = MISSING if trait.talk is None else _place(self._talks, (trait.kind.scope, trait.talk))
+        speaker = MISSING if trait.speaker is None else _place(self.speakers, trait.speaker)
         return _place(self.kinds, trait.kind), talk, speaker
 
-    def admitted(self, where: Where, *, include_superseded: bool = False) -> Mask:
+    def admitted(self, where: MemoryFilter, *, include_superseded: bool = False) -> Mask:
         """Which memories a read may see."""
         columns = self.columns
         mask: Mask = columns.live & self.of_kind(lambda kind: kind.admitted(where)).astype(np.bool_)
@@ -134,18 +132,18 @@ class Roster:
 
     def embedded(self, space: str) -> Mask:
         """Which memories have their vector in this space."""
-        mask: Mask = self.columns.live & (self.columns.spaces == self._spaces.get(space, NOBODY - 1))
+        mask: Mask = self.columns.live & (self.columns.spaces == self._spaces.get(space, MISSING - 1))
         return mask
 
     def foreign(self) -> Mask:
         """Which memories are in a language that an English model can't read."""
-        mask: Mask = (self.columns.marks & Mark.FOREIGN.value) != 0
+        mask: Mask = (self.columns.marks & SentenceLabel.FOREIGN.value) != 0
         return mask
 
-    def of_kind(self, value: Callable[[Kind], float]) -> Floats:
+    def of_kind(self, value: Callable[[MemoryKind], float]) -> FloatArray:
         """A value for each memory that depends on its kind alone."""
         values = np.array([*map(value, self.kinds), 0.0])
-        spread: Floats = values[self.columns.kinds]
+        spread: FloatArray = values[self.columns.kinds]
         return spread
 
     def spoken_by(self, speakers: frozenset[str]) -> Mask:
@@ -153,7 +151,7 @@ class Roster:
         places = [place for speaker, place in self.speakers.items() if speaker in speakers]
         return self.columns.live & np.isin(self.columns.speakers, places)
 
-    def latest(self, where: Where, conversation: str, most: int) -> list[str]:
+    def latest(self, where: MemoryFilter, conversation: str, most: int) -> list[str]:
         """The ids of the last turns of a conversation that a read may see, `most` of them or fewer, oldest first.
 
         Where the read admits several scopes that have a conversation of this name, it is read as one.
@@ -174,9 +172,9 @@ class Roster:
     def languages(self) -> list[int]:
         """The places of the languages that are spoken here, the most common first; English where none is known."""
         counts = np.bincount(self.columns.languages[self.columns.live], minlength=len(LANGUAGES))
-        counts[UNKNOWN] = 0
-        common = np.flatnonzero(counts > SPOKEN_FROM * counts.sum())
-        return sorted(common.tolist(), key=lambda place: -counts[place]) or [ENGLISH_PLACE]
+        counts[UNKNOWN_LANGUAGE] = 0
+        common = np.flatnonzero(counts > MIN_LANGUAGE_SHARE * counts.sum())
+        return sorted(common.tolist(), key=lambda place: -counts[place]) or [ENGLISH_INDEX]
 
 
 def _place(places: dict[_Key, int], key: _Key) -> int:

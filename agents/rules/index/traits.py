@@ -6,16 +6,16 @@ from typing import NamedTuple, Self
 
 from schemas.memories import Memory
 from schemas.modes import Decay
-from schemas.vectors import Where
+from schemas.vectors import MemoryFilter
 
 ScopeItems = tuple[tuple[str, str], ...]
 """A scope as pairs in the order of the names, so that it can be a key."""
 
-SAID = "episodic"
+TURN_TYPE = "episodic"
 """The type of turns; on their shelf what has another type was distilled from them."""
 
 
-class Kind(NamedTuple):
+class MemoryKind(NamedTuple):
     """What a read can ask for, and how fast it fades."""
 
     scope: ScopeItems
@@ -23,7 +23,7 @@ class Kind(NamedTuple):
     type: str
     decay: Decay
 
-    def admitted(self, where: Where) -> bool:
+    def admitted(self, where: MemoryFilter) -> bool:
         """Whether scope, mode and type are those that a read asks for."""
         return where.admits(self.mode, self.type, dict(self.scope))
 
@@ -32,14 +32,14 @@ class Kind(NamedTuple):
 class Trait:
     """A kind, the conversation of a turn (None for what was distilled from turns), and who speaks."""
 
-    kind: Kind
+    kind: MemoryKind
     talk: str | None
     speaker: str | None
 
     @classmethod
     def of(cls, memory: Memory) -> Self:
         """The trait of a memory."""
-        kind = Kind(tuple(sorted(memory.scope.items())), memory.mode, memory.type, memory.decay)
+        kind = MemoryKind(tuple(sorted(memory.scope.items())), memory.mode, memory.type, memory.decay)
         return cls(kind, memory.conversation_id if memory.type == "episodic" else None, memory.speaker)
 
     def dumps(self) -> str:
@@ -50,4 +50,4 @@ class Trait:
     def loads(cls, text: str) -> Self:
         """The trait that was written by `dumps`."""
         [scope, mode, type_, decay], talk, speaker = json.loads(text)
-        return cls(Kind(tuple((name, value) for name, value in scope), mode, type_, decay), talk, speaker)
+        return cls(MemoryKind(tuple((name, value) for name, value in scope), mode, type_, decay), talk, speaker)

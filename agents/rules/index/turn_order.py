@@ -8,31 +8,31 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from agents.rules.index.columns import NOBODY, Columns, Numbers
+from agents.rules.index.columns import MISSING, ColumnArrays, IntArray
 
 
 @dataclass(slots=True)
 class TurnOrder:
     """By number of memory; all of shape (memories,). Superseded turns, and what is no turn, stand beside nobody.
 
-    `before` and `after` are the numbers of the neighbours, `positions` count from 0 in each conversation. `NOBODY` is
+    `before` and `after` are the numbers of the neighbours, `positions` count from 0 in each conversation. `MISSING` is
     where there is none. `lasts` is the last turn of each conversation, by the place of the conversation.
     """
 
-    before: Numbers
-    after: Numbers
-    positions: Numbers
+    before: IntArray
+    after: IntArray
+    positions: IntArray
     lasts: dict[int, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, columns: Columns) -> "TurnOrder":
+    def of(cls, columns: ColumnArrays) -> "TurnOrder":
         """The order of all turns."""
-        before, after, positions = (np.full(len(columns.live), NOBODY) for _ in range(3))
+        before, after, positions = (np.full(len(columns.live), MISSING) for _ in range(3))
         order = cls(before, after, positions)
-        turns = np.flatnonzero(columns.live & ~columns.superseded & (columns.talks != NOBODY))
+        turns = np.flatnonzero(columns.live & ~columns.superseded & (columns.talks != MISSING))
         turns = turns[np.lexsort((columns.source[turns], columns.occurred_ms[turns], columns.talks[turns]))]
         talks = columns.talks[turns]
-        starts = np.flatnonzero(np.diff(talks, prepend=NOBODY))
+        starts = np.flatnonzero(np.diff(talks, prepend=MISSING))
         first, second = turns[:-1], turns[1:]
         together = talks[:-1] == talks[1:]
         order.after[first[together]] = second[together]
@@ -42,10 +42,10 @@ class TurnOrder:
         order.lasts = dict(zip(talks[ends].tolist(), turns[ends].tolist(), strict=True))
         return order
 
-    def append(self, number: int, columns: Columns) -> bool:
+    def append(self, number: int, columns: ColumnArrays) -> bool:
         """Add a new turn that is in the columns; False, and nothing is changed, where it is not the last one."""
         talk = int(columns.talks[number])
-        if talk == NOBODY or columns.superseded[number]:
+        if talk == MISSING or columns.superseded[number]:
             self._lengthen(len(columns.live))
             return True
         last = self.lasts.get(talk)
@@ -63,10 +63,10 @@ class TurnOrder:
         more = size - len(self.before)
         if more > 0:
             self.before, self.after, self.positions = (
-                np.pad(column, (0, more), constant_values=NOBODY)
+                np.pad(column, (0, more), constant_values=MISSING)
                 for column in (self.before, self.after, self.positions)
             )
 
 
-def _key(columns: Columns, number: int) -> tuple[int, int]:
+def _key(columns: ColumnArrays, number: int) -> tuple[int, int]:
     return int(columns.occurred_ms[number]), int(columns.source[number])

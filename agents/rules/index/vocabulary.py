@@ -8,13 +8,13 @@ or that is alike in its letters (`agents.rules.index.char_ngrams`).
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 
-from agents.rules.index.char_ngrams import LetterRuns
+from agents.rules.index.char_ngrams import CharNgrams
 from agents.rules.text.stemming import stems
 
-FEW = 64
+MAX_INSERTED_WORDS = 64
 """New words that are put into the sorted list one by one; of more the list is sorted again."""
 
-TAIL = 256
+MIN_PENDING_WORDS = 256
 """New words, at least, until the letter runs of all are cut again; until then theirs lie beside."""
 
 _LAST = "\U0010ffff"
@@ -25,9 +25,9 @@ class Vocabulary:
 
     def __init__(self, words: Iterable[str] = ()) -> None:
         self._words = sorted(words)
-        self._runs = LetterRuns.of(self._words)
+        self._runs = CharNgrams.of(self._words)
         self._new: list[str] = []
-        self._new_runs = LetterRuns.of(())
+        self._new_runs = CharNgrams.of(())
         self._heard: set[str] = set()
 
     def __len__(self) -> int:
@@ -53,7 +53,7 @@ class Vocabulary:
         return [sorted(one) for one in found]
 
     def _add_alike(self, asked: Sequence[str], found: Sequence[set[str]]) -> None:
-        runs = LetterRuns.of(asked)
+        runs = CharNgrams.of(asked)
         alike: dict[str, set[str]] = {word: set() for word in runs.words}
         for known in (self._runs, self._new_runs):
             for word, near in zip(runs.words, known.alike(runs), strict=True):
@@ -82,12 +82,12 @@ class Vocabulary:
         self._heard.clear()
         if not new:
             return
-        if len(new) <= FEW:
+        if len(new) <= MAX_INSERTED_WORDS:
             for word in new:
                 insort(self._words, word)
         else:
             self._words = sorted([*self._words, *new])
         self._new += new
-        if len(self._new) > max(TAIL, len(self._words) // 8):
-            self._runs, self._new = LetterRuns.of(self._words), []
-        self._new_runs = LetterRuns.of(self._new)
+        if len(self._new) > max(MIN_PENDING_WORDS, len(self._words) // 8):
+            self._runs, self._new = CharNgrams.of(self._words), []
+        self._new_runs = CharNgrams.of(self._new)

@@ -8,32 +8,32 @@ nor of an item that is gone or that another has taken the place of.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from agents.rules.memory.understanding import text_hash_of
-from agents.rules.text.tokenizer import terms
-from schemas.intention import PARTS, Entry, Intention
+from agents.rules.memory.understanding import current_text_hash
+from agents.rules.text.tokenizer import tokenize
+from schemas.intention import INTENTION_PARTS, Intention, IntentionEntry
 from schemas.memories import Memory
 from schemas.moments import iso
 
-Find = Callable[[str], Memory | None]
+ReadMemory = Callable[[str], Memory | None]
 """The record of a memory."""
 
 
-def in_view(kept: Intention, find: Find) -> Intention:
+def visible_intention(kept: Intention, find: ReadMemory) -> Intention:
     """The intention as it may be shown."""
-    lists = {part: _merged(filter(None, (_live(entry, find) for entry in kept.of(part)))) for part in PARTS}
+    lists = {part: _merged(filter(None, (_live(entry, find) for entry in kept.of(part)))) for part in INTENTION_PARTS}
     return Intention.model_validate({"version": kept.version, "set_at": kept.set_at, **lists})
 
 
-def shown_intention(view: Intention) -> dict[str, Any]:
+def build_intention_view(view: Intention) -> dict[str, Any]:
     """The intention as `get_intention` and `set_intention` answer it: what still stands, by its list; then the rest."""
-    lists: dict[str, Any] = {part: [_shown(entry) for entry in view.open(part)] for part in PARTS}
+    lists: dict[str, Any] = {part: [_shown(entry) for entry in view.open(part)] for part in INTENTION_PARTS}
     done = [
         {"of": part, "resolved_by": entry.resolved_by, **_shown(entry)} for part, entry in view.entries() if entry.done
     ]
     return {**lists, "resolved": done, "categories": list(view.categories), "version": view.version}
 
 
-def _shown(entry: Entry) -> dict[str, Any]:
+def _shown(entry: IntentionEntry) -> dict[str, Any]:
     return {
         "text": entry.text,
         "state": entry.state,
@@ -45,9 +45,9 @@ def _shown(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _live(entry: Entry, find: Find) -> Entry | None:
+def _live(entry: IntentionEntry, find: ReadMemory) -> IntentionEntry | None:
     """The entry as far as it rests on what is there; None where it rests on something that is not."""
-    if any(not says_so(memory_id, entry.text_hash, find) for memory_id in entry.memory_ids):
+    if any(not is_text_current(memory_id, entry.text_hash, find) for memory_id in entry.memory_ids):
         return None
     item = find(entry.item_id) if entry.item_id else None
     if entry.item_id and (item is None or item.superseded_by is not None):
@@ -60,27 +60,27 @@ def _live(entry: Entry, find: Find) -> Entry | None:
     return entry.model_copy(update=changed)
 
 
-def says_so(memory_id: str, text_hash: str | None, find: Find) -> bool:
+def is_text_current(memory_id: str, text_hash: str | None, find: ReadMemory) -> bool:
     """Whether a turn is there and still has the text with this hash."""
     memory = find(memory_id)
-    return memory is not None and text_hash_of(memory) == text_hash
+    return memory is not None and current_text_hash(memory) == text_hash
 
 
-def _merged(entries: Iterable[Entry]) -> list[Entry]:
+def _merged(entries: Iterable[IntentionEntry]) -> list[IntentionEntry]:
     """One entry for each thing that is said, in the order in which it was said first.
 
     The same words are the same thing, and so is what rests on one item: a consolidation has merged it.
     """
-    groups: dict[str, list[Entry]] = {}
+    groups: dict[str, list[IntentionEntry]] = {}
     of_item: dict[str, str] = {}
     for entry in entries:
-        words = " ".join(terms(entry.text)) or entry.text
+        words = " ".join(tokenize(entry.text)) or entry.text
         thing = of_item.setdefault(entry.item_id, words) if entry.item_id else words
         groups.setdefault(thing, []).append(entry)
     return [_one(group) for group in groups.values()]
 
 
-def _one(group: list[Entry]) -> Entry:
+def _one(group: list[IntentionEntry]) -> IntentionEntry:
     """What several say as one: it stands while it stands for any of them, and was set where one was set."""
     if len(group) == 1:
         return group[0]

@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.rules.cues.intents import intent_of
-from agents.rules.interaction.cues import Cues
+from agents.rules.interaction.cues import CueTable
 from agents.rules.text.tokenizer import fold
 
-HEAD, TAIL = 480, 160
+HEAD_CHARS, TAIL_CHARS = 480, 160
 """Characters of the beginning and of the end that are read: a turn says what it is for first, or last."""
 
-BUCKETS = 1 << 15
+HASH_BUCKETS = 1 << 15
 """Numbers that pieces of text are hashed to, of words and of characters each."""
 
-SIZES = (1, 2, 3, 4, 5)
+NGRAM_SIZES = (1, 2, 3, 4, 5)
 """Characters of the pieces within and across words."""
 
 INTENTS = (
@@ -38,57 +38,57 @@ _LOG = re.compile(
 )
 _FACE = re.compile(r"[:;]-?[)(DPp]|[\U0001f300-\U0001faff\u2600-\u27bf]")
 
-Indices = NDArray[np.int64]
+FeatureIndices = NDArray[np.int64]
 """Shape (n,), each once, ascending, in 0..2 * BUCKETS."""
 
-Values = NDArray[np.float64]
+FeatureValues = NDArray[np.float64]
 """Shape (m,), about 0 to 1."""
 
 
-def read_part(text: str) -> str:
+def head_and_tail(text: str) -> str:
     """What is read of a text."""
-    return text if len(text) <= HEAD + TAIL else f"{text[:HEAD]} \u2026 {text[-TAIL:]}"
+    return text if len(text) <= HEAD_CHARS + TAIL_CHARS else f"{text[:HEAD_CHARS]} \u2026 {text[-TAIL_CHARS:]}"
 
 
-def folded(part: str) -> str:
+def fold_for_hashing(part: str) -> str:
     """Without case, accents and line ends, with `0` for every number."""
     return _SPACES.sub(" ", _DIGITS.sub("0", fold(part))).strip()
 
 
-def pieces(text: str) -> Indices:
+def hash_ngrams(text: str) -> FeatureIndices:
     """The numbers of the words, pairs of words, first words and runs of characters of a folded text."""
-    return np.unique(np.concatenate([_words(text), BUCKETS + _runs(text)]))
+    return np.unique(np.concatenate([_words(text), HASH_BUCKETS + _runs(text)]))
 
 
-def values(part: str, text: str, whole: int, cues: Cues) -> Values:
+def dense_features(part: str, text: str, whole: int, cues: CueTable) -> FeatureValues:
     """Shape, intent and cues of what is read (`part`), which is `text` folded, of `whole` characters."""
     return np.concatenate([_shape(part, text, whole), _intent(part), _cue_values(cues, text)])
 
 
-def _words(text: str) -> Indices:
+def _words(text: str) -> FeatureIndices:
     tokens = _TOKEN.findall(text)
     words = [token for token in tokens if token[0].isalnum()]
     named = [*tokens, *(f"{one} {two}" for one, two in pairwise(tokens))]
     named += [f"^{' '.join(words[:count])}" for count in (1, 2, 3)]
     named += [f"{' '.join(tokens[-count:])}$" for count in (1, 2)]
-    return np.array([zlib.crc32(name.encode("utf-8", "surrogatepass")) % BUCKETS for name in named], np.int64)
+    return np.array([zlib.crc32(name.encode("utf-8", "surrogatepass")) % HASH_BUCKETS for name in named], np.int64)
 
 
-def _runs(text: str) -> Indices:
+def _runs(text: str) -> FeatureIndices:
     """Every run of 1 to 5 characters, hashed by a polynomial in the code points."""
     points = np.array([ord(character) for character in f"^{text}$"], np.uint64)
     rolled = np.zeros(len(points), np.uint64)
     found = []
-    for size in SIZES:
+    for size in NGRAM_SIZES:
         rolled = (rolled[: len(points) - size + 1] * np.uint64(1_000_003)) ^ points[size - 1 :]
         mixed = (rolled ^ (rolled >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
-        found.append((mixed >> np.uint64(40)) % np.uint64(BUCKETS))
+        found.append((mixed >> np.uint64(40)) % np.uint64(HASH_BUCKETS))
         if len(points) <= size:
             break
     return np.concatenate(found).astype(np.int64)
 
 
-def _shape(part: str, text: str, whole: int) -> Values:
+def _shape(part: str, text: str, whole: int) -> FeatureValues:
     words = text.count(" ") + 1
     ends = text[-1:]
     return np.array(
@@ -122,12 +122,12 @@ def _shape(part: str, text: str, whole: int) -> Values:
     )
 
 
-def _intent(part: str) -> Values:
+def _intent(part: str) -> FeatureValues:
     found = intent_of(part)
     return np.array([found == intent for intent in INTENTS], np.float64)
 
 
-def _cue_values(cues: Cues, text: str) -> Values:
+def _cue_values(cues: CueTable, text: str) -> FeatureValues:
     """The counts, and whether there are any."""
     counts = cues.counts(text).ravel()
     return np.concatenate([counts, counts > 0])

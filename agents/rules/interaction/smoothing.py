@@ -7,19 +7,19 @@ switch from learning to debugging from one turn to the next. A confident answer 
 from collections.abc import Sequence
 from itertools import pairwise
 
-from agents.rules.interaction.voting import THRESHOLD, settled
+from agents.rules.interaction.voting import MIN_MODE_CONFIDENCE, apply_threshold
 from schemas.interaction import Interaction
 
-TURNS = 3
+HISTORY_TURNS = 3
 """Turns before this one that count (seed 002)."""
 
-NUDGE = 0.04
+HISTORY_WEIGHT = 0.04
 """What three turns of the same mode add to a confidence, and three of other modes take from it.
 
 In the labelled conversations users switch at most turns, so history says little: more of it costs more than it finds.
 """
 
-SWITCHES = 3
+FREQUENT_SWITCHES = 3
 """Changes within the last three turns and this one that are frequent switching: each turn another mode."""
 
 SWITCHING_CONFIDENCE = 0.72
@@ -31,7 +31,7 @@ HIGH_CONFIDENCE = 0.85
 mix of a deployment's turns. Seed 002 makes everything GENERAL then; 1.0 here would do that to the letter."""
 
 
-def smoothed(now: Interaction, before: Sequence[Interaction], *, unstable: bool = False) -> Interaction:
+def smooth_interaction(now: Interaction, before: Sequence[Interaction], *, unstable: bool = False) -> Interaction:
     """The mode to act on. `before` are the turns before, oldest first; only the last three are looked at.
 
     `now` may be what leads, with a mode below the threshold (`interaction_judging.leading`), so that a steady
@@ -39,21 +39,25 @@ def smoothed(now: Interaction, before: Sequence[Interaction], *, unstable: bool 
     classifications drift or err: then whatever is below `HIGH_CONFIDENCE` is GENERAL, and what is below
     `SWITCHING_CONFIDENCE` where the last turns switched each time.
     """
-    last = before[-TURNS:]
+    last = before[-HISTORY_TURNS:]
     nudged = _nudged(now, last)
-    bar = HIGH_CONFIDENCE if unstable else SWITCHING_CONFIDENCE if _switching(now, last) else THRESHOLD
+    bar = HIGH_CONFIDENCE if unstable else SWITCHING_CONFIDENCE if _switching(now, last) else MIN_MODE_CONFIDENCE
     if now.confidence < bar and nudged.confidence < bar:
         return Interaction(mode="GENERAL", confidence=nudged.confidence)
-    return settled(nudged)
+    return apply_threshold(nudged)
 
 
 def _nudged(now: Interaction, last: Sequence[Interaction]) -> Interaction:
     """The same mode with a moved confidence; one above the threshold stays above, whatever was before."""
     if not last:
         return now
-    agreeing = sum(1 if one.mode == now.mode else -1 for one in last) / TURNS
-    lowest = min(now.confidence, THRESHOLD)
-    confidence = max(lowest, now.confidence + NUDGE * agreeing) if agreeing < 0 else now.confidence + NUDGE * agreeing
+    agreeing = sum(1 if one.mode == now.mode else -1 for one in last) / HISTORY_TURNS
+    lowest = min(now.confidence, MIN_MODE_CONFIDENCE)
+    confidence = (
+        max(lowest, now.confidence + HISTORY_WEIGHT * agreeing)
+        if agreeing < 0
+        else now.confidence + HISTORY_WEIGHT * agreeing
+    )
     return Interaction(mode=now.mode, confidence=round(min(1.0, confidence), 4))
 
 
@@ -61,4 +65,4 @@ def _switching(now: Interaction, last: Sequence[Interaction]) -> bool:
     """Whether each of the last turns had another mode than the one before; GENERAL ones between count as none."""
     modes = [one.mode for one in (*last, now)]
     switches = sum(one != other and "GENERAL" not in (one, other) for one, other in pairwise(modes))
-    return switches >= SWITCHES
+    return switches >= FREQUENT_SWITCHES

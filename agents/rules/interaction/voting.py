@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from agents.rules.cues.intents import mode_of_intent
 from schemas.interaction import INTERACTION_MODES, Interaction, InteractionMode
 
-THRESHOLD = 0.70
+MIN_MODE_CONFIDENCE = 0.70
 """Below this confidence a turn is GENERAL (seed 002)."""
 
 INTENT_CONFIDENCE = 0.25
@@ -18,14 +18,14 @@ INTENT_CONFIDENCE = 0.25
 among its features already; and `fix` stands for a symptom in the table, for a known change in every second sentence.
 By cross-validation 0.2 and 0.3 are right as often as 0.25, and 0.4 less often."""
 
-MOST_CONFIDENCE = 0.97
+MAX_VOTE_CONFIDENCE = 0.97
 """No single vote is surer than this: one wrong vote must not be beyond the reach of the others."""
 
 Probabilities = NDArray[np.float64]
 """Shape (5,), in the order of `INTERACTION_MODES`, summing to 1."""
 
 
-def leading(probabilities: Probabilities, intent: str | None, model: Interaction | None) -> Interaction:
+def pool_votes(probabilities: Probabilities, intent: str | None, model: Interaction | None) -> Interaction:
     """The mode with the most of the votes and its confidence, whatever the threshold: what `smoothed` starts from.
 
     `probabilities` are the classifier's; `intent` is a word of the intent table; `model` is a language model's answer,
@@ -42,9 +42,9 @@ def leading(probabilities: Probabilities, intent: str | None, model: Interaction
     return Interaction(mode=INTERACTION_MODES[best], confidence=round(float(shares[best]), 4))
 
 
-def settled(interaction: Interaction) -> Interaction:
+def apply_threshold(interaction: Interaction) -> Interaction:
     """The same, or GENERAL with that confidence where it is below the threshold."""
-    if interaction.confidence >= THRESHOLD:
+    if interaction.confidence >= MIN_MODE_CONFIDENCE:
         return interaction
     return Interaction(mode="GENERAL", confidence=interaction.confidence)
 
@@ -52,6 +52,6 @@ def settled(interaction: Interaction) -> Interaction:
 def _vote(mode: InteractionMode, confidence: float) -> Probabilities:
     """The logarithms of one vote against an even one: 0 for a confidence of a fifth or less, which says nothing."""
     even = 1 / len(INTERACTION_MODES)
-    share = min(max(confidence, even), MOST_CONFIDENCE)
+    share = min(max(confidence, even), MAX_VOTE_CONFIDENCE)
     rest = (1 - share) / (len(INTERACTION_MODES) - 1)
     return np.log([share if one == mode else rest for one in INTERACTION_MODES])

@@ -8,9 +8,9 @@ number or a date: `The deploy target is unclear` takes nothing's place.
 
 import re
 
-from agents.rules.items.fact_forms import NOUN, OPENS
-from agents.rules.items.facts import is_telling
-from agents.rules.text.sentences import sentence, written_words
+from agents.rules.items.fact_forms import NOUN_PATTERN, OPENING_PATTERN
+from agents.rules.items.facts import has_specific_value
+from agents.rules.text.sentences import parse_sentence, written_words
 
 _SLOT = (
     r"(?:target|port|deadline|budget|name|password|passphrase|address|email|e-mail|number|date|birthday|database|host|"
@@ -33,8 +33,8 @@ _NEW = re.compile(r"\b(?:new|current|actual|latest|neue|neuer|neues|nuevo|nueva|
 _IS = r"(?:is|are|will be|ist|sind|es|est|sera|wird)"
 _THEN = r"(?:now |jetzt |nun |ahora |maintenant |called |on |at |in |the |am |el |le )*"
 _COMPOUND = r"[^ ,:?!]{3,}(?:ziel|frist|passwort|adresse|nummer|datum|datenbank|preis|grenze)"
-_SUBJECT = rf"(?P<subject>(?:(?:{NOUN}){{1,4}}?{_SLOT}|{_COMPOUND})(?: of (?:the )?[^ ,:?!]+)?)"
-_SUBJECT_OF = rf"(?P<subject>{_SLOT} (?:of|for) (?:the |our )?(?:{NOUN}){{1,3}}?)"
+_SUBJECT = rf"(?P<subject>(?:(?:{NOUN_PATTERN}){{1,4}}?{_SLOT}|{_COMPOUND})(?: of (?:the )?[^ ,:?!]+)?)"
+_SUBJECT_OF = rf"(?P<subject>{_SLOT} (?:of|for) (?:the |our )?(?:{NOUN_PATTERN}){{1,3}}?)"
 _NOT_BUT = r"(?:isn't|is not|ist nicht|no es|n'est pas) (?:[^ ,]+ ){1,4}(?:, )?(?:but|sondern|sino|mais) "
 _MY = r"(?:my|mein|meine|mi|mon|ma)"
 _LIVE = (
@@ -44,35 +44,35 @@ _LIVE = (
 """Not `moved to`: people move to another tool as well."""
 
 _CLAIMS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(rf"{OPENS}{_THE} {_SUBJECT} (?:{_IS} (?!not ){_THEN}|{_NOT_BUT})"), "{subject}|is"),
-    (re.compile(rf"{OPENS}{_THE} {_SUBJECT_OF}(?:{_IS} (?!not ){_THEN}|{_NOT_BUT})"), "{subject}|is"),
+    (re.compile(rf"{OPENING_PATTERN}{_THE} {_SUBJECT} (?:{_IS} (?!not ){_THEN}|{_NOT_BUT})"), "{subject}|is"),
+    (re.compile(rf"{OPENING_PATTERN}{_THE} {_SUBJECT_OF}(?:{_IS} (?!not ){_THEN}|{_NOT_BUT})"), "{subject}|is"),
     (
         re.compile(
-            rf"{OPENS}(?:we|i|they)(?:'ve| have)? (?:just |now )?(?:moved|changed|switched|set|raised|lowered) {_THE} "
+            rf"{OPENING_PATTERN}(?:we|i|they)(?:'ve| have)? (?:just |now )?(?:moved|changed|switched|set|raised|lowered) {_THE} "
             rf"{_SUBJECT} (?:from (?:[^ ]+ ){{1,4}}?)?(?:to|onto) "
         ),
         "{subject}|is",
     ),
-    (re.compile(rf"{OPENS}{_MY} (?P<subject>{_PERSONAL}) {_IS} (?!not ){_THEN}"), "{own}|{subject}"),
-    (re.compile(rf"{OPENS}{_MY} {_SUBJECT} {_IS} (?!not ){_THEN}"), "{own}|{subject}"),
-    (re.compile(rf"{OPENS}(?:{_LIVE}) (?!\d)"), "{own}|lives in"),
+    (re.compile(rf"{OPENING_PATTERN}{_MY} (?P<subject>{_PERSONAL}) {_IS} (?!not ){_THEN}"), "{own}|{subject}"),
+    (re.compile(rf"{OPENING_PATTERN}{_MY} {_SUBJECT} {_IS} (?!not ){_THEN}"), "{own}|{subject}"),
+    (re.compile(rf"{OPENING_PATTERN}(?:{_LIVE}) (?!\d)"), "{own}|lives in"),
 )
 """Patterns that end where the value begins, and the claims that they make."""
 
 _DECIDED = re.compile(
     r"^ (?:[^ ]+ ){0,3}?(?:we|i)(?:'ve| have)? (?:just )?decided to (?:use|go with|take) (?:[^ ,:]+ ){1,4}?for "
-    rf"(?:the |our )(?P<subject>(?:{NOUN}){{1,4}}?)(?:instead |, not |, and not |$|now $)"
+    rf"(?:the |our )(?P<subject>(?:{NOUN_PATTERN}){{1,4}}?)(?:instead |, not |, and not |$|now $)"
 )
 
 
-def claim_of(text: str, speaker: str) -> str | None:
+def extract_claim(text: str, speaker: str) -> str | None:
     """What a sentence says one thing of; `speaker` is whom its first person means, folded."""
-    spaced = sentence(text).spaced
+    spaced = parse_sentence(text).spaced
     if match := _DECIDED.search(spaced):
         return f"{match['subject'].strip()}|uses"
     for pattern, claim in _CLAIMS:
         match = pattern.search(spaced)
-        if match and is_telling(written_words(text), spaced.count(" ", 0, match.end()) - 1):
+        if match and has_specific_value(written_words(text), spaced.count(" ", 0, match.end()) - 1):
             subject = match.groupdict().get("subject") or ""
             return claim.format(subject=_NEW.sub("", subject).strip(), own=f"speaker:{speaker}")
     return None

@@ -9,50 +9,50 @@ nothing.
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
-from agents.rules.items.found import Found, Place, found_at
-from agents.rules.items.item_sentences import stated_kind
-from agents.rules.items.kinds import ALLOWED, PEOPLE, RULES, Voice, voice_of
-from agents.rules.items.procedures import step_lists
-from agents.rules.prompts.prompting import verified_items
-from agents.rules.text.chunking import Span, segments, sentence_spans
-from agents.rules.text.sentences import LONGEST_READ
+from agents.rules.items.found import ExtractedItem, SourceText, found_item_at
+from agents.rules.items.item_sentences import classify_sentence
+from agents.rules.items.kinds import ALLOWED_KINDS, FIRST_PERSON_VOICES, RULE_KINDS, Voice, voice_of
+from agents.rules.items.procedures import find_step_lists
+from agents.rules.prompts.prompting import verify_items
+from agents.rules.text.chunking import Span, chunk_text, sentence_spans
+from agents.rules.text.sentences import MAX_PARSED_CHARS
 from schemas.memories import Memory
 from schemas.understanding import Understanding
 
-MOST_ITEMS = 8
+MAX_RULE_ITEMS = 8
 """Items of one text by rule: what states more is a page, and is found by its segments."""
 
-MOST_SEGMENTS = 128
+MAX_SEGMENTS = 128
 """Segments of one turn's documents: those of two of the longest resources."""
 
-MOST_READ = 4 * LONGEST_READ
+MAX_DOCUMENT_CHARS = 4 * MAX_PARSED_CHARS
 """Characters of one turn's documents in which sentences are looked at: a turn may bring a hundred pages, and each takes
 some 5 ms to find nothing in."""
 
-SAME_SHARE = 0.5
+MIN_OVERLAP_SHARE = 0.5
 """Share of the shorter of two spans that both have when they say the same."""
 
 
-def found_in(memory: Memory, understanding: Understanding | None = None) -> list[Found]:
+def extract_items(memory: Memory, understanding: Understanding | None = None) -> list[ExtractedItem]:
     """Everything found in one turn, by rules and where there is an answer by a model; what both say, once."""
-    ruled = found_by_rules(memory)
-    return ruled if understanding is None else merged(ruled, found_by_model(memory, understanding))
+    ruled = extract_by_rules(memory)
+    return ruled if understanding is None else merge_found_items(ruled, extract_by_model(memory, understanding))
 
 
-def found_by_rules(memory: Memory) -> list[Found]:
+def extract_by_rules(memory: Memory) -> list[ExtractedItem]:
     """The items that rules find in a turn and in its resources, then the segments of those; none of what is no turn."""
     voice = voice_of(memory)
     if voice is None:
         return []
-    said = islice(_items(Place(memory, memory.text, None, voice)), MOST_ITEMS)
+    said = islice(_items(SourceText(memory, memory.text, None, voice)), MAX_RULE_ITEMS)
     if not memory.resources:
         return list(said)
     shown = chain.from_iterable(map(_items, _first(_documents(memory))))
-    cut = (found_at(place, span, None) for place in _documents(memory) for span in segments(place.text))
-    return [*said, *islice(shown, MOST_ITEMS), *islice(cut, MOST_SEGMENTS)]
+    cut = (found_item_at(place, span, None) for place in _documents(memory) for span in chunk_text(place.text))
+    return [*said, *islice(shown, MAX_RULE_ITEMS), *islice(cut, MAX_SEGMENTS)]
 
 
-def found_by_model(memory: Memory, found: Understanding) -> list[Found]:
+def extract_by_model(memory: Memory, found: Understanding) -> list[ExtractedItem]:
     """The items of a model whose quotation stands in the turn's text, or else in that of a resource.
 
     Others are dropped; so is a rule that was set by nobody who may: a tool's output may be anybody's text.
@@ -60,19 +60,19 @@ def found_by_model(memory: Memory, found: Understanding) -> list[Found]:
     voice = voice_of(memory)
     if voice is None or not found.items:
         return []
-    placed: dict[int, Found] = {}
-    for place in (Place(memory, memory.text, None, voice), *_documents(memory)):
-        allowed = ALLOWED[place.voice]
-        for one in verified_items(found, place.text):
-            if id(one.item) not in placed and (one.item.kind in allowed or one.item.kind not in RULES):
+    placed: dict[int, ExtractedItem] = {}
+    for place in (SourceText(memory, memory.text, None, voice), *_documents(memory)):
+        allowed = ALLOWED_KINDS[place.voice]
+        for one in verify_items(found, place.text):
+            if id(one.item) not in placed and (one.item.kind in allowed or one.item.kind not in RULE_KINDS):
                 text = one.item.text.strip() or None
-                placed[id(one.item)] = found_at(
+                placed[id(one.item)] = found_item_at(
                     place, Span(one.start, one.end), one.item.kind, text, one.item.confidence
                 )
     return [placed[id(item)] for item in found.items if id(item) in placed]
 
 
-def merged(ruled: Sequence[Found], modelled: Sequence[Found]) -> list[Found]:
+def merge_found_items(ruled: Sequence[ExtractedItem], modelled: Sequence[ExtractedItem]) -> list[ExtractedItem]:
     """Both lists, without what the model says again: there the rules' words stay, and the higher confidence."""
     items = list(ruled)
     for one in modelled:
@@ -84,34 +84,34 @@ def merged(ruled: Sequence[Found], modelled: Sequence[Found]) -> list[Found]:
     return items
 
 
-def _documents(memory: Memory) -> list[Place]:
-    return [Place(memory, one.text, one.uri, Voice.DOCUMENT) for one in memory.resources if one.text]
+def _documents(memory: Memory) -> list[SourceText]:
+    return [SourceText(memory, one.text, one.uri, Voice.DOCUMENT) for one in memory.resources if one.text]
 
 
-def _first(places: Sequence[Place]) -> Iterator[Place]:
+def _first(places: Sequence[SourceText]) -> Iterator[SourceText]:
     """As many of these as are read for their sentences."""
     read = 0
     for place in places:
-        read += min(len(place.text), LONGEST_READ)
-        if read > MOST_READ:
+        read += min(len(place.text), MAX_PARSED_CHARS)
+        if read > MAX_DOCUMENT_CHARS:
             return
         yield place
 
 
-def _items(place: Place) -> Iterator[Found]:
+def _items(place: SourceText) -> Iterator[ExtractedItem]:
     """The lists of steps in a text, then its sentences that are items by themselves."""
-    allowed, somebody = ALLOWED[place.voice], place.voice in PEOPLE
-    steps = step_lists(place.text) if "procedure" in allowed else []
-    yield from (found_at(place, span, "procedure") for span in steps)
+    allowed, somebody = ALLOWED_KINDS[place.voice], place.voice in FIRST_PERSON_VOICES
+    steps = find_step_lists(place.text) if "procedure" in allowed else []
+    yield from (found_item_at(place, span, "procedure") for span in steps)
     for span in sentence_spans(place.text):
         if any(span.start < other.end and other.start < span.end for other in steps):
             continue
-        kind = stated_kind(place.text[span.start : span.end], somebody=somebody)
+        kind = classify_sentence(place.text[span.start : span.end], somebody=somebody)
         if kind in allowed:
-            yield found_at(place, span, kind)
+            yield found_item_at(place, span, kind)
 
 
-def _say_the_same(one: Found, other: Found) -> bool:
+def _say_the_same(one: ExtractedItem, other: ExtractedItem) -> bool:
     shared = min(one.end, other.end) - max(one.start, other.start)
     shorter = min(one.end - one.start, other.end - other.start)
-    return (one.kind, one.resource) == (other.kind, other.resource) and shared >= max(1, SAME_SHARE * shorter)
+    return (one.kind, one.resource) == (other.kind, other.resource) and shared >= max(1, MIN_OVERLAP_SHARE * shorter)

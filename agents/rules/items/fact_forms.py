@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 
-class Form(NamedTuple):
+class FactPattern(NamedTuple):
     """A pattern, the words of which one has to be there, and whether what stands behind it must be telling."""
 
     triggers: frozenset[str]
@@ -16,15 +16,15 @@ class Form(NamedTuple):
     telling: bool
 
 
-def _form(triggers: str, pattern: str, *, telling: bool = True) -> Form:
-    return Form(_words(triggers), re.compile(pattern), telling)
+def _form(triggers: str, pattern: str, *, telling: bool = True) -> FactPattern:
+    return FactPattern(_words(triggers), re.compile(pattern), telling)
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-OPENS = (
+OPENING_PATTERN = (
     r"^ (?:(?:and|also|so|no|but|now|yes|yeah|yep|oh|well|wow|hey|thanks|btw|by the way|lately|und|also|y|et|"
     r"(?:hey|thanks) [^ ,]+(?= ,)) (?:[,!] ?)?|actually (?:, ?)?|correction [,:] ){0,2}"
 )
@@ -39,10 +39,10 @@ _NO_NOUN = (
     r"ich|du|er|sie|es|wir|ihr|man|ist|sind|war|hat|haben|habe|wird|dass|was|wer|wie|wo|wenn|dumme|einzige|nicht|das|"
     r"que|quien|como|no|pas|qui|quoi|ce|ca|el|ella|il|elle|on|je|tu)"
 )
-NOUN = rf"(?!{_NO_NOUN} )[^ ,:?!]+ "
+NOUN_PATTERN = rf"(?!{_NO_NOUN} )[^ ,:?!]+ "
 """A word of a subject: no pronoun, verb or conjunction."""
 
-_THING = rf"(?:the |our |my |a |an )?(?:{NOUN}){{1,5}}?"
+_THING = rf"(?:the |our |my |a |an )?(?:{NOUN_PATTERN}){{1,5}}?"
 _VALUE = (
     r"(?:(?:now|still|currently|called|named|at|on|in|from|by|about|the|a|an|for|until|only|just|"
     r"due|scheduled|planned|booked|set|pencilled|hosted|based|written|built|stored|made|always|roughly|around|of|"
@@ -74,33 +74,33 @@ _DOES = (
 )
 _AT = r"(?:in|at|for|near|on|from|with|to|until|by|place|as)"
 
-FORMS: tuple[Form, ...] = (
+FACT_PATTERNS: tuple[FactPattern, ...] = (
     # Of the speaker.
     _form(
         "live lives work works study studies teach teaches grew born come comes",
-        rf"{OPENS}(?:i|we) (?:still |now |both |also )?{_LIVES} (?:{_AT} )?(?:the |an? )?",
+        rf"{OPENING_PATTERN}(?:i|we) (?:still |now |both |also )?{_LIVES} (?:{_AT} )?(?:the |an? )?",
     ),
-    _form("i'm am", rf"{OPENS}(?:i'm|i am) (?:a |an )(?:[^ ,]+ ){{0,2}}{_TRADE} ", telling=False),
-    _form("i'm am we're are", rf"{OPENS}(?:i'm|i am|we're|we are) (?:now )?{_STATE} ", telling=False),
-    _form("i'm am", rf"{OPENS}(?:i'm|i am) \d\d (?:years old|and|now|$)", telling=False),
+    _form("i'm am", rf"{OPENING_PATTERN}(?:i'm|i am) (?:a |an )(?:[^ ,]+ ){{0,2}}{_TRADE} ", telling=False),
+    _form("i'm am we're are", rf"{OPENING_PATTERN}(?:i'm|i am|we're|we are) (?:now )?{_STATE} ", telling=False),
+    _form("i'm am", rf"{OPENING_PATTERN}(?:i'm|i am) \d\d (?:years old|and|now|$)", telling=False),
     _form(
         "have i've we've",
-        rf"{OPENS}(?:i|we)(?: have|'ve got| have got)(?: [^ ,]+){{0,2}} (?:sisters?|brothers?|kids|children|sons?|"
+        rf"{OPENING_PATTERN}(?:i|we)(?: have|'ve got| have got)(?: [^ ,]+){{0,2}} (?:sisters?|brothers?|kids|children|sons?|"
         r"daughters?|dogs?|cats?|grandchildren|twins|siblings) (?=$|, |and |called |named |who |aged |from |now |too )",
         telling=False,
     ),
     _form(
         "have i've we've",
-        rf"{OPENS}(?:i|we)(?: have|'ve got| have got) (?:an? )(?:{NOUN}){{1,4}}?(?:on|at|called|named|with) ",
+        rf"{OPENING_PATTERN}(?:i|we)(?: have|'ve got| have got) (?:an? )(?:{NOUN_PATTERN}){{1,4}}?(?:on|at|called|named|with) ",
     ),
     _form(
         "use run host deploy store",
-        rf"{OPENS}(?:we|i) (?:now |still |currently )?(?:use|run|host|deploy|store) (?:{NOUN}){{0,3}}?(?:on |in )?",
+        rf"{OPENING_PATTERN}(?:we|i) (?:now |still |currently )?(?:use|run|host|deploy|store) (?:{NOUN_PATTERN}){{0,3}}?(?:on |in )?",
     ),
-    _form("i'm am we're are", rf"{OPENS}(?:i'm|i am|we're|we are) (?:originally |both )?from "),
+    _form("i'm am we're are", rf"{OPENING_PATTERN}(?:i'm|i am|we're|we are) (?:originally |both )?from "),
     _form(
         "i've we've have",
-        rf"{OPENS}(?:i've|we've|i have|we have) (?:known|had|lived|worked|played|owned|run|"
+        rf"{OPENING_PATTERN}(?:i've|we've|i have|we have) (?:known|had|lived|worked|played|owned|run|"
         r"been (?:living|working|playing|learning|studying|practi[cs]ing|teaching|training|dating|writing|married|"
         r"together|friends|here|vegan|vegetarian|sober|at)) "
         r"(?:[^ ,]+ ){0,6}?(?:for|since) "
@@ -108,72 +108,72 @@ FORMS: tuple[Form, ...] = (
     ),
     _form(
         "adopted bought founded opened launched joined enrolled graduated",
-        rf"{OPENS}(?:i|we)(?:'ve| have)? (?:just |recently |finally |both )?(?:adopted|bought|founded|opened|launched|"
+        rf"{OPENING_PATTERN}(?:i|we)(?:'ve| have)? (?:just |recently |finally |both )?(?:adopted|bought|founded|opened|launched|"
         r"joined|enrolled in|graduated from) (?:an?|my|our|two|three) [^ ,]+ [^ ,]",
         telling=False,
     ),
     _form(
         "got lost quit",
-        rf"{OPENS}(?:i|we)(?:'ve| have)? (?:just |recently |finally )?(?:got (?:married|engaged|divorced|promoted|"
+        rf"{OPENING_PATTERN}(?:i|we)(?:'ve| have)? (?:just |recently |finally )?(?:got (?:married|engaged|divorced|promoted|"
         r"hired|laid off)|(?:lost|quit) my job) ",
         telling=False,
     ),
     _form(
         "play speak own drive coach collect volunteer",
-        rf"{OPENS}i (?:also |still |both )?(?:play|speak|own|drive|coach|collect|volunteer) "
-        rf"(?:the |an? |my |at |for )?{NOUN}",
+        rf"{OPENING_PATTERN}i (?:also |still |both )?(?:play|speak|own|drive|coach|collect|volunteer) "
+        rf"(?:the |an? |my |at |for )?{NOUN_PATTERN}",
         telling=False,
     ),
     # Of people and things.
     _form(
         "love loves like likes hate hates enjoy enjoys",
-        rf"{OPENS}(?:my|our) (?:{_KIN}|kids|children|parents|sons|daughters|dogs|cats) (?:[^ ,]+ )?"
-        rf"(?:really |just |also )?(?:loves?|likes?|hates?|enjoys?) (?:the |to |an? |all )?{NOUN}",
+        rf"{OPENING_PATTERN}(?:my|our) (?:{_KIN}|kids|children|parents|sons|daughters|dogs|cats) (?:[^ ,]+ )?"
+        rf"(?:really |just |also )?(?:loves?|likes?|hates?|enjoys?) (?:the |to |an? |all )?{NOUN_PATTERN}",
         telling=False,
     ),
-    _form("is", rf"{OPENS}my {_KIN} (?:[^ ,]+ )?is an? (?:[^ ,]+ ){{0,2}}{_TRADE} ", telling=False),
+    _form("is", rf"{OPENING_PATTERN}my {_KIN} (?:[^ ,]+ )?is an? (?:[^ ,]+ ){{0,2}}{_TRADE} ", telling=False),
     _form(
         "lives works studies teaches comes costs starts opens closes ends leaves arrives expires runs listens takes",
-        rf"{OPENS}{_THING}{_DOES} {_AT} (?:the |an? )?",
+        rf"{OPENING_PATTERN}{_THING}{_DOES} {_AT} (?:the |an? )?",
     ),
     _form(
         "is are",
-        rf"{OPENS}{_THING}(?:is|are) (?!about to |going to |getting |not |so |too |very |all |what |how |why |where |"
+        rf"{OPENING_PATTERN}{_THING}(?:is|are) (?!about to |going to |getting |not |so |too |very |all |what |how |why |where |"
         rf"when |the (?:best|worst|same) ){_VALUE}",
     ),
-    _form("isn't not", rf"{OPENS}{_THING}(?:isn't|is not) (?:[^ ,]+ ){{1,4}}(?:, )?but "),
-    _form("cost costs", rf"{OPENS}{_THING}costs? (?:us |me )?(?:only |about |around )?"),
+    _form("isn't not", rf"{OPENING_PATTERN}{_THING}(?:isn't|is not) (?:[^ ,]+ ){{1,4}}(?:, )?but "),
+    _form("cost costs", rf"{OPENING_PATTERN}{_THING}costs? (?:us |me )?(?:only |about |around )?"),
     _form(
         "moved switched migrated changed renamed",
-        rf"{OPENS}(?:we|i|they)(?:'ve| have)? (?:just |now )?(?:moved|switched|migrated|changed|renamed) "
-        rf"(?:{NOUN}){{1,5}}(?:to|onto) ",
+        rf"{OPENING_PATTERN}(?:we|i|they)(?:'ve| have)? (?:just |now )?(?:moved|switched|migrated|changed|renamed) "
+        rf"(?:{NOUN_PATTERN}){{1,5}}(?:to|onto) ",
     ),
     # German, Spanish, French.
     _form(
         "wohne wohnen lebe leben arbeite arbeiten",
-        rf"{OPENS}(?:ich|wir) (?:wohne|wohnen|lebe|leben|arbeite|arbeiten) (?:jetzt |noch )?(?:in|bei|fur|am) ",
+        rf"{OPENING_PATTERN}(?:ich|wir) (?:wohne|wohnen|lebe|leben|arbeite|arbeiten) (?:jetzt |noch )?(?:in|bei|fur|am) ",
     ),
     _form(
         "ist sind heisst lauft kostet",
-        rf"{OPENS}(?:der|die|das|unser|unsere|mein|meine) (?:{NOUN}){{1,4}}?(?:ist|sind|heisst|lauft|kostet) "
+        rf"{OPENING_PATTERN}(?:der|die|das|unser|unsere|mein|meine) (?:{NOUN_PATTERN}){{1,4}}?(?:ist|sind|heisst|lauft|kostet) "
         r"(?:jetzt |seit |auf |am |um |in |der |die |das )*",
     ),
     _form(
         "vivo vivimos trabajo trabajamos",
-        rf"{OPENS}(?:vivo|vivimos|trabajo|trabajamos) (?:ahora )?(?:en|para|con) ",
+        rf"{OPENING_PATTERN}(?:vivo|vivimos|trabajo|trabajamos) (?:ahora )?(?:en|para|con) ",
     ),
     _form(
         "es esta son llama cuesta",
-        rf"{OPENS}(?:el|la|los|las|nuestro|nuestra|mi) (?:{NOUN}){{1,5}}?(?:es|esta|son|se llama|cuesta) "
+        rf"{OPENING_PATTERN}(?:el|la|los|las|nuestro|nuestra|mi) (?:{NOUN_PATTERN}){{1,5}}?(?:es|esta|son|se llama|cuesta) "
         r"(?:ahora |en |a |el |la |las )*",
     ),
     _form(
         "j'habite vis travaille habitons habite",
-        rf"{OPENS}(?:j'habite|je vis|je travaille|nous habitons|on habite) (?:maintenant )?(?:a|en|chez|pour|au) ",
+        rf"{OPENING_PATTERN}(?:j'habite|je vis|je travaille|nous habitons|on habite) (?:maintenant )?(?:a|en|chez|pour|au) ",
     ),
     _form(
         "est sont s'appelle coute",
-        rf"{OPENS}(?:le|la|les|notre|mon|ma) (?:{NOUN}){{1,5}}?(?:est|sont|s'appelle|coute) "
+        rf"{OPENING_PATTERN}(?:le|la|les|notre|mon|ma) (?:{NOUN_PATTERN}){{1,5}}?(?:est|sont|s'appelle|coute) "
         r"(?:maintenant |a |au |le |la |en )*",
     ),
 )

@@ -7,13 +7,13 @@ target is fly.io` states something, `The weather is nice` passes.
 
 import re
 
-from agents.rules.items.fact_forms import FORMS
-from agents.rules.text.date_words import MONTHS, NUMBERS, WEEKDAYS
+from agents.rules.items.fact_forms import FACT_PATTERNS
+from agents.rules.text.date_words import MONTHS, NUMBER_WORDS, WEEKDAYS
 
-LOOKED_AT = 2
+LOOKAHEAD_WORDS = 2
 """Words behind a form among which the telling one is."""
 
-_VERBS = frozenset().union(*(form.triggers for form in FORMS))
+_VERBS = frozenset().union(*(form.triggers for form in FACT_PATTERNS))
 """Of these one is in every form."""
 
 _OWN = re.compile(r" (?:i|i'm|i've|my|mine|me|we|our|us|ich|mein|meine|mi|vivo|trabajo|je|j'habite|mon|ma|wir|unser) ")
@@ -26,7 +26,10 @@ _UNSURE = re.compile(
 )
 """What makes a statement a guess, a wish or a supposition."""
 
-_DATES = frozenset({*MONTHS, *WEEKDAYS, *(word for word, number in NUMBERS.items() if number > 1)}) - {"may", "mar"}
+_DATES = frozenset({*MONTHS, *WEEKDAYS, *(word for word, number in NUMBER_WORDS.items() if number > 1)}) - {
+    "may",
+    "mar",
+}
 _MARKED = re.compile(r"[\d._/@]")
 _OPENERS = frozenset({"I", "I'm", "I've", "I'd", "I'll"})
 _STOPS = frozenset({",", ":", "?", "!", "and", "but", "because", "so", "since", "when", "while", "than"}) | frozenset(
@@ -39,16 +42,16 @@ def states_fact(words: list[str], written: list[str], spaced: str, *, somebody: 
     """Whether a sentence states a fact. `written` are its words as they were written; `somebody` may say `I`."""
     if _VERBS.isdisjoint(words) or _UNSURE.search(spaced) or (not somebody and _OWN.search(spaced)):
         return False
-    for form in FORMS:
+    for form in FACT_PATTERNS:
         match = None if form.triggers.isdisjoint(words) else form.pattern.match(spaced)
-        if match and (not form.telling or is_telling(written, spaced.count(" ", 0, match.end()) - 1)):
+        if match and (not form.telling or has_specific_value(written, spaced.count(" ", 0, match.end()) - 1)):
             return True
     return False
 
 
-def is_telling(written: list[str], place: int) -> bool:
+def has_specific_value(written: list[str], place: int) -> bool:
     """Whether a name, a number or a date stands among the next words, before any comma."""
-    for word in written[place : place + LOOKED_AT]:
+    for word in written[place : place + LOOKAHEAD_WORDS]:
         if word in _STOPS:
             return False
         if (word[0].isupper() and word not in _OPENERS) or _MARKED.search(word) or word in _DATES:

@@ -6,41 +6,41 @@ short or too long to be understood without its neighbours is none.
 
 import re
 
-from agents.rules.cues.label_cues import FIRM, cue_names
+from agents.rules.cues.label_cues import ASSERTIVE, find_cue_labels
 from agents.rules.items.facts import states_fact
 from agents.rules.items.kinds import kind_of
-from agents.rules.items.procedures import says_how
-from agents.rules.text.sentences import Sentence, sentence, written_words
+from agents.rules.items.procedures import is_procedure
+from agents.rules.text.sentences import Sentence, parse_sentence, written_words
 from agents.rules.text.stop_words import stop_words_of
 from schemas.memories import ItemKind
 
-LONGEST = 500
+MAX_ITEM_CHARS = 500
 """Characters of a sentence: what is longer is a list or a log."""
 
-LEAST_WORDS, LEAST_TELLING = 3, 2
+MIN_ITEM_WORDS, MIN_CONTENT_WORDS = 3, 2
 """Words of an item, and those of them that are no stop words where it is no fact: `We decided that` says little."""
 
 _DASH = re.compile("\u2014|[\u2013-](?=\\s)")
 """A dash parts clauses as a comma does."""
 
 
-def stated_kind(text: str, *, somebody: bool) -> ItemKind | None:
+def classify_sentence(text: str, *, somebody: bool) -> ItemKind | None:
     """The kind of item that a sentence is; `somebody` may say `I` of himself."""
-    if len(text) > LONGEST:
+    if len(text) > MAX_ITEM_CHARS:
         return None
     text = _DASH.sub(", ", text)
-    found = sentence(text)
-    if len(found.words) < LEAST_WORDS or found.asks:
+    found = parse_sentence(text)
+    if len(found.words) < MIN_ITEM_WORDS or found.asks:
         return None
     kind = _kind(found, text, somebody=somebody)
     return kind if kind == "fact" or (kind and _tells_enough(found.words)) else None
 
 
 def _kind(found: Sentence, text: str, *, somebody: bool) -> ItemKind | None:
-    names = cue_names(found)
+    names = find_cue_labels(found)
     if "SPECULATION" in names:
-        names -= FIRM
-    if says_how(found.spaced):
+        names -= ASSERTIVE
+    if is_procedure(found.spaced):
         return "procedure"
     if kind := kind_of(names, found.spaced):
         return kind
@@ -54,4 +54,4 @@ def _kind(found: Sentence, text: str, *, somebody: bool) -> ItemKind | None:
 
 def _tells_enough(words: list[str]) -> bool:
     stops = stop_words_of(words)
-    return sum(word not in stops and word[0].isalnum() for word in words) >= LEAST_TELLING
+    return sum(word not in stops and word[0].isalnum() for word in words) >= MIN_CONTENT_WORDS

@@ -13,7 +13,7 @@ from agents.rules.items.vagueness import is_own_liking, is_vague
 from agents.rules.text.tokenizer import fold
 from schemas.memories import ItemKind, Memory
 
-KINDS: tuple[tuple[str, ItemKind], ...] = (
+LABEL_KINDS: tuple[tuple[str, ItemKind], ...] = (
     ("SAFETY", "safety"),
     ("CORRECTION", "correction"),
     ("CONSTRAINT", "constraint"),
@@ -41,7 +41,7 @@ class Voice(Enum):
     """A resource: its first person is not the one who sent it."""
 
 
-ALLOWED: Mapping[Voice, frozenset[ItemKind]] = {
+ALLOWED_KINDS: Mapping[Voice, frozenset[ItemKind]] = {
     Voice.USER: frozenset(get_args(ItemKind)),
     Voice.PERSON: frozenset({"fact", "preference", "decision", "procedure", "open_question", "error", "goal"}),
     Voice.ASSISTANT: frozenset({"fact", "decision", "procedure"}),
@@ -51,10 +51,10 @@ ALLOWED: Mapping[Voice, frozenset[ItemKind]] = {
 }
 """The kinds that each may say: `agents.rules.context.sticky` says who sets rules and who reports errors."""
 
-RULES: frozenset[ItemKind] = frozenset({"safety", "constraint", "correction", "preference"})
+RULE_KINDS: frozenset[ItemKind] = frozenset({"safety", "constraint", "correction", "preference"})
 """Kinds by which somebody says what is to be."""
 
-PEOPLE = frozenset({Voice.USER, Voice.PERSON})
+FIRST_PERSON_VOICES = frozenset({Voice.USER, Voice.PERSON})
 """Voices whose first person is somebody."""
 
 _MACHINES = frozenset({"assistant", "ai", "bot", "agent", "chatbot", "model", "system", "tool"})
@@ -79,7 +79,7 @@ def voice_of(memory: Memory) -> Voice | None:
 
 def kind_of(names: set[str], spaced: str) -> ItemKind | None:
     """The kind that the marks of a sentence mean."""
-    for name, kind in KINDS:
+    for name, kind in LABEL_KINDS:
         if name in names:
             meant = _meant(name, kind, spaced)
             if not is_vague(meant, spaced) and (name != "LIKING" or is_own_liking(spaced)):

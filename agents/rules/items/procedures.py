@@ -6,7 +6,7 @@ step begins with a verb that tells somebody to act; a list of things or of quest
 
 import re
 
-from agents.rules.text.chunking import WINDOW, Span, statement_lines
+from agents.rules.text.chunking import MAX_CHUNK_CHARS, Span, statement_lines
 
 _ACT = (
     r"(?:run|rerun|use|call|type|press|click|tap|open|close|set|unset|add|install|uninstall|execute|go|start|stop|"
@@ -38,15 +38,15 @@ _SAYS_HOW = re.compile(
     rf"|^ pour [^ ,]+(?:er|ir|re) (?:[^ ,]+ ){{0,6}}, {_VERB_FR} "
 )
 _STEP = re.compile(rf"\s*(?P<number>\d{{1,2}})[.)]\s+[`*]*{_ACT}\b[^?]*$", re.IGNORECASE)
-LEAST_STEPS = 2
+MIN_STEPS = 2
 
 
-def says_how(spaced: str) -> bool:
+def is_procedure(spaced: str) -> bool:
     """Whether a sentence, as `Sentence.spaced`, says how something is done."""
     return _SAYS_HOW.search(spaced) is not None
 
 
-def step_lists(text: str) -> list[Span]:
+def find_step_lists(text: str) -> list[Span]:
     """The numbered lists of steps, with the line that announces them; none is longer than a window."""
     lines = list(statement_lines(text))
     found: list[Span] = []
@@ -65,10 +65,10 @@ def step_lists(text: str) -> list[Span]:
 
 def _closed(text: str, lines: list[Span], after: int, steps: int) -> list[Span]:
     """The list of so many steps that ends before the line `after`."""
-    if steps < LEAST_STEPS:
+    if steps < MIN_STEPS:
         return []
     first = after - steps
     if first > 0 and text[lines[first - 1].end - 1] == ":":
         first -= 1
     span = Span(lines[first].start, lines[after - 1].end)
-    return [span] if span.end - span.start <= WINDOW else []
+    return [span] if span.end - span.start <= MAX_CHUNK_CHARS else []

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from agents.rules.items.kinds import Voice
 from schemas.memories import ItemKind
 
-CONFIDENCE: Mapping[ItemKind | None, float] = {
+KIND_CONFIDENCE: Mapping[ItemKind | None, float] = {
     "fact": 0.8,
     "preference": 0.8,
     "decision": 0.8,
@@ -26,7 +26,7 @@ CONFIDENCE: Mapping[ItemKind | None, float] = {
 """How often a sentence found by rule is of its kind, rounded down: of 110 judged by hand in the project's conversations
 nine in ten were, fewer of the kinds that are also said in jest. A segment is what it is."""
 
-HEARD: Mapping[Voice, float] = {
+VOICE_FACTOR: Mapping[Voice, float] = {
     Voice.USER: 1.0,
     Voice.PERSON: 1.0,
     Voice.SYSTEM: 1.0,
@@ -36,7 +36,7 @@ HEARD: Mapping[Voice, float] = {
 }
 """What a voice takes off: an assistant may be wrong about its user, and a document is seldom about one."""
 
-STABILITY: Mapping[ItemKind | None, float] = {
+KIND_STABILITY: Mapping[ItemKind | None, float] = {
     "safety": 0.95,
     "fact": 0.8,
     "preference": 0.8,
@@ -51,10 +51,10 @@ STABILITY: Mapping[ItemKind | None, float] = {
 }
 """An order, no measurement: an allergy lasts, an error is mended."""
 
-FOR_NOW = 0.5
+TEMPORARY_FACTOR = 0.5
 """What a word that limits a statement to its day takes off."""
 
-LEANING = 0.7
+ANAPHORA_FACTOR = 0.7
 """What a pronoun at the beginning takes off: only the turn before tells of what it speaks."""
 
 _LEANS = re.compile(
@@ -67,12 +67,12 @@ _FOR_NOW = re.compile(
 )
 
 
-def confidence_of(kind: ItemKind | None, voice: Voice, spaced: str) -> float:
+def item_confidence(kind: ItemKind | None, voice: Voice, spaced: str) -> float:
     """How surely the evidence says so."""
-    leaning = LEANING if kind and _LEANS.search(spaced) else 1.0
-    return round(CONFIDENCE[kind] * HEARD[voice] * leaning, 3)
+    leaning = ANAPHORA_FACTOR if kind and _LEANS.search(spaced) else 1.0
+    return round(KIND_CONFIDENCE[kind] * VOICE_FACTOR[voice] * leaning, 3)
 
 
-def stability_of(kind: ItemKind | None, spaced: str) -> float:
+def item_stability(kind: ItemKind | None, spaced: str) -> float:
     """How likely it still holds later."""
-    return STABILITY[kind] * (FOR_NOW if _FOR_NOW.search(spaced) else 1.0)
+    return KIND_STABILITY[kind] * (TEMPORARY_FACTOR if _FOR_NOW.search(spaced) else 1.0)

@@ -1,12 +1,12 @@
 """What a turn is answered with when it is accepted, or was forgotten. Pure."""
 
-from agents.rules.memory.versions import Identity
+from agents.rules.memory.versions import TurnIdentity
 from schemas.memories import Memory
 from schemas.modes import GENERAL
 from schemas.turns import Turn, TurnAccepted
 
 
-def stays_forgotten(turn: Turn, who: Identity) -> TurnAccepted:
+def build_forgotten_acceptance(turn: Turn, who: TurnIdentity) -> TurnAccepted:
     """What a turn that was forgotten is answered with: it stays so, and nothing is kept of it."""
     return TurnAccepted(
         memory_id=who.memory_id,
@@ -18,7 +18,7 @@ def stays_forgotten(turn: Turn, who: Identity) -> TurnAccepted:
     )
 
 
-def accepted(memory: Memory, *, duplicate: bool) -> TurnAccepted:
+def build_acceptance(memory: Memory, *, duplicate: bool) -> TurnAccepted:
     """What a turn is answered with that is this memory now, or was before."""
     return TurnAccepted(
         memory_id=memory.memory_id,

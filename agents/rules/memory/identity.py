@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-NAMESPACE = uuid.UUID("4d1f2a3e-5f0b-5c1e-9a41-6d6f64657374")
+ID_NAMESPACE = uuid.UUID("4d1f2a3e-5f0b-5c1e-9a41-6d6f64657374")
 """The namespace of all ids. Changing it changes every id that was ever given out."""
 
 _MEANT = frozenset("#@%&-")
@@ -16,12 +16,12 @@ _MEANT = frozenset("#@%&-")
 _APOSTROPHES = str.maketrans("\u2018\u2019", "''")
 
 
-def memory_id(scope: Mapping[str, str], conversation_id: str, turn_id: str) -> str:
+def derive_memory_id(scope: Mapping[str, str], conversation_id: str, turn_id: str) -> str:
     """The id of the memory that a turn is: UUIDv5 of its scope, conversation and turn id."""
-    return str(uuid.uuid5(NAMESPACE, _canonical(["turn", dict(scope), conversation_id, turn_id])))
+    return str(uuid.uuid5(ID_NAMESPACE, _canonical(["turn", dict(scope), conversation_id, turn_id])))
 
 
-def derived_turn_id(
+def derive_turn_id(
     scope: Mapping[str, str], conversation_id: str, role: str, content: str, occurred_at: datetime
 ) -> str:
     """The turn id of a turn that came without one (CONTRACT §4)."""
@@ -29,17 +29,17 @@ def derived_turn_id(
     return "derived-" + hashlib.sha256(_canonical(parts).encode()).hexdigest()[:32]
 
 
-def item_id(scope: Mapping[str, str], mode: str, memory_type: str, text: str) -> str:
+def derive_item_id(scope: Mapping[str, str], mode: str, memory_type: str, text: str) -> str:
     """The id of an item: UUIDv5 of its scope, mode, type and what its text says, so that two that say it are one."""
-    return str(uuid.uuid5(NAMESPACE, _canonical(["item", dict(scope), mode, memory_type, normalised(text)])))
+    return str(uuid.uuid5(ID_NAMESPACE, _canonical(["item", dict(scope), mode, memory_type, normalise_text(text)])))
 
 
-def distilled_id(scope: Mapping[str, str], mode: str, sources: Iterable[str]) -> str:
+def derive_distilled_id(scope: Mapping[str, str], mode: str, sources: Iterable[str]) -> str:
     """The id of what is distilled from the memories with these ids: UUIDv5 of scope, mode and the ids in order."""
-    return str(uuid.uuid5(NAMESPACE, _canonical(["distilled", dict(scope), mode, sorted(sources)])))
+    return str(uuid.uuid5(ID_NAMESPACE, _canonical(["distilled", dict(scope), mode, sorted(sources)])))
 
 
-def normalised(text: str) -> str:
+def normalise_text(text: str) -> str:
     """A text without case, compatibility forms, punctuation around its words, and with single spaces."""
     pieces = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).casefold().split()
     return " ".join(word for piece in pieces if (word := _bare(piece))) or " ".join(pieces)
@@ -61,7 +61,7 @@ def _is_edge(character: str) -> bool:
     return not character.isalnum() and character not in _MEANT and unicodedata.category(character)[0] == "P"
 
 
-def text_hash(texts: Iterable[str]) -> str:
+def hash_texts(texts: Iterable[str]) -> str:
     """The hash of a memory's text and of the texts of its resources: 128 bits in hexadecimal."""
     return hashlib.sha256(_canonical(list(texts)).encode()).hexdigest()[:32]
 

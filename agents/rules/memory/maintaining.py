@@ -2,17 +2,17 @@
 
 from typing import Literal
 
-from agents.rules.memory.embedding_status import is_on_its_way, is_waiting
+from agents.rules.memory.embedding_status import awaits_model, is_in_flight
 from schemas.jobs import Job
 from schemas.memories import Memory
 
-Due = Literal["make", "await", "skip", "done", "fail"]
+MaintenanceAction = Literal["make", "await", "skip", "done", "fail"]
 """Have its vector made; await the one that is on its way; leave it alone; it was made, or failed, in this job."""
 
-Outcome = Literal["processed", "skipped", "failed"]
+JobOutcome = Literal["processed", "skipped", "failed"]
 
 
-def due(job: Job, memory: Memory, digest: str | None, *, is_missing: bool = False) -> Due:
+def maintenance_action(job: Job, memory: Memory, digest: str | None, *, is_missing: bool = False) -> MaintenanceAction:
     """What to do with a memory, whose vector belongs into the space with this digest; None while that is not known.
 
     `is_missing`: the index does not have the vector that the record speaks of.
@@ -20,25 +20,25 @@ def due(job: Job, memory: Memory, digest: str | None, *, is_missing: bool = Fals
     embedding = memory.embedding
     if not _concerns(job, memory, digest, is_missing=is_missing):
         return "skip"
-    if is_on_its_way(memory):
+    if is_in_flight(memory):
         return "await"
     if job.kind in ("rebuild", "retry_failed") and _is_done(job, memory):
         return "done" if embedding.status == "ready" else "fail"
     return "fail" if digest is None else "make"
 
 
-def outcome(before: Memory, now: Memory | None, digest: str | None) -> Outcome | None:
+def job_outcome(before: Memory, now: Memory | None, digest: str | None) -> JobOutcome | None:
     """What became of a memory since its vector was asked for; None while that is not known."""
     if now is None:
         return "skipped"
-    if is_waiting(now) and digest is None:
+    if awaits_model(now) and digest is None:
         return "failed"
     if now.embedding == before.embedding or now.embedding.status in ("pending", "stale"):
         return None
     return "processed" if now.embedding.status == "ready" else "failed"
 
 
-def is_of_another_space(memory: Memory, digest: str | None) -> bool:
+def is_in_other_space(memory: Memory, digest: str | None) -> bool:
     """Whether the vector that a memory has lies in a space of yesterday."""
     embedding = memory.embedding
     return embedding.status == "stale" or (embedding.status == "ready" and digest not in (None, embedding.space))
@@ -59,5 +59,5 @@ def _concerns(job: Job, memory: Memory, digest: str | None, *, is_missing: bool)
     if job.kind == "rebuild":
         return True
     if status == "ready":
-        return is_missing or is_of_another_space(memory, digest)
+        return is_missing or is_in_other_space(memory, digest)
     return status in ("pending", "stale")

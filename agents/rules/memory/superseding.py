@@ -6,11 +6,11 @@ from typing import Literal
 from schemas.consolidation import Distilled
 from schemas.memories import Memory
 
-Standing = Literal["due", "done", "refused"]
+SupersedeState = Literal["due", "done", "refused"]
 """It is to be written; it is there and stands for all its turns; or one of them is not any more what it was."""
 
 
-def standing(event: Distilled, known: Memory | None, sources: Sequence[Memory | None]) -> Standing:
+def supersede_state(event: Distilled, known: Memory | None, sources: Sequence[Memory | None]) -> SupersedeState:
     """How it stands with what was distilled: `known` is its record, `sources` are those of its turns as they are."""
     there = [source for source in sources if source is not None]
     if len(there) < len(event.sources) or not all(_is_as_it_was(source, event) for source in there):
@@ -19,17 +19,17 @@ def standing(event: Distilled, known: Memory | None, sources: Sequence[Memory | 
     return "done" if is_complete else "due"
 
 
-def superseded(source: Memory, event: Distilled) -> Memory:
+def supersede_source(source: Memory, event: Distilled) -> Memory:
     """A turn that something else stands for."""
     return source.model_copy(update={"superseded_by": event.memory.memory_id, "superseded_in": event.run})
 
 
-def served_again(source: Memory) -> Memory:
+def restore_source(source: Memory) -> Memory:
     """A turn that stands for itself again."""
     return source.model_copy(update={"superseded_by": None, "superseded_in": None})
 
 
-def are_alike(item: Memory, older: Memory) -> bool:
+def can_supersede(item: Memory, older: Memory) -> bool:
     """Whether an item may still be given to another one: that stands, in the same place, and is of the same kind."""
     return (
         older.superseded_by is None

@@ -3,13 +3,13 @@
 from schemas.aims import IntentionUpdate
 from schemas.events import Understood
 from schemas.interaction import Interaction
-from schemas.memories import Memory, Reading
+from schemas.memories import Memory, TurnUnderstanding
 
-MOST_ENTITIES = 64
+MAX_MEMORY_ENTITIES = 64
 """Entities of one memory: those of the rules first, then the model's."""
 
 
-def text_hash_of(memory: Memory) -> str:
+def current_text_hash(memory: Memory) -> str:
     """The hash of the text that stands."""
     return memory.versions[memory.current].text_hash
 
@@ -19,9 +19,9 @@ def needs_understanding(memory: Memory) -> bool:
     return memory.role == "user" and memory.type == "episodic" and memory.reading.interaction is None
 
 
-def is_read(memory: Memory, event: Understood) -> bool:
+def is_about_current_text(memory: Memory, event: Understood) -> bool:
     """Whether an event is about the text that stands; another one was replaced meanwhile."""
-    return event.text_hash == text_hash_of(memory)
+    return event.text_hash == current_text_hash(memory)
 
 
 def with_interaction(memory: Memory, interaction: Interaction | None) -> Memory:
@@ -41,7 +41,7 @@ def with_understanding(memory: Memory, event: Understood) -> Memory:
         # It answers, but not validly: asked again it would do the same.
         reading = before.model_copy(update={"status": "rules", "model": event.profile, "prompt": event.prompt})
         return memory.model_copy(update={"reading": reading})
-    reading = Reading(
+    reading = TurnUnderstanding(
         status="model",
         text_hash=event.text_hash,
         topic=found.topic or before.topic,
@@ -55,5 +55,5 @@ def with_understanding(memory: Memory, event: Understood) -> Memory:
     )
     known = {entity.casefold() for entity in memory.entities}
     added = [one for one in dict.fromkeys(found.entities) if one.strip() and one.casefold() not in known]
-    entities = (*memory.entities, *added)[:MOST_ENTITIES]
+    entities = (*memory.entities, *added)[:MAX_MEMORY_ENTITIES]
     return memory.model_copy(update={"reading": reading, "entities": entities})

@@ -4,17 +4,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agents.rules.cues.intents import intent_of
-from agents.rules.memory.identity import derived_turn_id, memory_id, text_hash
-from agents.rules.text.dates import dates
+from agents.rules.memory.identity import derive_memory_id, derive_turn_id, hash_texts
+from agents.rules.text.dates import find_dates
 from agents.rules.text.embedding_text import embedding_text
-from agents.rules.text.entities import entities
-from schemas.memories import Embedding, Evidence, Memory, Reading, TextVersion
+from agents.rules.text.entities import extract_entities
+from schemas.memories import Embedding, Evidence, Memory, TextVersion, TurnUnderstanding
 from schemas.modes import ModeSource
 from schemas.turns import Turn
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class TurnIdentity:
     """Which turn and which memory a published turn is."""
 
     turn_id: str
@@ -24,16 +24,16 @@ class Identity:
     text_hash: str
 
 
-def identity(turn: Turn, recorded_at: datetime) -> Identity:
+def identify_turn(turn: Turn, recorded_at: datetime) -> TurnIdentity:
     """Who a turn is; one without id or time gets them from its content and from its record's timestamp."""
     scope = turn.scope.model_dump()
     occurred_at = turn.occurred_at or recorded_at
-    turn_id = turn.turn_id or derived_turn_id(scope, turn.conversation_id, turn.role, turn.content, occurred_at)
-    identifier = memory_id(scope, turn.conversation_id, turn_id)
-    return Identity(turn_id, identifier, recorded_at, occurred_at, text_hash([turn.content]))
+    turn_id = turn.turn_id or derive_turn_id(scope, turn.conversation_id, turn.role, turn.content, occurred_at)
+    identifier = derive_memory_id(scope, turn.conversation_id, turn_id)
+    return TurnIdentity(turn_id, identifier, recorded_at, occurred_at, hash_texts([turn.content]))
 
 
-def is_repeated(known: Memory | None, who: Identity) -> bool:
+def has_same_text(known: Memory | None, who: TurnIdentity) -> bool:
     """Whether the text that stands is this turn's text already."""
     return known is not None and known.versions[known.current].text_hash == who.text_hash
 
@@ -43,7 +43,7 @@ def is_redelivered(known: Memory, offset: int) -> bool:
     return known.latest == offset
 
 
-def is_outdated(known: Memory, who: Identity, offset: int) -> bool:
+def is_stale_redelivery(known: Memory, who: TurnIdentity, offset: int) -> bool:
     """Whether this record is delivered again after one that replaced its text: older by place and by timestamp.
 
     By both, as places begin anew when a topic does; then a record with a new timestamp is a new one.
@@ -52,7 +52,7 @@ def is_outdated(known: Memory, who: Identity, offset: int) -> bool:
 
 
 def next_memory(
-    turn: Turn, who: Identity, known: Memory | None, mode: tuple[str, ModeSource], offset: int, *, asks_model: bool
+    turn: Turn, who: TurnIdentity, known: Memory | None, mode: tuple[str, ModeSource], offset: int, *, asks_model: bool
 ) -> Memory:
     """The record after this turn. An edit keeps id, place and first time; its text and the rest are the turn's.
 
@@ -77,7 +77,7 @@ def next_memory(
         latest=offset,
         latest_at=who.recorded_at,
         importance=turn.importance,
-        entities=entities(turn.content),
+        entities=extract_entities(turn.content),
         evidence=_evidence(turn, who.turn_id),
         versions=versions,
         current=[version.text_hash for version in versions].index(who.text_hash),
@@ -86,20 +86,20 @@ def next_memory(
         embedding=Embedding(place=known.embedding.place if known else None),
         reading=_read_by_rules(turn, who, asks_model=asks_model),
     )
-    return memory.model_copy(update={"content_hash": text_hash([embedding_text(memory)])})
+    return memory.model_copy(update={"content_hash": hash_texts([embedding_text(memory)])})
 
 
-def _read_by_rules(turn: Turn, who: Identity, *, asks_model: bool) -> Reading:
+def _read_by_rules(turn: Turn, who: TurnIdentity, *, asks_model: bool) -> TurnUnderstanding:
     """What needs no vector and no model: intent and dates."""
-    return Reading(
+    return TurnUnderstanding(
         status="pending" if asks_model else "rules",
         text_hash=who.text_hash,
         intent=intent_of(turn.content),
-        times=dates(turn.content, who.occurred_at),
+        times=find_dates(turn.content, who.occurred_at),
     )
 
 
-def moved(memory: Memory, mode: tuple[str, ModeSource]) -> Memory:
+def move_to_mode(memory: Memory, mode: tuple[str, ModeSource]) -> Memory:
     """The memory in another mode: its vector is due there. One that is ready says so by its hash, to be taken along."""
     before = memory.embedding
     taken = before.content_hash if before.status == "ready" else None
@@ -107,7 +107,7 @@ def moved(memory: Memory, mode: tuple[str, ModeSource]) -> Memory:
     return memory.model_copy(update={"mode": mode[0], "mode_source": mode[1], "embedding": embedding})
 
 
-def _with_text(versions: tuple[TextVersion, ...], who: Identity) -> tuple[TextVersion, ...]:
+def _with_text(versions: tuple[TextVersion, ...], who: TurnIdentity) -> tuple[TextVersion, ...]:
     if any(version.text_hash == who.text_hash for version in versions):
         return versions
     return (*versions, TextVersion(text_hash=who.text_hash, first_seen=who.recorded_at))

@@ -3,10 +3,20 @@
 from typing import Any
 
 from schemas.memories import Item, Memory
-from schemas.modes import Declared, Mode
+from schemas.modes import Mode, ModeDeclarations
 from schemas.moments import iso
 
-INTERNAL = {"boundary", "source", "latest", "latest_at", "versions", "current", "reading", "item", "superseded_in"}
+INTERNAL_FIELDS = {
+    "boundary",
+    "source",
+    "latest",
+    "latest_at",
+    "versions",
+    "current",
+    "reading",
+    "item",
+    "superseded_in",
+}
 """Fields of a record that are ours, or are shown in another form."""
 
 
@@ -15,7 +25,7 @@ def shown_memory(memory: Memory) -> dict[str, Any]:
 
     A turn has the ids of its `items`, if any; an item and what was distilled have what is known of them.
     """
-    whole = memory.model_dump(mode="json", exclude=INTERNAL)
+    whole = memory.model_dump(mode="json", exclude=INTERNAL_FIELDS)
     if not memory.items:
         whole.pop("items")
     if memory.item is not None:
@@ -44,7 +54,7 @@ def _known(item: Item) -> dict[str, Any]:
     }
 
 
-def shown_mode(mode: Mode, declared: Declared, project: str) -> dict[str, Any]:
+def shown_mode(mode: Mode, declared: ModeDeclarations, project: str) -> dict[str, Any]:
     """A mode as `declare_mode` and `list_modes` show it; `is_default`: turns of this project get it by default."""
     return mode.model_dump(mode="json", exclude={"formerly", "embedded_since"}) | {
         "is_default": declared.default(project)[0] == mode.name

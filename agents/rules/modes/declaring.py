@@ -1,4 +1,4 @@
-"""What the mode commands make of what is declared: a new `Declared` each, or the contract's error. Pure.
+"""What the mode commands make of what is declared: a new `ModeDeclarations` each, or the contract's error. Pure.
 
 Every rule gives the same again when it is applied a second time, as commands are delivered at least once.
 """
@@ -6,36 +6,36 @@ Every rule gives the same again when it is applied a second time, as commands ar
 from schemas.commands import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
 from schemas.embedders import EmbedderDescription
 from schemas.failures import Rejected
-from schemas.modes import GENERAL, Declared, Mode
+from schemas.modes import GENERAL, Mode, ModeDeclarations
 
-SHOWN_NAME = 80
+MAX_SHOWN_NAME_CHARS = 80
 """Characters of an unknown name that the error repeats."""
 
 
-def known(declared: Declared, name: str, project: str | None, field: str) -> Mode:
-    """The mode of that name that holds in a project. Raises Rejected `unknown_mode`."""
+def require_mode(declared: ModeDeclarations, name: str, project: str | None, field: str) -> Mode:
+    """The mode of that name that holds in a project. Raises Rejected `unknown_mode_error`."""
     mode = declared.find(name, project)
     if mode is None:
-        raise unknown_mode(name, field)
+        raise unknown_mode_error(name, field)
     return mode
 
 
-def unknown_mode(name: str, field: str) -> Rejected:
+def unknown_mode_error(name: str, field: str) -> Rejected:
     """What a name that nobody declared is refused with."""
-    shown = name[:SHOWN_NAME]
+    shown = name[:MAX_SHOWN_NAME_CHARS]
     return Rejected("unknown_mode", f"the mode {shown!r} is not declared; declare_mode declares it", field)
 
 
-def declare(
-    declared: Declared, wanted: DeclareMode, embedder: EmbedderDescription, project: str, offset: int = -1
-) -> Declared:
+def declare_mode(
+    declared: ModeDeclarations, wanted: DeclareMode, embedder: EmbedderDescription, project: str, offset: int = -1
+) -> ModeDeclarations:
     """Add a mode, or change the one of that name; what is not said stays as it was. `offset` is the command's."""
     place = project if wanted.for_project else None
     before = next((mode for mode in declared.modes if (mode.name, mode.project) == (wanted.name, place)), None)
     said = wanted.model_dump(exclude={"embedder", "is_default", "for_project"}, exclude_none=True)
     old = before or Mode(name=wanted.name, embedder="", embedding_dim=0, project=place)
     mode = old.model_copy(update=said | {"embedder": embedder.name, "embedding_dim": embedder.dim})
-    if is_embedded_anew(declared.find(wanted.name, place), mode):
+    if needs_reembedding(declared.find(wanted.name, place), mode):
         mode = mode.model_copy(update={"embedded_since": offset})
     modes = (*(one for one in declared.modes if one is not before), mode)
     deleted = {key: fate for key, fate in declared.deleted.items() if key != _deleted_key(mode.name, place)}
@@ -43,13 +43,13 @@ def declare(
     return _with_default(after, wanted.name, place) if wanted.is_default else after
 
 
-def is_embedded_anew(before: Mode | None, after: Mode) -> bool:
+def needs_reembedding(before: Mode | None, after: Mode) -> bool:
     """Whether memories of a mode that changes so lie in another vector space from now on."""
     return before is not None and (before.embedder, before.passage_prefix) != (after.embedder, after.passage_prefix)
 
 
-def rename(declared: Declared, wanted: RenameMode, project: str) -> tuple[Declared, Mode]:
-    """Give a mode another name, and its defaults too. Raises Rejected `unknown_mode` or `conflict`."""
+def rename_mode(declared: ModeDeclarations, wanted: RenameMode, project: str) -> tuple[ModeDeclarations, Mode]:
+    """Give a mode another name, and its defaults too. Raises Rejected `unknown_mode_error` or `conflict`."""
     old = _own(declared, wanted.name, project)
     new = _own(declared, wanted.new_name, project)
     # Once it is renamed, a project's mode no longer hides the user's mode of its old name.
@@ -59,7 +59,7 @@ def rename(declared: Declared, wanted: RenameMode, project: str) -> tuple[Declar
     if wanted.name == GENERAL:
         raise Rejected("conflict", "general is every user's mode and keeps its name", "arguments.name")
     if old is None:
-        raise unknown_mode(wanted.name, "arguments.name")
+        raise unknown_mode_error(wanted.name, "arguments.name")
     if wanted.name == wanted.new_name:
         return declared, old
     if new is not None or wanted.new_name == GENERAL:
@@ -70,8 +70,8 @@ def rename(declared: Declared, wanted: RenameMode, project: str) -> tuple[Declar
     return _with_defaults(declared, old, mode.name).model_copy(update={"modes": modes}), mode
 
 
-def delete(declared: Declared, wanted: DeleteMode, project: str) -> tuple[Declared, Mode]:
-    """Take a mode away, and the defaults that named it. Raises Rejected `unknown_mode` or `conflict`.
+def delete_mode(declared: ModeDeclarations, wanted: DeleteMode, project: str) -> tuple[ModeDeclarations, Mode]:
+    """Take a mode away, and the defaults that named it. Raises Rejected `unknown_mode_error` or `conflict`.
 
     The fate of its memories is kept, so that the command can be carried out again when it comes again.
     """
@@ -84,7 +84,7 @@ def delete(declared: Declared, wanted: DeleteMode, project: str) -> tuple[Declar
         if declared.deleted.get(_deleted_key(wanted.name, place)) == wanted.memories:
             return declared, Mode(name=wanted.name, embedder="", embedding_dim=0, project=place)
     if mode is None:
-        raise unknown_mode(wanted.name, "arguments.name")
+        raise unknown_mode_error(wanted.name, "arguments.name")
     without = {
         "modes": tuple(one for one in declared.modes if one is not mode),
         "deleted": declared.deleted | {_deleted_key(mode.name, mode.project): wanted.memories},
@@ -92,32 +92,32 @@ def delete(declared: Declared, wanted: DeleteMode, project: str) -> tuple[Declar
     if wanted.heir is not None:
         if wanted.heir == wanted.name:
             raise Rejected("invalid_value", "a mode's memories can't move to itself", "arguments.memories")
-        known(declared.model_copy(update=without), wanted.heir, mode.project, "arguments.memories")
+        require_mode(declared.model_copy(update=without), wanted.heir, mode.project, "arguments.memories")
     return _with_defaults(declared, mode, None).model_copy(update=without), mode
 
 
-def set_default(declared: Declared, wanted: SetDefaultMode, project: str) -> Declared:
-    """Set or take back a default. Raises Rejected `unknown_mode`."""
+def set_default_mode(declared: ModeDeclarations, wanted: SetDefaultMode, project: str) -> ModeDeclarations:
+    """Set or take back a default. Raises Rejected `unknown_mode_error`."""
     place = project if wanted.for_project else None
     if wanted.name is not None:
-        known(declared, wanted.name, place, "arguments.name")
+        require_mode(declared, wanted.name, place, "arguments.name")
     return _with_default(declared, wanted.name, place)
 
 
-def _own(declared: Declared, name: str, project: str) -> Mode | None:
+def _own(declared: ModeDeclarations, name: str, project: str) -> Mode | None:
     """The declared mode of that name, the project's before the user's; `general` only where it was declared."""
     mode = declared.find(name, project)
     return mode if mode in declared.modes else None
 
 
-def _with_default(declared: Declared, name: str | None, project: str | None) -> Declared:
+def _with_default(declared: ModeDeclarations, name: str | None, project: str | None) -> ModeDeclarations:
     if project is None:
         return declared.model_copy(update={"user_default": name})
     others = {place: mode for place, mode in declared.project_defaults.items() if place != project}
     return declared.model_copy(update={"project_defaults": others | ({project: name} if name else {})})
 
 
-def _with_defaults(declared: Declared, mode: Mode, name: str | None) -> Declared:
+def _with_defaults(declared: ModeDeclarations, mode: Mode, name: str | None) -> ModeDeclarations:
     """Defaults that name a declared mode name another one, or none: each only where it means this very mode."""
     meant = {
         place: name if declared.find(default, place) is mode else default

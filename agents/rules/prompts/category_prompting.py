@@ -7,7 +7,7 @@ stands between fences that nothing stored can close.
 import json
 from collections.abc import Sequence
 
-from agents.rules.prompts.prompting import LONGEST_EXCERPT, LONGEST_TRAIT, clipped, filled_prompt
+from agents.rules.prompts.prompting import MAX_DESCRIPTION_CHARS, MAX_EXCERPT_CHARS, clip_text, fill_prompt
 from schemas.categories import Category
 from schemas.language import Prompt
 
@@ -17,6 +17,6 @@ def summary_prompt(template: str, version: str, category: Category, texts: Seque
 
     Raises ValueError for a template without its two parts or with a place that nothing fills.
     """
-    about = {"name": category.name, "description": clipped(category.description, LONGEST_TRAIT)}
-    lines = "\n".join(json.dumps(clipped(text, LONGEST_EXCERPT), ensure_ascii=False) for text in texts)
-    return filled_prompt(template, version, {"category": json.dumps(about, ensure_ascii=False), "items": lines})
+    about = {"name": category.name, "description": clip_text(category.description, MAX_DESCRIPTION_CHARS)}
+    lines = "\n".join(json.dumps(clip_text(text, MAX_EXCERPT_CHARS), ensure_ascii=False) for text in texts)
+    return fill_prompt(template, version, {"category": json.dumps(about, ensure_ascii=False), "items": lines})

@@ -17,30 +17,30 @@ from schemas.language import Prompt
 from schemas.modes import Mode
 from schemas.understanding import FoundItem, Understanding
 
-LONGEST_TURN = 12_000
+MAX_TURN_CHARS = 12_000
 """Characters of the turn that a model reads: some 3,000 tokens; of a longer one the beginning and the end."""
 
-LONGEST_EXCERPT = 400
+MAX_EXCERPT_CHARS = 400
 """Characters of each turn before: enough to see its register."""
 
-LONGEST_TRAIT = 600
+MAX_DESCRIPTION_CHARS = 600
 """Characters of a description or a hint: a user who declares a book there pays for it with every turn."""
 
-MOST_NAMES = 64
+MAX_LISTED_NAMES = 64
 """Modes and categories that are listed: what is declared beyond that no model weighs well."""
 
 HEAD_SHARE = 0.75
 """Of a shortened text its beginning: people say first what a text is about, and last what they want."""
 
-CHARACTERS_A_TOKEN = 3
+CHARS_PER_TOKEN = 3
 """Of a prompt, for what it will cost: few languages have less."""
 
-MARK_DIGITS = 24
+FENCE_DIGITS = 24
 """96 bits: to find a text that contains its own mark is out of reach."""
 
-PLACE = re.compile(r"\{\{(\w+)\}\}")
-WORD = re.compile(r"\S+")
-SYSTEM, USER = "# System\n", "# User\n"
+PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
+NON_SPACE = re.compile(r"\S+")
+SYSTEM_HEADING, USER_HEADING = "# System\n", "# User\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class VerifiedItem:
     end: int
 
 
-def understanding_prompt(
+def build_understanding_prompt(
     template: str,
     version: str,
     *,
@@ -86,21 +86,21 @@ def understanding_prompt(
     Raises ValueError for a template without its two parts or with a place that nothing fills.
     """
     parts = {
-        "modes": _as_json(_described(mode) for mode in _named_once(modes)[:MOST_NAMES]),
+        "modes": _as_json(_described(mode) for mode in _named_once(modes)[:MAX_LISTED_NAMES]),
         "categories": _as_json(
-            {"name": name, "description": clipped(description, LONGEST_TRAIT)}
-            for name, description in categories[:MOST_NAMES]
+            {"name": name, "description": clip_text(description, MAX_DESCRIPTION_CHARS)}
+            for name, description in categories[:MAX_LISTED_NAMES]
         ),
         "recent": _as_json(
-            {"role": turn.role, "mode": turn.mode, "text": clipped(turn.text, LONGEST_EXCERPT)} for turn in recent
+            {"role": turn.role, "mode": turn.mode, "text": clip_text(turn.text, MAX_EXCERPT_CHARS)} for turn in recent
         ),
         "about": _as_json([{"role": role, "speaker": speaker, "occurred_at": occurred_at.isoformat()}]),
-        "turn": clipped(turn_text, LONGEST_TURN),
+        "turn": clip_text(turn_text, MAX_TURN_CHARS),
     }
-    return filled_prompt(template, version, parts)
+    return fill_prompt(template, version, parts)
 
 
-def filled_prompt(template: str, version: str, parts: Mapping[str, str]) -> Prompt:
+def fill_prompt(template: str, version: str, parts: Mapping[str, str]) -> Prompt:
     """A template with its places filled by what is stored; `{{mark}}` fences it.
 
     Raises ValueError for a template without its two parts or with a place that nothing fills.
@@ -109,7 +109,7 @@ def filled_prompt(template: str, version: str, parts: Mapping[str, str]) -> Prom
     return Prompt(system=system, user=_filled(user, {**parts, "mark": fence_mark(parts.values())}), version=version)
 
 
-def clipped(text: str, longest: int) -> str:
+def clip_text(text: str, longest: int) -> str:
     """At most about `longest` characters of a text: its beginning and its end, and how many are left out between."""
     if len(text) <= longest:
         return text
@@ -120,10 +120,10 @@ def clipped(text: str, longest: int) -> str:
 
 def fence_mark(texts: Iterable[str]) -> str:
     """Hexadecimal digits made of the hash of these texts, so that nobody can write a text that has its own mark."""
-    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:MARK_DIGITS]
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:FENCE_DIGITS]
 
 
-def verified_items(understanding: Understanding, text: str) -> list[VerifiedItem]:
+def verify_items(understanding: Understanding, text: str) -> list[VerifiedItem]:
     """The items whose quotation stands in the text, exactly, or else but for its white space. Others are dropped."""
     spaced = _Spaced(text)
     spans = ((item, spaced.span(item.quote)) for item in understanding.items)
@@ -151,23 +151,23 @@ class _Spaced:
     @cached_property
     def _collapsed(self) -> tuple[str, list[int]]:
         """The text with single spaces, and for each of its characters the place in the text."""
-        words = list(WORD.finditer(self._text))
+        words = list(NON_SPACE.finditer(self._text))
         places = [place for word in words for place in range(word.start(), word.end() + 1)]
         return " ".join(word[0] for word in words), places
 
 
 def _parts(template: str) -> tuple[str, str]:
-    if SYSTEM not in template or USER not in template:
+    if SYSTEM_HEADING not in template or USER_HEADING not in template:
         raise ValueError("a prompt has the parts `# System` and `# User`")
-    system, user = template.split(SYSTEM, 1)[1].split(USER, 1)
+    system, user = template.split(SYSTEM_HEADING, 1)[1].split(USER_HEADING, 1)
     return system.strip(), user.strip()
 
 
 def _filled(template: str, parts: Mapping[str, str]) -> str:
     """Every place filled in one pass, so that a filled-in text that looks like a place stays what it is."""
-    if unknown := sorted(set(PLACE.findall(template)) - parts.keys()):
+    if unknown := sorted(set(PLACEHOLDER.findall(template)) - parts.keys()):
         raise ValueError(f"nothing fills the places {unknown} of the prompt")
-    return PLACE.sub(lambda place: parts[place[1]], template)
+    return PLACEHOLDER.sub(lambda place: parts[place[1]], template)
 
 
 def _named_once(modes: Sequence[Mode]) -> list[Mode]:
@@ -177,7 +177,7 @@ def _named_once(modes: Sequence[Mode]) -> list[Mode]:
 
 def _described(mode: Mode) -> dict[str, str]:
     told = {"description": mode.description, "hints": mode.extraction_hints}
-    return {"name": mode.name} | {name: clipped(text, LONGEST_TRAIT) for name, text in told.items() if text}
+    return {"name": mode.name} | {name: clip_text(text, MAX_DESCRIPTION_CHARS) for name, text in told.items() if text}
 
 
 def _as_json(entries: Iterable[Mapping[str, Any]]) -> str:

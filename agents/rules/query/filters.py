@@ -4,12 +4,12 @@ from datetime import datetime
 
 from schemas.moments import milliseconds_of
 from schemas.retrieval import RetrieveRequest
-from schemas.vectors import Where
+from schemas.vectors import MemoryFilter
 
 
-def where_of(request: RetrieveRequest) -> Where:
+def where_of(request: RetrieveRequest) -> MemoryFilter:
     """Convert the selector, types and times of a request into a filter over all modes."""
-    return Where(
+    return MemoryFilter(
         boundary=request.scope.boundary,
         scope=request.scope.fields(),
         types=None if request.types is None else tuple(request.types),

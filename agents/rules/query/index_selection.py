@@ -7,15 +7,15 @@ are the last turns of the request's conversation, the same that a context may be
 
 from dataclasses import dataclass
 
-from agents.rules.index.memory_columns import Roster
+from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.index.window import last_turns
-from schemas.memories import MemoryType, item_shelf
+from schemas.memories import MemoryType, item_index_name
 from schemas.retrieval import RetrieveRequest
-from schemas.vectors import Where
+from schemas.vectors import MemoryFilter
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class IndexSelection:
     """One shelf with what is looked for there.
 
     `types` None are all; `within` names the only memories that may be found, None for any; `shown_as` is the type that
@@ -28,20 +28,20 @@ class Part:
     shown_as: MemoryType | None = None
 
 
-def parts_of(request: RetrieveRequest, turns: Roster) -> list[Part]:
+def select_indexes(request: RetrieveRequest, turns: MemoryColumns) -> list[IndexSelection]:
     """Where to look; at least one part. `turns` are the turns of the boundary, with what was distilled from them."""
     boundary, types = request.scope.boundary, request.types
     if types is None or "episodic" in types:
-        return [Part(boundary, None if types is None else tuple(types))]
+        return [IndexSelection(boundary, None if types is None else tuple(types))]
     others = tuple(one for one in types if one != "working")
-    found = [Part(item_shelf(boundary), others)] if others else []
+    found = [IndexSelection(item_index_name(boundary), others)] if others else []
     if any(kind.type in others for kind in turns.kinds):
-        found.append(Part(boundary, others))
+        found.append(IndexSelection(boundary, others))
     if "working" in types:
-        found.append(Part(boundary, ("episodic",), _window(request, turns), "working"))
-    return found or [Part(boundary, ())]
+        found.append(IndexSelection(boundary, ("episodic",), _window(request, turns), "working"))
+    return found or [IndexSelection(boundary, ())]
 
 
-def _window(request: RetrieveRequest, turns: Roster) -> frozenset[str]:
-    where = Where(boundary=request.scope.boundary, scope=request.scope.fields())
+def _window(request: RetrieveRequest, turns: MemoryColumns) -> frozenset[str]:
+    where = MemoryFilter(boundary=request.scope.boundary, scope=request.scope.fields())
     return frozenset(last_turns(turns, where, request.conversation_id, 0))

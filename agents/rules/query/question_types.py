@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from agents.rules.text.tokenizer import fold
 
-LONGEST_TEXT = 4096
+MAX_QUESTION_CHARS = 4096
 """Characters of a question that are read: what is longer is a pasted page, whose words are no question's."""
 
 _OPENING = re.compile(r"^[^\w]+")
@@ -52,13 +52,13 @@ _FORMS: Mapping[str, str] = {
     "yours": r"\b(?:you|your|du|dein\w*|tu|tus|usted|tuo|tua|voce|vous|votre)\b",
 }
 
-TRAITS = frozenset(_FORMS)
+QUESTION_TYPES = frozenset(_FORMS)
 """The names of all traits."""
 
 _PATTERNS = {name: re.compile(form) for name, form in _FORMS.items()}
 
 
-def traits_of(question: str) -> frozenset[str]:
+def detect_question_types(question: str) -> frozenset[str]:
     """The names of the traits of a question."""
-    text = _OPENING.sub("", fold(question[:LONGEST_TEXT]))
+    text = _OPENING.sub("", fold(question[:MAX_QUESTION_CHARS]))
     return frozenset(name for name, pattern in _PATTERNS.items() if pattern.search(text))

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from agents.rules.query.question_types import traits_of
-from agents.rules.text.entities import entities
-from agents.rules.text.non_english import is_foreign
-from agents.rules.text.tokenizer import fold, question_terms, telling_terms
+from agents.rules.query.question_types import detect_question_types
+from agents.rules.text.entities import extract_entities
+from agents.rules.text.non_english import is_non_english
+from agents.rules.text.tokenizer import content_terms, fold, question_terms
 
-MOST_TERMS = 256
+MAX_QUESTION_TERMS = 256
 """Different terms of a question that are looked up: a pasted page must not cost more than a long question."""
 
 _WORD = re.compile(r"\w+(?:['\u2019]s\b)?")
@@ -36,7 +36,7 @@ class Question:
     foreign: bool = False
 
 
-def understood(query: str, speakers: Iterable[str]) -> Question:
+def parse_question(query: str, speakers: Iterable[str]) -> Question:
     """Take apart a question that is asked among these speakers."""
     names = _names(speakers)
     named: set[str] = set()
@@ -49,11 +49,17 @@ def understood(query: str, speakers: Iterable[str]) -> Question:
         return " "
 
     text = _SPACES.sub(" ", _WORD.sub(without, query)).strip()
-    terms = telling_terms(text)
+    terms = content_terms(text)
     if not terms:
         text, terms = query, question_terms(query)
     return Question(
-        text, tuple(terms[:MOST_TERMS]), entities(query), frozenset(named), query, traits_of(query), is_foreign(text)
+        text,
+        tuple(terms[:MAX_QUESTION_TERMS]),
+        extract_entities(query),
+        frozenset(named),
+        query,
+        detect_question_types(query),
+        is_non_english(text),
     )
 
 

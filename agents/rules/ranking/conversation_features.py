@@ -2,42 +2,42 @@
 
 import numpy as np
 
-from agents.rules.index.columns import NOBODY, Floats, Numbers
+from agents.rules.index.columns import MISSING, FloatArray, IntArray
 from agents.rules.index.turn_order import TurnOrder
 
-LOWEST = -9.0
+MIN_SCALED_SCORE = -9.0
 """Below every scaled field."""
 
 
-def stepped(numbers: Numbers, order: TurnOrder, step: int) -> Numbers:
-    """The turn so many places after each (before, for a negative step); `NOBODY` where there is none."""
+def shift_turns(numbers: IntArray, order: TurnOrder, step: int) -> IntArray:
+    """The turn so many places after each (before, for a negative step); `MISSING` where there is none."""
     towards = order.after if step > 0 else order.before
     found = numbers
     for _ in range(abs(step)):
-        found = np.where(found == NOBODY, NOBODY, towards[found])
+        found = np.where(found == MISSING, MISSING, towards[found])
     return found
 
 
-def at(field: Floats, numbers: Numbers) -> Floats:
-    """The field of these memories; 0 for `NOBODY`."""
-    return np.where(numbers == NOBODY, 0.0, field[numbers])
+def take_or_zero(field: FloatArray, numbers: IntArray) -> FloatArray:
+    """The field of these memories; 0 for `MISSING`."""
+    return np.where(numbers == MISSING, 0.0, field[numbers])
 
 
-def best_of_each(field: Floats, talks: Numbers, numbers: Numbers) -> Floats:
+def conversation_best(field: FloatArray, talks: IntArray, numbers: IntArray) -> FloatArray:
     """For each of these memories the best of its conversation; its own where it is in none."""
     asked = talks[numbers]
     # Only conversations of which something is asked: others may have fifty thousand turns.
-    wanted = np.zeros(int(talks.max(initial=NOBODY)) + 2, np.bool_)
+    wanted = np.zeros(int(talks.max(initial=MISSING)) + 2, np.bool_)
     wanted[asked] = True
     members = np.flatnonzero(wanted[talks])
-    best = np.full(len(wanted), LOWEST)
+    best = np.full(len(wanted), MIN_SCALED_SCORE)
     np.maximum.at(best, talks[members], field[members])
-    return np.where(asked == NOBODY, field[numbers], best[asked])
+    return np.where(asked == MISSING, field[numbers], best[asked])
 
 
-def last_positions(order: TurnOrder, talks: Numbers) -> Numbers:
-    """The position of the last turn of each of these conversations; 0 for `NOBODY`."""
+def last_positions(order: TurnOrder, talks: IntArray) -> IntArray:
+    """The position of the last turn of each of these conversations; 0 for `MISSING`."""
     different, places = np.unique(talks, return_inverse=True)
-    lasts = [order.lasts.get(talk, NOBODY) for talk in different.tolist()]
-    found: Numbers = np.array([0 if last == NOBODY else order.positions[last] for last in lasts], np.int64)[places]
+    lasts = [order.lasts.get(talk, MISSING) for talk in different.tolist()]
+    found: IntArray = np.array([0 if last == MISSING else order.positions[last] for last in lasts], np.int64)[places]
     return found

@@ -9,32 +9,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from agents.rules.index.columns import Mask
-from agents.rules.index.memory_columns import Roster
-from agents.rules.text.languages import ENGLISH_PLACE
+from agents.rules.index.memory_columns import MemoryColumns
+from agents.rules.text.languages import ENGLISH_INDEX
 from schemas.vectors import Scored
 
-ODD_SHARE, ENOUGH = 0.01, 10
+MIN_OTHER_LANGUAGE_SHARE, MIN_OTHER_LANGUAGE_COUNT = 0.01, 10
 """Memories in another language are asked about when they are more than this share, or so many: below are quotes and
 mistakes, which are no reason for each question to wait for a second model, 8 ms more for the multilingual one."""
 
 
-class Raised(NamedTuple):
+class ScoreBias(NamedTuple):
     """What is added to a memory's cosine and to its late interaction."""
 
     dense: float
     late: float
 
 
-RAISED: Mapping[bool, Raised] = {False: Raised(0.11, 0.0), True: Raised(0.11, 0.06)}
+CROSS_LINGUAL_BIAS: Mapping[bool, ScoreBias] = {False: ScoreBias(0.11, 0.0), True: ScoreBias(0.11, 0.06)}
 """For questions that cross, by whether they are foreign. The mean over all memories in another language lies so much
 below that over memories in the question's own; not raised, the best of them stand behind what is merely alike. Means
 of 95 questions (`docs/ranking_report.md`)."""
 
-HIGHEST = 1.0
+MAX_BIASED_SCORE = 1.0
 """No likeness is raised above that of equals."""
 
 
-def unlike(roster: Roster, *, foreign: bool) -> Mask:
+def other_language_mask(roster: MemoryColumns, *, foreign: bool) -> Mask:
     """The memories in a language that the model of such questions does not read.
 
     For a foreign question these are the ones that are known to be English. What is too short to tell was embedded by
@@ -42,18 +42,20 @@ def unlike(roster: Roster, *, foreign: bool) -> Mask:
     """
     if not foreign:
         return roster.foreign()
-    english: Mask = roster.columns.languages == ENGLISH_PLACE
+    english: Mask = roster.columns.languages == ENGLISH_INDEX
     return ~roster.foreign() & english
 
 
-def matter(unlike_ones: int, all_of_them: int) -> bool:
+def is_worth_asking(unlike_ones: int, all_of_them: int) -> bool:
     """Whether there are enough memories in another language to ask about them."""
-    return unlike_ones > 0 and (unlike_ones >= ENOUGH or unlike_ones > ODD_SHARE * all_of_them)
+    return unlike_ones > 0 and (
+        unlike_ones >= MIN_OTHER_LANGUAGE_COUNT or unlike_ones > MIN_OTHER_LANGUAGE_SHARE * all_of_them
+    )
 
 
-def divided(memory_ids: Iterable[str], roster: Roster, *, foreign: bool) -> Mapping[bool, list[str]]:
+def split_by_language(memory_ids: Iterable[str], roster: MemoryColumns, *, foreign: bool) -> Mapping[bool, list[str]]:
     """These memories by whether they are unlike such a question, in their order; who is not there is in neither."""
-    numbers, elsewhere = roster.number_of, unlike(roster, foreign=foreign)
+    numbers, elsewhere = roster.number_of, other_language_mask(roster, foreign=foreign)
     parts: dict[bool, list[str]] = {False: [], True: []}
     for one in memory_ids:
         if one in numbers:
@@ -61,8 +63,8 @@ def divided(memory_ids: Iterable[str], roster: Roster, *, foreign: bool) -> Mapp
     return parts
 
 
-def crossed(
-    found: Mapping[bool, Sequence[Scored]], roster: Roster, *, foreign: bool, raised: float, limit: int
+def merge_cross_lingual(
+    found: Mapping[bool, Sequence[Scored]], roster: MemoryColumns, *, foreign: bool, raised: float, limit: int
 ) -> list[Scored]:
     """The best of what was found by whether it was asked for by crossing, best first, equal ones by id.
 
@@ -72,11 +74,11 @@ def crossed(
         return list(found[False])
     best: list[Scored] = []
     for crosses, scored in found.items():
-        own = set(divided((one.memory_id for one in scored), roster, foreign=foreign)[crosses])
+        own = set(split_by_language((one.memory_id for one in scored), roster, foreign=foreign)[crosses])
         more = raised if crosses else 0.0
         best += [_raised(one, more) for one in scored if len(found) == 1 or one.memory_id in own]
     return sorted(best, key=lambda one: (-one.cosine, one.memory_id))[:limit]
 
 
 def _raised(one: Scored, more: float) -> Scored:
-    return Scored(one.memory_id, min(one.cosine + more, HIGHEST)) if more else one
+    return Scored(one.memory_id, min(one.cosine + more, MAX_BIASED_SCORE)) if more else one

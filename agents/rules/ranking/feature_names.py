@@ -1,20 +1,20 @@
 """The names of signals: which can be computed, and what each is called for people. Pure."""
 
-from agents.rules.ranking.memory_features import MARKS, MEMORY_SIGNALS, QUESTION_TRAITS
+from agents.rules.ranking.memory_features import LABEL_BITS, MEMORY_FEATURES, QUESTION_TRAITS
 
-WORD_FIELDS = ("words", "around", "conversation")
+LEXICAL_FIELDS = ("words", "around", "conversation")
 """Fields that need no vectors."""
 
-STEPS = ("-2", "-1", "+1", "+2")
+NEIGHBOUR_OFFSETS = ("-2", "-1", "+1", "+2")
 """Neighbours that a field is looked up in."""
 
-FORMS = ("best", "answers")
+FIELD_TRANSFORMS = ("best", "answers")
 """What is made of a field by itself."""
 
-START = "where every memory begins"
+INTERCEPT_TEXT = "where every memory begins"
 """What is neither a signal's nor anybody's: the intercept."""
 
-STANDING_IN = "memories with a vector that its words stand beside"
+CALIBRATION_TEXT = "memories with a vector that its words stand beside"
 """What takes a memory without a vector to those that have one."""
 
 _SPEAKERS = ("named", "only_named", "not_named", "user", "assistant", "system", "tool")
@@ -23,9 +23,9 @@ _PLACES = ("length", "longer", "length2", "first", "second", "last", "standing")
 _NEIGHBOURS = ("asked_before", "asked_after")
 
 
-def is_signal(name: str, *, late: bool, dense: bool) -> bool:
+def is_feature_name(name: str, *, late: bool, dense: bool) -> bool:
     """Whether a head that knows these fields can compute the signal of this name."""
-    fields = {*WORD_FIELDS, *(["late"] if late else []), *(["dense"] if dense else [])}
+    fields = {*LEXICAL_FIELDS, *(["late"] if late else []), *(["dense"] if dense else [])}
     parts = name.split("*")
     return any(part[:1] != "?" for part in parts) and all(
         part[1:] in QUESTION_TRAITS if part.startswith("?") else _is_primitive(part, fields) for part in parts
@@ -33,13 +33,17 @@ def is_signal(name: str, *, late: bool, dense: bool) -> bool:
 
 
 def _is_primitive(name: str, fields: set[str]) -> bool:
-    if name in MARKS or name in MEMORY_SIGNALS or name == "said_then":
+    if name in LABEL_BITS or name in MEMORY_FEATURES or name == "said_then":
         return True
     field, _, form = name.partition(".")
-    return name in fields or (field in fields and form in FORMS) or (name[:-2] in fields and name[-2:] in STEPS)
+    return (
+        name in fields
+        or (field in fields and form in FIELD_TRANSFORMS)
+        or (name[:-2] in fields and name[-2:] in NEIGHBOUR_OFFSETS)
+    )
 
 
-def told(name: str) -> str:
+def describe_feature(name: str) -> str:
     """The signal in words that a person understands; many signals are told by the same words."""
     parts = [part for part in name.split("*") if not part.startswith("?")]
     for part in parts:
@@ -50,7 +54,7 @@ def told(name: str) -> str:
 
 def _of_field(part: str) -> str | None:
     """What a field, or something made of one, is called."""
-    if part == "around" or part[-2:] in STEPS or part.endswith(".answers"):
+    if part == "around" or part[-2:] in NEIGHBOUR_OFFSETS or part.endswith(".answers"):
         return "the turns before and after it"
     if part == "conversation" or part.endswith(".best"):
         return "the rest of its conversation"

@@ -13,46 +13,46 @@ from functools import lru_cache, reduce
 
 import numpy as np
 
-from agents.rules.index.columns import Floats, Numbers
+from agents.rules.index.columns import FloatArray, IntArray
 from agents.rules.index.recency import DAY_MS
-from agents.rules.ranking.conversation_features import at, best_of_each, stepped
+from agents.rules.ranking.conversation_features import conversation_best, shift_turns, take_or_zero
 from agents.rules.ranking.memory_features import (
+    BINARY_MEMORY_FEATURES,
     EPOCH_DAY,
-    MARKS,
-    MEMORY_SIGNALS,
-    WHOLE_SIGNALS,
-    first_and_last,
-    marked,
+    LABEL_BITS,
+    MEMORY_FEATURES,
+    has_label,
     question_traits,
-    said_within,
+    said_in_ranges,
+    time_range_ms,
 )
-from agents.rules.ranking.query_features import Clues, Fields
-from agents.rules.text.date_ranges import Stretch, stretches
+from agents.rules.ranking.query_features import FeatureArrays, QueryFeatures
+from agents.rules.text.date_ranges import DateRange, find_date_ranges
 
-MOST_BESIDE, MOST_AROUND = 3.0, 4.0
+MAX_NEIGHBOUR_SCORE, MAX_CONTEXT_SCORE = 3.0, 4.0
 """Where what a turn gets from its neighbours, and from all around it, stops to grow. A question of one or two words
 has whole matches, which training questions seldom have, and what stands beside one must not outdo it."""
 
-EXACT_DIGITS = 9
+FEATURE_DECIMALS = 9
 """Decimals of a signal: far more than tell anything, far fewer than floating point keeps."""
 
-WHOLE = frozenset({*MARKS, *WHOLE_SIGNALS, "said_then"})
+BINARY_FEATURES = frozenset({*LABEL_BITS, *BINARY_MEMORY_FEATURES, "said_then"})
 """Primitives that are 0 or 1, and need no rounding."""
 
 
-class Signals:
+class RankingFeatures:
     """Computes a primitive when it is first asked for."""
 
-    def __init__(self, clues: Clues, fields: Fields, numbers: Numbers) -> None:
+    def __init__(self, clues: QueryFeatures, fields: FeatureArrays, numbers: IntArray) -> None:
         """Weigh the memories with these numbers."""
         self._clues = clues
         self._fields = fields
         self._numbers = numbers
         self._stretches = _named_stretches(clues)
         self._traits = question_traits(clues, self._stretches)
-        self._known: dict[str, Floats] = {}
+        self._known: dict[str, FloatArray] = {}
 
-    def of(self, name: str) -> Floats | None:
+    def of(self, name: str) -> FloatArray | None:
         """The signal of this name, shape of the numbers; None where it is 0 for all because of the question.
 
         Raises KeyError for a name that is none.
@@ -64,42 +64,44 @@ class Signals:
         found = reduce(np.multiply, map(self._primitive, primitives))
         return found if factor == 1.0 else factor * found
 
-    def _primitive(self, name: str) -> Floats:
+    def _primitive(self, name: str) -> FloatArray:
         known = self._known.get(name)
         if known is None:
             # A logarithm may differ in its last digit with its place in memory, and equal memories must stay equal.
             made = self._made(name)
-            known = self._known[name] = made if name in WHOLE else np.round(made, EXACT_DIGITS)
+            known = self._known[name] = made if name in BINARY_FEATURES else np.round(made, FEATURE_DECIMALS)
         return known
 
-    def _made(self, name: str) -> Floats:
-        if name in MARKS:
-            return marked(self._clues, name, self._numbers)
-        if name in MEMORY_SIGNALS:
-            return np.asarray(MEMORY_SIGNALS[name](self._clues, self._numbers), np.float64)
+    def _made(self, name: str) -> FloatArray:
+        if name in LABEL_BITS:
+            return has_label(self._clues, name, self._numbers)
+        if name in MEMORY_FEATURES:
+            return np.asarray(MEMORY_FEATURES[name](self._clues, self._numbers), np.float64)
         if name == "said_then":
-            return said_within(self._clues, self._numbers, self._stretches).astype(np.float64)
+            return said_in_ranges(self._clues, self._numbers, self._stretches).astype(np.float64)
         if name[-2] in "+-":
-            beside = at(self._fields[name[:-2]], stepped(self._numbers, self._clues.order, int(name[-2:])))
-            return np.minimum(beside, MOST_BESIDE)
+            beside = take_or_zero(
+                self._fields[name[:-2]], shift_turns(self._numbers, self._clues.order, int(name[-2:]))
+            )
+            return np.minimum(beside, MAX_NEIGHBOUR_SCORE)
         field, _, form = name.partition(".")
         if form:
             return self._formed(field, form)
         found = self._fields[field][self._numbers]
-        return np.minimum(found, MOST_AROUND) if field == "around" else found
+        return np.minimum(found, MAX_CONTEXT_SCORE) if field == "around" else found
 
-    def _formed(self, field: str, form: str) -> Floats:
+    def _formed(self, field: str, form: str) -> FloatArray:
         """What is made of a field: the best of the conversation, or that of the turn before where it is a question."""
         if form == "answers":
             return self._primitive(f"{field}-1") * self._primitive("asked_before")
-        best = best_of_each(self._fields[field], self._clues.columns.talks, self._numbers)
-        return np.minimum(best, MOST_AROUND)
+        best = conversation_best(self._fields[field], self._clues.columns.talks, self._numbers)
+        return np.minimum(best, MAX_CONTEXT_SCORE)
 
 
-def _named_stretches(clues: Clues) -> list[Stretch]:
+def _named_stretches(clues: QueryFeatures) -> list[DateRange]:
     """The stretches of time that the question names, in years of which there are memories."""
-    first, last = (date.fromordinal(EPOCH_DAY + moment // DAY_MS).year for moment in first_and_last(clues.columns))
-    return stretches(clues.question.asked, range(first, last + 1))
+    first, last = (date.fromordinal(EPOCH_DAY + moment // DAY_MS).year for moment in time_range_ms(clues.columns))
+    return find_date_ranges(clues.question.asked, range(first, last + 1))
 
 
 @lru_cache(maxsize=1024)

@@ -5,33 +5,35 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.rules.index.bm25 import Postings, bm25
-from agents.rules.index.columns import Columns, Floats
+from agents.rules.index.columns import ColumnArrays, FloatArray
 from agents.rules.index.turn_order import TurnOrder
-from agents.rules.ranking.lexical_features import around, by_conversation
-from agents.rules.ranking.query_features import Clues, Fields
-from agents.rules.ranking.scaling import PLAIN, SCALES
+from agents.rules.ranking.lexical_features import conversation_bm25, neighbourhood_bm25
+from agents.rules.ranking.query_features import FeatureArrays, QueryFeatures
+from agents.rules.ranking.scaling import FEATURE_SCALES, FIRST_STAGE_WEIGHTS
 
 
-def fields_by_words(columns: Columns, postings: Sequence[Postings], order: TurnOrder, documents: int) -> Fields:
-    """`words`, `around` and `conversation`."""
+def lexical_fields(
+    columns: ColumnArrays, postings: Sequence[Postings], order: TurnOrder, documents: int
+) -> FeatureArrays:
+    """`words`, `neighbourhood_bm25` and `conversation`."""
     found = {
         "words": bm25(postings, columns.lengths, documents),
-        "around": around(postings, columns.lengths, order, documents),
-        "conversation": by_conversation(postings, columns),
+        "around": neighbourhood_bm25(postings, columns.lengths, order, documents),
+        "conversation": conversation_bm25(postings, columns),
     }
-    return {name: SCALES[name].of(values) for name, values in found.items()}
+    return {name: FEATURE_SCALES[name].of(values) for name, values in found.items()}
 
 
-def fields_of(clues: Clues) -> Fields:
+def compute_fields(clues: QueryFeatures) -> FeatureArrays:
     """The fields by words, and as far as they are known `late` and `dense`."""
     seen = {"late": clues.late, "dense": clues.dense}
-    return {**clues.by_words, **{name: SCALES[name].of(one) for name, one in seen.items() if one is not None}}
+    return {**clues.by_words, **{name: FEATURE_SCALES[name].of(one) for name, one in seen.items() if one is not None}}
 
 
-def plain(fields: Fields) -> Floats:
+def first_stage_score(fields: FeatureArrays) -> FloatArray:
     """A plain sum of the fields that tell most, by number."""
     total = np.zeros(len(fields["words"]))
-    for name, weight in PLAIN.items():
+    for name, weight in FIRST_STAGE_WEIGHTS.items():
         if name in fields:
             total += weight * fields[name]
     return total

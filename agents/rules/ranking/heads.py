@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-HeadName = Literal["tokens", "vectors", "words"]
+ModelVariant = Literal["tokens", "vectors", "words"]
 
-HEADS: tuple[HeadName, ...] = ("tokens", "vectors", "words")
+MODEL_VARIANTS: tuple[ModelVariant, ...] = ("tokens", "vectors", "words")
 """What is there to rank by, most first."""

@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agents.rules.index.bm25 import Postings
-from agents.rules.index.columns import Columns, Floats, Mask
+from agents.rules.index.columns import ColumnArrays, FloatArray, Mask
 from agents.rules.index.turn_order import TurnOrder
 from agents.rules.query.questions import Question
-from agents.rules.ranking.heads import HeadName
+from agents.rules.ranking.heads import ModelVariant
 
-Fields = Mapping[str, Floats]
+FeatureArrays = Mapping[str, FloatArray]
 """Signals over every memory of a boundary by name; arrays of shape (memories,), by number."""
 
 
 @dataclass(frozen=True, slots=True)
-class Clues:
+class QueryFeatures:
     """All arrays have shape (memories,). Everything comes from memories of one boundary.
 
     `postings` has one entry for each term of the question, `entities` one for each name in it; `by_words` is what the
@@ -25,20 +25,20 @@ class Clues:
     """
 
     question: Question
-    columns: Columns
+    columns: ColumnArrays
     order: TurnOrder
     documents: int
     postings: Sequence[Postings]
-    by_words: Fields
+    by_words: FeatureArrays
     entities: Sequence[Postings]
     named: Mask
-    recency: Floats
+    recency: FloatArray
     embedded: Mask
-    dense: Floats | None = None
-    late: Floats | None = None
+    dense: FloatArray | None = None
+    late: FloatArray | None = None
 
     @property
-    def head(self) -> HeadName:
+    def head(self) -> ModelVariant:
         """By which weights such memories are ranked."""
         if self.dense is None:
             return "words"

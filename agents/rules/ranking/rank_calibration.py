@@ -7,10 +7,10 @@ without stand among each other as they do by words alone.
 
 import numpy as np
 
-from agents.rules.index.columns import Floats, Mask
+from agents.rules.index.columns import FloatArray, Mask
 
 
-def matched(by_words: Floats, by_all: Floats, seen: Mask) -> Floats:
+def calibrate_by_rank(by_words: FloatArray, by_all: FloatArray, seen: Mask) -> FloatArray:
     """`by_all` for what is `seen`; for the rest what those seen of the same rank by words have; shapes (memories,).
 
     Between two ranks it is interpolated, beyond the first and the last a step counts as much as by words. Where nothing

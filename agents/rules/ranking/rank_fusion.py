@@ -13,49 +13,49 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from agents.rules.index.columns import Floats, Mask
-from agents.rules.index.memory_columns import Roster
-from agents.rules.query.vector_lanes import Lane
-from agents.rules.ranking.ranking import DIGITS
+from agents.rules.index.columns import FloatArray, Mask
+from agents.rules.index.memory_columns import MemoryColumns
+from agents.rules.query.vector_lanes import ModeSearch
+from agents.rules.ranking.ranking import SCORE_DECIMALS
 from schemas.retrieval import Strategy
 from schemas.vectors import Scored
 
-DEVIATION = 0.1
+DENSE_STD = 0.1
 """What one standard deviation counts as, beside cosines: about the spread of one question's cosines (0.09 on our
 chats), so that the ranking weights mean what they mean in one space. From 0.08 to 0.12 nothing is lost there."""
 
-LATE_DEVIATION = 0.07
+MAXSIM_STD = 0.07
 """The same for late interaction."""
 
-USUAL_DENSE, USUAL_LATE = 0.2, 0.45
+DENSE_MEAN, MAXSIM_MEAN = 0.2, 0.45
 """The mean of one question's cosines, and of its late interactions, on our chats: what a memory at the mean of its own
 space is counted as."""
 
-TOPIC_CANDIDATES = 100
+MAX_TOPIC_CANDIDATES = 100
 """Best memories by the other signals whose topics are read: a topic is a tiebreaker, and lies in the record."""
 
-Sight = Literal["empty", "waiting", "blind", "seen"]
+LaneStatus = Literal["empty", "waiting", "blind", "seen"]
 """What there is to be seen in a lane: no memory; memories but no vectors; vectors that can't be asked; vectors."""
 
-Method = Literal["weighted_mean", "rank_fusion", "lexical_merge"]
+FusionMethod = Literal["weighted_mean", "rank_fusion", "lexical_merge"]
 """How an order was made: from the cosines of one lane, from ranks of several, or without any vectors of several."""
 
-TINY = 1e-9
+SCORE_EPSILON = 1e-9
 """Keeps a division by a greatest score sane where no memory has any."""
 
 _NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, slots=True)
-class Nearest:
+class LaneResult:
     """What a lane's vectors say: the nearest, best first, in the space with this digest; else why nothing.
 
     `count` is the number of memories with a vector that the read may see. `late` are the best by late interaction,
     in a space that keeps token vectors.
     """
 
-    lane: Lane
-    sight: Sight
+    lane: ModeSearch
+    sight: LaneStatus
     space: str = ""
     count: int = 0
     found: Sequence[Scored] = ()
@@ -63,19 +63,19 @@ class Nearest:
     missing: str | None = None
 
 
-class Nearness(NamedTuple):
+class ScoreKind(NamedTuple):
     """A kind of nearness: what a lane found by it, the mean of one question's values on our chats, their deviation."""
 
-    of: Callable[[Nearest], Sequence[Scored]]
+    of: Callable[[LaneResult], Sequence[Scored]]
     usual: float
     deviation: float
 
 
-DENSE = Nearness(lambda one: one.found, USUAL_DENSE, DEVIATION)
-LATE = Nearness(lambda one: one.late, USUAL_LATE, LATE_DEVIATION)
+DENSE_KIND = ScoreKind(lambda one: one.found, DENSE_MEAN, DENSE_STD)
+MAXSIM_KIND = ScoreKind(lambda one: one.late, MAXSIM_MEAN, MAXSIM_STD)
 
 
-def method_of(sights: Sequence[Sight]) -> Method:
+def choose_fusion_method(sights: Sequence[LaneStatus]) -> FusionMethod:
     """How lanes of which this is to be seen become one order.
 
     One lane with vectors that can't be asked makes the others do without theirs: its memories would stand behind
@@ -86,7 +86,7 @@ def method_of(sights: Sequence[Sight]) -> Method:
     return "lexical_merge" if "blind" in sights or ("waiting" in sights and "seen" not in sights) else "rank_fusion"
 
 
-def strategy_of(sights: Sequence[Sight]) -> Strategy:
+def strategy_of(sights: Sequence[LaneStatus]) -> Strategy:
     """What the answer calls the search."""
     if len(sights) > 1:
         return "cross_mode"
@@ -94,18 +94,20 @@ def strategy_of(sights: Sequence[Sight]) -> Strategy:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class VectorScores:
     """How near each memory is to the question by vectors, by number; None where nothing can be told by them.
 
     What is not `embedded` has no vector that can be asked: what stands for it is supposed.
     """
 
     embedded: Mask
-    dense: Floats | None = None
-    late: Floats | None = None
+    dense: FloatArray | None = None
+    late: FloatArray | None = None
 
 
-def seen(nearest: Sequence[Nearest], method: Method, roster: Roster, admitted: Mask, told: Floats) -> Seen:
+def fuse_vector_scores(
+    nearest: Sequence[LaneResult], method: FusionMethod, roster: MemoryColumns, admitted: Mask, told: FloatArray
+) -> VectorScores:
     """How near each memory is; a vector that is not that of today's text counts for nothing.
 
     `told` is how well the words of each memory match. A memory that has no vector yet counts as near as its words
@@ -114,28 +116,30 @@ def seen(nearest: Sequence[Nearest], method: Method, roster: Roster, admitted: M
     """
     asked = [one for one in nearest if one.sight == "seen"]
     if method == "lexical_merge" or not asked:
-        return Seen(np.zeros(len(admitted), np.bool_))
+        return VectorScores(np.zeros(len(admitted), np.bool_))
     ready = np.zeros(len(admitted), np.bool_)
     for one in asked:
         ready |= roster.embedded(one.space)
-    likely = told / max(float(told[admitted].max(initial=0.0)), TINY)
+    likely = told / max(float(told[admitted].max(initial=0.0)), SCORE_EPSILON)
 
-    def near(kind: Nearness) -> Floats:
+    def near(kind: ScoreKind) -> FloatArray:
         return _supposed(np.where(ready, _near(kind, asked, method, roster, admitted), np.nan), likely)
 
-    return Seen(ready, near(DENSE), near(LATE) if any(one.late for one in asked) else None)
+    return VectorScores(ready, near(DENSE_KIND), near(MAXSIM_KIND) if any(one.late for one in asked) else None)
 
 
-def _near(kind: Nearness, asked: Sequence[Nearest], method: Method, roster: Roster, admitted: Mask) -> Floats:
+def _near(
+    kind: ScoreKind, asked: Sequence[LaneResult], method: FusionMethod, roster: MemoryColumns, admitted: Mask
+) -> FloatArray:
     """How near each memory is, by one kind of nearness; of a space without token vectors, as its cosines rank."""
     if method == "weighted_mean":
-        return placed(kind.of(asked[0]), roster)
+        return scatter_scores(kind.of(asked[0]), roster)
     ranks = [_ranked(kind.of(one) or one.found, one, roster, admitted) for one in asked]
-    best: Floats = np.maximum.reduce([placed(one, roster, nothing=0.0) for one in ranks])
-    return kind.usual + best * (kind.deviation / DEVIATION)
+    best: FloatArray = np.maximum.reduce([scatter_scores(one, roster, nothing=0.0) for one in ranks])
+    return kind.usual + best * (kind.deviation / DENSE_STD)
 
 
-def placed(found: Sequence[Scored], roster: Roster, nothing: float | None = None) -> Floats:
+def scatter_scores(found: Sequence[Scored], roster: MemoryColumns, nothing: float | None = None) -> FloatArray:
     """Scores by number; what was not found counts `nothing`, or as the last that was."""
     numbers = roster.number_of
     size = len(roster.columns.live)
@@ -145,7 +149,7 @@ def placed(found: Sequence[Scored], roster: Roster, nothing: float | None = None
     return placed_[:size]
 
 
-def _supposed(values: Floats, likely: Floats) -> Floats:
+def _supposed(values: FloatArray, likely: FloatArray) -> FloatArray:
     """Values with those that are not known put between the least and the greatest, as `likely` in 0..1 tells."""
     least, greatest = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
     if least > greatest:
@@ -161,7 +165,7 @@ def normal_scores(found: Sequence[Scored], count: int) -> list[Scored]:
     (1958). Those below the mean score 0.
     """
     whole = max(count, len(found)) + 0.25
-    scores = [DEVIATION * _NORMAL.inv_cdf(1 - (rank - 0.375) / whole) for rank in _ranks(found)]
+    scores = [DENSE_STD * _NORMAL.inv_cdf(1 - (rank - 0.375) / whole) for rank in _ranks(found)]
     return [Scored(one.memory_id, min(max(score, 0.0), 1.0)) for one, score in zip(found, scores, strict=True)]
 
 
@@ -170,7 +174,7 @@ def topic_share(question: Sequence[str], topic: Sequence[str]) -> float:
     return len(set(question).intersection(topic)) / len(set(topic)) if topic else 0.0
 
 
-def _ranked(found: Sequence[Scored], nearest: Nearest, roster: Roster, admitted: Mask) -> list[Scored]:
+def _ranked(found: Sequence[Scored], nearest: LaneResult, roster: MemoryColumns, admitted: Mask) -> list[Scored]:
     """Normal scores in place of the cosines, among those of the memories found that are still there to be shown."""
     numbers, shown = roster.number_of, admitted & roster.embedded(nearest.space)
     there = [one for one in found if one.memory_id in numbers and shown[numbers[one.memory_id]]]
@@ -179,7 +183,7 @@ def _ranked(found: Sequence[Scored], nearest: Nearest, roster: Roster, admitted:
 
 def _ranks(found: Sequence[Scored]) -> list[float]:
     """Ranks from 1, the mean of their places for equal cosines."""
-    falling = -np.round([one.cosine for one in found], DIGITS)
+    falling = -np.round([one.cosine for one in found], SCORE_DECIMALS)
     _, group, sizes = np.unique(falling, return_inverse=True, return_counts=True)
     middles = np.cumsum(sizes) - (sizes - 1) / 2
     ranks: list[float] = middles[group].tolist()

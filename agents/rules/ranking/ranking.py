@@ -12,19 +12,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agents.rules.index.columns import Floats, Mask, Numbers
-from agents.rules.ranking.features import Signals
-from agents.rules.ranking.field_scores import fields_of, plain
-from agents.rules.ranking.query_features import Clues
-from agents.rules.ranking.rank_calibration import matched
-from agents.rules.ranking.weights import Head, Weights
+from agents.rules.index.columns import FloatArray, IntArray, Mask
+from agents.rules.ranking.features import RankingFeatures
+from agents.rules.ranking.field_scores import compute_fields, first_stage_score
+from agents.rules.ranking.query_features import QueryFeatures
+from agents.rules.ranking.rank_calibration import calibrate_by_rank
+from agents.rules.ranking.weights import LinearModel
 
-__all__ = ["DIGITS", "Ranking", "Weights", "ranked", "shortlisted"]
-
-DIGITS = 6
+SCORE_DECIMALS = 6
 """Decimals of a score and of its log-odds: smaller differences are noise, and must not decide an order."""
 
-MOST_WEIGHED = 1000
+MAX_RERANKED = 1000
 """Memories that are weighed with care: ten times the most that a request can ask for, and all that most users have."""
 
 TOPIC_WEIGHT = 0.5
@@ -33,12 +31,12 @@ conversations with topics exist to measure it on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
+class VectorlessRows:
     """Memories without a vector, which another head weighs, and what its log-odds were raised by; shapes (weighed,)."""
 
-    head: Head
+    head: LinearModel
     mask: Mask
-    raised: Floats
+    raised: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +47,16 @@ class Ranking:
     that the question names, where topics were read.
     """
 
-    numbers: Numbers
-    log_odds: Floats
-    signals: Signals
-    head: Head
-    unseen: Unseen | None = None
-    topics: Floats | None = None
+    numbers: IntArray
+    log_odds: FloatArray
+    signals: RankingFeatures
+    head: LinearModel
+    unseen: VectorlessRows | None = None
+    topics: FloatArray | None = None
 
-    def with_topics(self, topics: Floats) -> "Ranking":
+    def with_topics(self, topics: FloatArray) -> "Ranking":
         """The same with topics as one more signal."""
-        return replace(self, log_odds=np.round(self.log_odds + TOPIC_WEIGHT * topics, DIGITS), topics=topics)
+        return replace(self, log_odds=np.round(self.log_odds + TOPIC_WEIGHT * topics, SCORE_DECIMALS), topics=topics)
 
     def best(self, top_k: int, id_of: Mapping[int, str]) -> list[int]:
         """The places in `numbers` of the best memories, best first, equal ones by id."""
@@ -72,7 +70,7 @@ class Ranking:
         found: list[int] = places[order].tolist()
         return found
 
-    def weighed_by(self, place: int) -> tuple[Head, float | None]:
+    def weighed_by(self, place: int) -> tuple[LinearModel, float | None]:
         """The head that weighed the memory at this place, and what its log-odds were raised by if it has no vector."""
         if self.unseen is None or not self.unseen.mask[place]:
             return self.head, None
@@ -80,24 +78,28 @@ class Ranking:
 
     def score(self, place: int) -> float:
         """How likely the memory is to answer, in 0..1: the logistic function of its log-odds."""
-        return round(1.0 / (1.0 + math.exp(-float(self.log_odds[place]))), DIGITS)
+        return round(1.0 / (1.0 + math.exp(-float(self.log_odds[place]))), SCORE_DECIMALS)
 
 
-def ranked(clues: Clues, admitted: Mask, head: Head, by_words: Head | None = None) -> Ranking:
+def rank_memories(
+    clues: QueryFeatures, admitted: Mask, head: LinearModel, by_words: LinearModel | None = None
+) -> Ranking:
     """Weigh the admitted memories; `by_words` weighs those that have no vector, where others have one."""
-    fields = fields_of(clues)
-    numbers = shortlisted(plain(fields), admitted)
-    signals = Signals(clues, fields, numbers)
+    fields = compute_fields(clues)
+    numbers = first_stage_top(first_stage_score(fields), admitted)
+    signals = RankingFeatures(clues, fields, numbers)
     log_odds = _log_odds(signals, head, len(numbers))
     seen = clues.embedded[numbers]
     if by_words is None or clues.dense is None or seen.all():
-        return Ranking(numbers, np.round(log_odds, DIGITS), signals, head)
+        return Ranking(numbers, np.round(log_odds, SCORE_DECIMALS), signals, head)
     told = _log_odds(signals, by_words, len(numbers))
-    found = matched(np.round(told, DIGITS), log_odds, seen)
-    return Ranking(numbers, np.round(found, DIGITS), signals, head, Unseen(by_words, ~seen, found - told))
+    found = calibrate_by_rank(np.round(told, SCORE_DECIMALS), log_odds, seen)
+    return Ranking(
+        numbers, np.round(found, SCORE_DECIMALS), signals, head, VectorlessRows(by_words, ~seen, found - told)
+    )
 
 
-def _log_odds(signals: Signals, head: Head, size: int) -> Floats:
+def _log_odds(signals: RankingFeatures, head: LinearModel, size: int) -> FloatArray:
     log_odds = np.full(size, head.intercept)
     for name, weight in head.weights.items():
         signal = signals.of(name)
@@ -106,12 +108,12 @@ def _log_odds(signals: Signals, head: Head, size: int) -> Floats:
     return log_odds
 
 
-def shortlisted(sums: Floats, admitted: Mask) -> Numbers:
+def first_stage_top(sums: FloatArray, admitted: Mask) -> IntArray:
     """The admitted memories with the greatest sums, by number; all that share the last place."""
     numbers = np.flatnonzero(admitted)
-    if len(numbers) <= MOST_WEIGHED:
+    if len(numbers) <= MAX_RERANKED:
         return numbers
-    falling = -np.round(sums[numbers], DIGITS)
+    falling = -np.round(sums[numbers], SCORE_DECIMALS)
     # From the small end: most of many memories share the least sum, and a selection among equals is slow.
-    best: Numbers = numbers[falling <= np.partition(falling, MOST_WEIGHED - 1)[MOST_WEIGHED - 1]]
+    best: IntArray = numbers[falling <= np.partition(falling, MAX_RERANKED - 1)[MAX_RERANKED - 1]]
     return best

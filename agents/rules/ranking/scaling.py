@@ -7,7 +7,7 @@ they are those of turns that have nothing to do with the question. Each signal i
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agents.rules.index.columns import Floats
+from agents.rules.index.columns import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +17,13 @@ class Scale:
     middle: float
     steps: float
 
-    def of(self, values: Floats) -> Floats:
+    def of(self, values: FloatArray) -> FloatArray:
         """Values on this scale, about -4..6."""
-        scaled: Floats = (values - self.middle) * self.steps
+        scaled: FloatArray = (values - self.middle) * self.steps
         return scaled
 
 
-SCALES: Mapping[str, Scale] = {
+FEATURE_SCALES: Mapping[str, Scale] = {
     "late": Scale(0.5, 12.0),
     "dense": Scale(0.3, 8.0),
     "words": Scale(0.0, 8.0),
@@ -32,5 +32,5 @@ SCALES: Mapping[str, Scale] = {
 }
 """By signal. A step is about one deviation of the signal over a user's turns, on our conversations."""
 
-PLAIN: Mapping[str, float] = {"late": 1.0, "words": 0.5, "around": 0.5, "dense": 0.3}
+FIRST_STAGE_WEIGHTS: Mapping[str, float] = {"late": 1.0, "words": 0.5, "around": 0.5, "dense": 0.3}
 """Weights of a plain sum of scaled signals that finds nearly as well: it chooses what is weighed with care."""

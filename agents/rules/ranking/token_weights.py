@@ -11,22 +11,22 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from agents.rules.index.bm25 import idf
-from agents.rules.text.languages import language_of
+from agents.rules.text.languages import detect_language
 from agents.rules.text.stemming import stems
 from agents.rules.text.stop_words import stop_words_of
-from agents.rules.text.tokenizer import fold, terms
+from agents.rules.text.tokenizer import fold, tokenize
 from schemas.vectors import Matrix, Spans
 
-POWER = 0.75
+IDF_POWER = 0.75
 """What the share of the greatest idf is raised to: between counting all words alike and counting by idf alone."""
 
-STOP_WORD = 0.2
+STOP_WORD_WEIGHT = 0.2
 """What a stop word counts, where the rarest word counts 1."""
 
-NO_WORD = 0.07
+PUNCTUATION_WEIGHT = 0.07
 """What punctuation counts."""
 
-LATER_PIECE = 0.5
+CONTINUATION_WEIGHT = 0.5
 """What a piece of a word after its first counts, beside the first: it says little by itself. The four values are those
 that did best by cross-validation on our conversations (`docs/projection_report.md`)."""
 
@@ -34,7 +34,9 @@ _WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
 _OUTSIDE = -1
 
 
-def weighted(rows: Matrix, spans: Spans, text: str, frequencies: Mapping[str, int], documents: int) -> Matrix:
+def weight_query_tokens(
+    rows: Matrix, spans: Spans, text: str, frequencies: Mapping[str, int], documents: int
+) -> Matrix:
     """A question's token vectors, each as long as its token counts; the lengths sum to 1.
 
     `rows` has shape (tokens, dim), `spans` says where each stands in `text`. `frequencies` tells for the question's
@@ -56,25 +58,25 @@ def _token_weights(spans: Spans, words: Sequence[tuple[int, int, str]], counts: 
         while place < len(words) and words[place][1] <= start:
             place += 1
         if place < len(words) and words[place][0] <= start:
-            yield counts[place] * (LATER_PIECE if place == last else 1.0)
+            yield counts[place] * (CONTINUATION_WEIGHT if place == last else 1.0)
             last = place
         else:
-            yield NO_WORD
+            yield PUNCTUATION_WEIGHT
             last = _OUTSIDE
 
 
 def _word_weights(words: Sequence[str], frequencies: Mapping[str, int], documents: int) -> list[float]:
-    pieces = [terms(word) for word in words]
+    pieces = [tokenize(word) for word in words]
     flat = [piece for some in pieces for piece in some]
-    language, stops = language_of(flat), stop_words_of(flat)
+    language, stops = detect_language(flat), stop_words_of(flat)
     asked = list(frequencies)
     known = dict(zip(stems(asked, language), frequencies.values(), strict=True))
 
     def weight(term: str) -> float:
         frequency = frequencies.get(term, known.get(stems([term], language)[0], 0))
-        return float((idf(frequency, documents) / math.log1p(2 * documents + 1)) ** POWER)
+        return float((idf(frequency, documents) / math.log1p(2 * documents + 1)) ** IDF_POWER)
 
     return [
-        STOP_WORD if fold(word) in stops else max(map(weight, some), default=NO_WORD)
+        STOP_WORD_WEIGHT if fold(word) in stops else max(map(weight, some), default=PUNCTUATION_WEIGHT)
         for word, some in zip(words, pieces, strict=True)
     ]

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from agents.rules.ranking.feature_names import is_signal
-from agents.rules.ranking.heads import HEADS, HeadName
+from agents.rules.ranking.feature_names import is_feature_name
+from agents.rules.ranking.heads import MODEL_VARIANTS, ModelVariant
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class LinearModel:
     """One linear model: log-odds = intercept + the sum of weight x signal."""
 
     intercept: float
@@ -24,28 +24,28 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class RankingWeights:
     """The heads by name."""
 
-    heads: Mapping[HeadName, Head]
+    heads: Mapping[ModelVariant, LinearModel]
 
     @classmethod
     def loads(cls, text: str) -> Self:
         """The weights of a file; ValueError for anything else."""
         found = json.loads(text)
-        if not isinstance(found, dict) or set(found) != set(HEADS):
-            raise ValueError(f"ranking weights are a JSON object with the heads {', '.join(HEADS)}")
-        return cls({name: _head(name, found[name]) for name in HEADS})
+        if not isinstance(found, dict) or set(found) != set(MODEL_VARIANTS):
+            raise ValueError(f"ranking weights are a JSON object with the heads {', '.join(MODEL_VARIANTS)}")
+        return cls({name: _head(name, found[name]) for name in MODEL_VARIANTS})
 
 
-def _head(name: HeadName, found: Any) -> Head:
+def _head(name: ModelVariant, found: Any) -> LinearModel:
     if not isinstance(found, dict) or not isinstance(found.get("weights"), dict):
         raise ValueError(f"the head {name!r} of ranking weights has an intercept and weights")  # noqa: TRY004
     weights = {signal: _number(signal, value) for signal, value in found["weights"].items()}
     for signal in weights:
-        if not is_signal(signal, late=name == "tokens", dense=name != "words"):
+        if not is_feature_name(signal, late=name == "tokens", dense=name != "words"):
             raise ValueError(f"the head {name!r} of ranking weights can't know a signal {signal!r}")
-    return Head(_number("intercept", found.get("intercept")), weights)
+    return LinearModel(_number("intercept", found.get("intercept")), weights)
 
 
 def _number(name: str, value: Any) -> float:

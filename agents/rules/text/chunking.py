@@ -11,10 +11,10 @@ from itertools import repeat
 from typing import NamedTuple
 
 from agents.rules.text.date_words import MONTHS
-from agents.rules.text.sentences import LONGEST_READ
+from agents.rules.text.sentences import MAX_PARSED_CHARS
 from agents.rules.text.tokenizer import fold
 
-WINDOW = 1000
+MAX_CHUNK_CHARS = 1000
 """Characters of a segment at most: some 250 tokens, which is what the smaller embedders read of a text."""
 
 _END = re.compile(r"(?<![.!?\u2026])[.!?\u2026]++[\"')\u201d\u2019]{0,2}(?=\s|$)")
@@ -44,13 +44,13 @@ class Span(NamedTuple):
 
 
 def sentence_spans(text: str) -> list[Span]:
-    """The sentences of the first `LONGEST_READ` characters, without list marks and without what is quoted or code."""
+    """The sentences of the first `MAX_PARSED_CHARS` characters, without list marks and without what is quoted or code."""
     return [span for line in statement_lines(text) for span in _sentences(text, line)]
 
 
 def statement_lines(text: str) -> Iterator[Span]:
     """The lines that are neither empty, nor quoted, nor code, nor in a table."""
-    start, fenced, length = 0, False, min(len(text), LONGEST_READ)
+    start, fenced, length = 0, False, min(len(text), MAX_PARSED_CHARS)
     while start < length:
         end = text.find("\n", start, length)
         end = length if end < 0 else end
@@ -62,7 +62,7 @@ def statement_lines(text: str) -> Iterator[Span]:
             yield line
 
 
-def segments(text: str, window: int = WINDOW) -> list[Span]:
+def chunk_text(text: str, window: int = MAX_CHUNK_CHARS) -> list[Span]:
     """A text longer than a window as spans of at most a window, cut where a sentence ends, or else between words."""
     if len(text) <= window:
         return []

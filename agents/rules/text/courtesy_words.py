@@ -9,10 +9,10 @@ more than before. Light verbs are among them, as every language says courtesies 
 from collections.abc import Mapping
 from functools import cache
 
-from agents.rules.text.languages import ENGLISH_PLACE, LANGUAGES
+from agents.rules.text.languages import ENGLISH_INDEX, LANGUAGES
 from agents.rules.text.stemming import stems
 
-KIND_WORDS: Mapping[str, str] = {
+COURTESY_WORDS: Mapping[str, str] = {
     "english": """
         absolutely admire agree amazing anytime appreciate appreciated appreciation awesome awful awesomely aw aww back
         bad beautiful believe best better bet big bit bless blessed brave brilliant bring brings bye came care careful
@@ -79,10 +79,10 @@ KIND_WORDS: Mapping[str, str] = {
 
 
 @cache
-def kind_stems() -> frozenset[str]:
+def courtesy_stems() -> frozenset[str]:
     """The stems of all kind words, also as they are cut where a text is taken for English."""
     found: set[str] = set()
-    for language, words in KIND_WORDS.items():
-        for place in {LANGUAGES.index(language), ENGLISH_PLACE}:
+    for language, words in COURTESY_WORDS.items():
+        for place in {LANGUAGES.index(language), ENGLISH_INDEX}:
             found.update(stems(words.split(), place))
     return frozenset(found)

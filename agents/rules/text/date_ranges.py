@@ -10,16 +10,16 @@ import re
 from collections.abc import Sequence
 from datetime import date
 
-from agents.rules.text.date_words import ALSO_WORDS, MONTHS
+from agents.rules.text.date_words import AMBIGUOUS_MONTHS, MONTHS
 from agents.rules.text.tokenizer import fold
 
-Stretch = tuple[int, int]
+DateRange = tuple[int, int]
 """Days as `date.toordinal` counts them, the last included."""
 
-LONGEST_TEXT = 4096
+MAX_QUESTION_CHARS = 4096
 """Characters of a question that are read."""
 
-MOST_YEARS = 32
+MAX_YEARS = 32
 """Years that a month without one is looked for in, the latest."""
 
 _MORE_MONTHS = {
@@ -57,16 +57,16 @@ _YEAR = re.compile(r"\b(?P<year>(?:19|20)\d\d)\b")
 _BEFORE_A_MONTH = re.compile(r"\b(?:in|of|since|until|by|during|last|early|late|im|seit|en|de|em|ab)[ ]$")
 
 
-def stretches(question: str, years: Sequence[int]) -> list[Stretch]:
+def find_date_ranges(question: str, years: Sequence[int]) -> list[DateRange]:
     """The stretches named; those of years only where no month is."""
-    text = fold(question[:LONGEST_TEXT])
-    named = [stretch for match in _MONTH.finditer(text) for stretch in _months(match, text, years[-MOST_YEARS:])]
+    text = fold(question[:MAX_QUESTION_CHARS])
+    named = [stretch for match in _MONTH.finditer(text) for stretch in _months(match, text, years[-MAX_YEARS:])]
     return named or [_year(int(match["year"])) for match in _YEAR.finditer(text)]
 
 
-def _months(match: re.Match[str], text: str, years: Sequence[int]) -> list[Stretch]:
+def _months(match: re.Match[str], text: str, years: Sequence[int]) -> list[DateRange]:
     day = match["day"] or match["after"]
-    if match["month"] in ALSO_WORDS and not (day or match["year"]):
+    if match["month"] in AMBIGUOUS_MONTHS and not (day or match["year"]):
         start = match.start("month")
         if not _BEFORE_A_MONTH.search(text, max(0, start - 8), start):
             return []
@@ -75,7 +75,7 @@ def _months(match: re.Match[str], text: str, years: Sequence[int]) -> list[Stret
     return [stretch for year in wanted for stretch in _days(year, month, int(day or 0))]
 
 
-def _days(year: int, month: int, day: int) -> list[Stretch]:
+def _days(year: int, month: int, day: int) -> list[DateRange]:
     """One day, or the whole month for no day; nothing for a day that there isn't."""
     last = calendar.monthrange(year, month)[1]
     if day > last:
@@ -83,5 +83,5 @@ def _days(year: int, month: int, day: int) -> list[Stretch]:
     return [(date(year, month, day or 1).toordinal(), date(year, month, day or last).toordinal())]
 
 
-def _year(year: int) -> Stretch:
+def _year(year: int) -> DateRange:
     return date(year, 1, 1).toordinal(), date(year, 12, 31).toordinal()

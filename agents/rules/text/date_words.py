@@ -25,7 +25,7 @@ WEEKDAYS: Mapping[str, int] = _numbered(
 )
 """Names of weekdays; Monday is 0. No abbreviations: `sun` and `mar` are words."""
 
-NUMBERS: Mapping[str, int] = _numbered(
+NUMBER_WORDS: Mapping[str, int] = _numbered(
     "a an one ein eine einem einer un una uno une|two zwei dos deux|three drei tres trois|four vier cuatro quatre"
     "|five funf cinco cinq|six sechs seis|seven sieben siete sept|eight acht ocho huit|nine neun nueve neuf"
     "|ten zehn diez dix|eleven elf once onze|twelve zwolf doce douze",
@@ -65,13 +65,13 @@ DAY_WORDS: Mapping[str, int] = {
 }
 """Days by their distance from today. `morgen`, `manana` and `hier` have other meanings, which the rules rule out."""
 
-UNITS: Mapping[str, int] = {
+DAYS_PER_UNIT: Mapping[str, int] = {
     **dict.fromkeys(("day", "days", "tag", "tage", "tagen", "dia", "dias", "jour", "jours"), 1),
     **dict.fromkeys(("week", "weeks", "woche", "wochen", "semana", "semanas", "semaine", "semaines"), 7),
 }
 """Days of a unit. Months and years are not of one length, so nothing is said of them."""
 
-WEEKS: Mapping[str, int] = {
+WEEK_PHRASES: Mapping[str, int] = {
     "last week": -1,
     "letzte woche": -1,
     "vorige woche": -1,
@@ -92,15 +92,15 @@ WEEKS: Mapping[str, int] = {
 }
 """Weeks by their distance from this one."""
 
-LAST = frozenset(
+LAST_WORDS = frozenset(
     {"last", "letzten", "letzter", "letztem", "vorigen", "vergangenen", "pasado", "ultimo", "dernier", "passe"}
 )
 """What stands beside a weekday that is over."""
 
-NEXT = frozenset(
+NEXT_WORDS = frozenset(
     {"next", "nachsten", "naechsten", "nachster", "kommenden", "kommender", "proximo", "viene", "prochain"}
 )
 """What stands beside a weekday that is to come."""
 
-ALSO_WORDS = frozenset({"may", "mar", "march", "set", "ago", "abr", "out"})
+AMBIGUOUS_MONTHS = frozenset({"may", "mar", "march", "set", "ago", "abr", "out"})
 """Months that are other words too: they need a year, an ordinal or an `of`."""

@@ -8,13 +8,23 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date, datetime, timedelta
 
-from agents.rules.text.date_words import ALSO_WORDS, DAY_WORDS, LAST, MONTHS, NEXT, NUMBERS, UNITS, WEEKDAYS, WEEKS
+from agents.rules.text.date_words import (
+    AMBIGUOUS_MONTHS,
+    DAY_WORDS,
+    DAYS_PER_UNIT,
+    LAST_WORDS,
+    MONTHS,
+    NEXT_WORDS,
+    NUMBER_WORDS,
+    WEEK_PHRASES,
+    WEEKDAYS,
+)
 from agents.rules.text.tokenizer import fold
 
-MOST_DATES = 16
+MAX_DATES = 16
 """Dates kept of one text: what names more is a table."""
 
-LONGEST_TEXT = 32_768
+MAX_SCANNED_CHARS = 32_768
 """Characters that are read, which is the longest turn."""
 
 _DAYS_APART = 183
@@ -28,7 +38,7 @@ def _either(words: Iterable[str]) -> str:
 
 _MONTH, _WEEKDAY = _either(MONTHS), _either(WEEKDAYS)
 _YEAR = r"(?P<year>(?:19|20)\d\d)(?![\d.]\d)"
-_COUNT = rf"(?P<count>\d{{1,3}}|{_either(NUMBERS)})[ ](?P<unit>{_either(UNITS)})\b"
+_COUNT = rf"(?P<count>\d{{1,3}}|{_either(NUMBER_WORDS)})[ ](?P<unit>{_either(DAYS_PER_UNIT)})\b"
 
 _YEAR_FIRST = re.compile(r"(?<![\d./-])(?P<year>(?:19|20)\d\d)([-/])(?P<month>\d\d)\2(?P<day>\d\d)(?![\d./-]\d|\d)")
 _DOTTED = re.compile(rf"(?<![\d.])(?P<day>\d{{1,2}})\.[ ]?(?P<month>\d{{1,2}})\.[ ]?{_YEAR}")
@@ -41,13 +51,13 @@ _MONTH_FIRST = re.compile(
     rf"\b(?P<month>{_MONTH})\.?[ ](?P<day>\d{{1,2}})(?P<th>st|nd|rd|th)?(?P<of>)(?![\d:.,/-]\d|\d)(?:,?[ ]{_YEAR})?"
 )
 _NAMED_DAY = re.compile(rf"(?<![\w-])(?:{_either(DAY_WORDS)})(?![\w-])")
-_WEEK = re.compile(rf"\b(?:{_either(WEEKS)})\b")
+_WEEK = re.compile(rf"\b(?:{_either(WEEK_PHRASES)})\b")
 _FROM_NOW = re.compile(rf"\b(?:(?P<en>en)|in|dentro[ ]de|dans)[ ]{_COUNT}")
 _AGO = re.compile(rf"\b(?:vor|hace|il[ ]y[ ]a)[ ]{_COUNT}")
 _AGO_AFTER = re.compile(rf"\b{_COUNT}[ ]ago\b")
 _WEEKDAY_BESIDE = re.compile(
-    rf"\b(?:(?P<before>{_either(LAST | NEXT)})[ ](?P<day>{_WEEKDAY})"
-    rf"|(?P<day_first>{_WEEKDAY})[ ](?:que[ ])?(?P<after>{_either(LAST | NEXT)}))\b"
+    rf"\b(?:(?P<before>{_either(LAST_WORDS | NEXT_WORDS)})[ ](?P<day>{_WEEKDAY})"
+    rf"|(?P<day_first>{_WEEKDAY})[ ](?:que[ ])?(?P<after>{_either(LAST_WORDS | NEXT_WORDS)}))\b"
 )
 _OTHER_MEANING = re.compile(
     r"\b(?:guten|heute|gestern|jeden|diesen|ganzen|am|der|den|la|las|una|esta|cada|toda|buena|buenas)[ ]$"
@@ -60,15 +70,15 @@ _FRENCH = re.compile(r"\b(?:le|la|les|un|une|est|et|j'ai|nous|on|il|elle|que|pas
 _GREETING_GOES_ON = re.compile(r"[!,.]|$|[ ](?:zusammen|allerseits|ihr)\b")
 
 
-def dates(text: str, occurred_at: datetime) -> tuple[str, ...]:
-    """The dates as `YYYY-MM-DD`, each once, in the order of the text, at most `MOST_DATES`.
+def find_dates(text: str, occurred_at: datetime) -> tuple[str, ...]:
+    """The dates as `YYYY-MM-DD`, each once, in the order of the text, at most `MAX_DATES`.
 
     A date without a year is the nearest one; a week is named by its Monday; `last Monday` is the latest one before
     today, and `next Monday` counts only where the first one to come is also that of the next week.
     """
-    folded, today = " ".join(fold(text[:LONGEST_TEXT]).split()), occurred_at.date()
+    folded, today = " ".join(fold(text[:MAX_SCANNED_CHARS]).split()), occurred_at.date()
     found = sorted((start, day) for rule in _RULES for start, day in rule(folded, today))
-    return tuple(dict.fromkeys(day.isoformat() for _, day in found))[:MOST_DATES]
+    return tuple(dict.fromkeys(day.isoformat() for _, day in found))[:MAX_DATES]
 
 
 _Found = Iterator[tuple[int, date]]
@@ -89,7 +99,7 @@ def _numeric(text: str, _: date) -> _Found:
 def _written(text: str, today: date) -> _Found:
     for pattern in (_DAY_FIRST, _MONTH_FIRST):
         for match in pattern.finditer(text):
-            if match["month"] in ALSO_WORDS and not (match["year"] or match["th"] or match["of"]):
+            if match["month"] in AMBIGUOUS_MONTHS and not (match["year"] or match["th"] or match["of"]):
                 continue
             month, day = MONTHS[match["month"]], int(match["day"])
             years = [int(match["year"])] if match["year"] else [today.year - 1, today.year, today.year + 1]
@@ -106,7 +116,7 @@ def _named(text: str, today: date) -> _Found:
 
 def _weeks(text: str, today: date) -> _Found:
     for match in _WEEK.finditer(text):
-        yield from _shifted(match, today, 7 * WEEKS[match.group()] - today.weekday())
+        yield from _shifted(match, today, 7 * WEEK_PHRASES[match.group()] - today.weekday())
 
 
 def _counted(text: str, today: date) -> _Found:
@@ -114,15 +124,15 @@ def _counted(text: str, today: date) -> _Found:
         for match in pattern.finditer(text):
             if pattern is _FROM_NOW and _is_a_duration(match):
                 continue
-            count = int(match["count"]) if match["count"].isdigit() else NUMBERS[match["count"]]
-            yield from _shifted(match, today, sign * count * UNITS[match["unit"]])
+            count = int(match["count"]) if match["count"].isdigit() else NUMBER_WORDS[match["count"]]
+            yield from _shifted(match, today, sign * count * DAYS_PER_UNIT[match["unit"]])
 
 
 def _weekdays(text: str, today: date) -> _Found:
     for match in _WEEKDAY_BESIDE.finditer(text):
         weekday = WEEKDAYS[match["day"] or match["day_first"]]
         ahead = (weekday - today.weekday() - 1) % 7 + 1
-        if (match["before"] or match["after"]) in LAST:
+        if (match["before"] or match["after"]) in LAST_WORDS:
             yield from _shifted(match, today, -((today.weekday() - weekday - 1) % 7 + 1))
         elif today.weekday() + ahead > 6:
             yield from _shifted(match, today, ahead)
@@ -145,7 +155,7 @@ def _is_a_duration(match: re.Match[str]) -> bool:
     """Whether it says how long rather than when: the French `en trois jours`, and `in a day`."""
     if match["en"] and match["unit"][:3] not in ("dia", "sem"):
         return True
-    return UNITS[match["unit"]] == 1 and NUMBERS.get(match["count"]) == 1
+    return DAYS_PER_UNIT[match["unit"]] == 1 and NUMBER_WORDS.get(match["count"]) == 1
 
 
 def _shifted(match: re.Match[str], today: date, days: int) -> _Found:

@@ -2,22 +2,22 @@
 
 from schemas.memories import Memory, Resource
 
-EMBEDDED_CONTENT = 2048
+MAX_CONTENT_CHARS = 2048
 """Characters of a turn that are embedded: more than the tokens that any preset's model reads of plain prose."""
 
-EMBEDDED_CAPTION = 512
+MAX_CAPTION_CHARS = 512
 """Characters of one resource's text that are embedded, so that a transcript does not crowd out the rest."""
 
-EMBEDDED_TEXT = 8192
+MAX_EMBEDDED_CHARS = 8192
 """Characters that are embedded in all: a model that reads 8,192 tokens would take gigabytes for a hundred captions."""
 
 
 def embedding_text(memory: Memory) -> str:
     """What a vector is made of: the content, then each resource's text. No speaker: names blur the meaning."""
-    return _joined(memory, EMBEDDED_CONTENT, EMBEDDED_CAPTION)[:EMBEDDED_TEXT]
+    return _joined(memory, MAX_CONTENT_CHARS, MAX_CAPTION_CHARS)[:MAX_EMBEDDED_CHARS]
 
 
-def word_text(memory: Memory) -> str:
+def lexical_text(memory: Memory) -> str:
     """What the word index reads: the whole content and all texts of resources."""
     return _joined(memory, None, None)
 

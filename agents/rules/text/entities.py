@@ -4,10 +4,10 @@ import re
 
 from agents.rules.text.tokenizer import fold, is_stop_word
 
-MOST_ENTITIES = 32
+MAX_ENTITIES_PER_TEXT = 32
 """Entities kept of one text: a page of code would otherwise be nothing but identifiers."""
 
-LONGEST_ENTITY = 128
+MAX_ENTITY_CHARS = 128
 """Characters of an entity that are kept; what is longer is data, not a name."""
 
 _URL = re.compile(r"\b(?:https?://|www\.)[^\s<>\"')\]]+[^\s<>\"')\].,;:!?]")
@@ -25,7 +25,7 @@ _SENTENCE_START = re.compile(r"(?:^|[.!?:;\n\u2026\"\u201c(\[])\s*$")
 _POSSESSIVE = re.compile(r"['\u2019]s$")
 
 
-def entities(text: str) -> tuple[str, ...]:
+def extract_entities(text: str) -> tuple[str, ...]:
     """The entities of a text as written, each once, in the order of their kinds: addresses, mentions, ids, names."""
     found: dict[str, str] = {}
     for pattern in (_URL, _MENTION, _IDENTIFIER):
@@ -33,7 +33,7 @@ def entities(text: str) -> tuple[str, ...]:
             found.setdefault(fold(match), match)
     for name in _names(text):
         found.setdefault(fold(name), name)
-    return tuple(one for one in found.values() if len(one) <= LONGEST_ENTITY)[:MOST_ENTITIES]
+    return tuple(one for one in found.values() if len(one) <= MAX_ENTITY_CHARS)[:MAX_ENTITIES_PER_TEXT]
 
 
 def _names(text: str) -> list[str]:

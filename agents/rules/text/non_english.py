@@ -1,25 +1,25 @@
 """Whether a text is in a language that an English model can't read. Pure.
 
 Enters: a text. Leaves: yes or no. Guaranteed: the same text always gives the same answer, in time linear in it up to
-`READ` characters; English, and what can't be told, is not foreign. Identifiers, numbers and code say nothing.
+`MAX_LANGUAGE_CHARS` characters; English, and what can't be told, is not foreign. Identifiers, numbers and code say nothing.
 """
 
 import re
 from functools import lru_cache
 
-from agents.rules.text.languages import ENGLISH_PLACE, LANGUAGES, spoken_in
+from agents.rules.text.languages import ENGLISH_INDEX, LANGUAGES, languages_with_stop_word
 from agents.rules.text.tokenizer import fold
 
-READ = 2048
+MAX_LANGUAGE_CHARS = 2048
 """Characters that are looked at: as many as are embedded of a turn."""
 
-LEAST_WORDS = 2
+MIN_NON_ENGLISH_WORDS = 2
 """Stop words and accented ones that must speak for another language: one alone is a name, or chance."""
 
-LEAST_SHARE = 0.15
+MIN_NON_ENGLISH_SHARE = 0.15
 """The share of all words that they must be: in prose it is a third and more, in listings and logs next to none."""
 
-LATEST = 1024
+LANGUAGE_CACHE_SIZE = 1024
 """Texts whose answers are kept: one that is remembered is asked about several times on its way."""
 
 _WORD = re.compile(r"(?<![\w'\u2019./:@-])[^\W\d_]{2,}(?![\w./:@-]\w)")
@@ -30,28 +30,30 @@ _NOT_LATIN = re.compile(r"[^\W\d_\u0000-\u024f\u1e00-\u1eff]")
 _LATIN = re.compile(r"[^\W\d_\u0250-\u1dff\u1f00-\U0010ffff]")
 
 
-@lru_cache(LATEST)
-def is_foreign(text: str) -> bool:
+@lru_cache(LANGUAGE_CACHE_SIZE)
+def is_non_english(text: str) -> bool:
     """Whether the text is mostly in another script, or has more stop words of another language than of English.
 
     Words that both languages have speak for neither. Words with accented letters speak for another language, too, but
     say nothing against English.
     """
-    read = text[:READ]
+    read = text[:MAX_LANGUAGE_CHARS]
     if not read.isascii() and len(_NOT_LATIN.findall(read)) > len(_LATIN.findall(read)):
         return True
     words = _WORD.findall(fold(read))
     theirs, both, english = _stop_words(words)
     most, place = max((count, place) for place, count in enumerate(theirs))
     telling = most + _accented_words(read)
-    return (most > english - both[place] or not english) and telling >= max(LEAST_WORDS, LEAST_SHARE * len(words))
+    return (most > english - both[place] or not english) and telling >= max(
+        MIN_NON_ENGLISH_WORDS, MIN_NON_ENGLISH_SHARE * len(words)
+    )
 
 
 def _stop_words(words: list[str]) -> tuple[list[int], list[int], int]:
     """By place how many are stop words of that language alone, and of English too; how many are of English."""
     theirs, both, english = [0] * len(LANGUAGES), [0] * len(LANGUAGES), 0
-    for places in map(spoken_in, words):
-        counted = both if ENGLISH_PLACE in places else theirs
+    for places in map(languages_with_stop_word, words):
+        counted = both if ENGLISH_INDEX in places else theirs
         english += counted is both
         for place in places:
             counted[place] += 1

@@ -1,7 +1,7 @@
 """A text as sentences, and a sentence in a form that cues are looked for in. Pure.
 
 Enters: a text as it was written. Leaves: its sentences, folded (no case, no accents), each with its words. Guaranteed:
-time linear in the text, and no more than `LONGEST_READ` characters are read.
+time linear in the text, and no more than `MAX_PARSED_CHARS` characters are read.
 """
 
 import re
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from agents.rules.text.tokenizer import fold
 
-LONGEST_READ = 8192
+MAX_PARSED_CHARS = 8192
 """Characters that are read: what a person says is shorter, and a page of a log is no longer a statement."""
 
 _END = re.compile(r"(?<=[.!?\u2026])[\"')\u201d\u2019]{0,2}\s+|\n\s*|;\s+|(?<=\s)[\u2013\u2014-]\s+|\u2014")
@@ -34,12 +34,12 @@ class Sentence(NamedTuple):
         return self.words[-1] == "?"
 
 
-def parts(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """The sentences of a text as they were written, in order."""
-    return [part for part in _END.split(text[:LONGEST_READ]) if part]
+    return [part for part in _END.split(text[:MAX_PARSED_CHARS]) if part]
 
 
-def sentence(part: str) -> Sentence:
+def parse_sentence(part: str) -> Sentence:
     """One part of a text in the form that cues are looked for in."""
     words = _WORD.findall(fold(part))
     return Sentence(words, f" {' '.join(words)} ")
@@ -50,6 +50,6 @@ def written_words(part: str) -> list[str]:
     return _WORD.findall(part)
 
 
-def sentences(text: str) -> list[Sentence]:
+def parse_sentences(text: str) -> list[Sentence]:
     """The sentences of a text in order, without those that have no word."""
-    return [found for found in map(sentence, parts(text)) if found.words]
+    return [found for found in map(parse_sentence, split_sentences(text)) if found.words]

@@ -11,13 +11,13 @@ from collections import Counter
 
 from agents.rules.text.tokenizer import fold
 
-SHINGLE = 3
+SHINGLE_WORDS = 3
 """Words of a run: of two, common phrases would count as content."""
 
-FEWEST_WORDS = 6
+MIN_SHINGLED_WORDS = 6
 """A shorter text takes little room and means what stands before it: "Yes, do it." is said of different things."""
 
-COVERED = 0.8
+MIN_CONTAINMENT = 0.8
 """Share of its shingles that make a text covered. Among the 3,352 turns of thirteen conversations of ours no two reach
 more than 0.6, and with eight words or more 0.43; a copy of ten words with a word before or after it has 0.88."""
 
@@ -31,7 +31,7 @@ _NEGATIONS = (
 )
 
 
-class Covered:
+class ShingleIndex:
     """Texts that are kept, and whether another one is covered by one of them."""
 
     def __init__(self) -> None:
@@ -48,16 +48,16 @@ class Covered:
     def covers(self, text: str) -> bool:
         """Whether one of the kept texts says all that this one says."""
         words = _WORD.findall(fold(text))
-        if len(words) < FEWEST_WORDS:
+        if len(words) < MIN_SHINGLED_WORDS:
             return False
         shingles = _shingles(words)
         shared = Counter(kept for shingle in shingles for kept in self._having.get(shingle, ()))
-        near = [kept for kept, count in shared.items() if count >= COVERED * len(shingles)]
+        near = [kept for kept, count in shared.items() if count >= MIN_CONTAINMENT * len(shingles)]
         return bool(near) and any(_deciding(text, words) <= self._words[kept] for kept in near)
 
 
 def _shingles(words: list[str]) -> set[tuple[str, ...]]:
-    return set(zip(*(words[start:] for start in range(SHINGLE)), strict=False))
+    return set(zip(*(words[start:] for start in range(SHINGLE_WORDS)), strict=False))
 
 
 def _deciding(text: str, words: list[str]) -> set[str]:

@@ -9,12 +9,12 @@ from functools import cache
 
 from py_rust_stemmers import SnowballStemmer
 
-from agents.rules.text.languages import ENGLISH_PLACE, LANGUAGES
+from agents.rules.text.languages import ENGLISH_INDEX, LANGUAGES
 
 
 def stems(words: Sequence[str], language: int) -> list[str]:
     """The stem of each word in the language with this place; in English where the language is unknown."""
-    found: list[str] = _stemmer(LANGUAGES[language or ENGLISH_PLACE]).stem_words(list(words))
+    found: list[str] = _stemmer(LANGUAGES[language or ENGLISH_INDEX]).stem_words(list(words))
     return found
 
 

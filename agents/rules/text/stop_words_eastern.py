@@ -4,7 +4,7 @@
 Written for this project. All are folded as `agents.rules.text.tokenizer` folds: lower case, no accents, `'` as the apostrophe.
 """
 
-RUSSIAN = """
+RUSSIAN_STOP_WORDS = """
     а без более больше будет будто буду будут бы был была были было быть в вам вами вас ваш ваша ваше ваши ведь весь
     вместо во вот впрочем все всегда всего всей всем всеми всему всех всю вся вы где да даже для до другая другие
     другого другое другой его ее ей ему если есть еще же за зачем здесь и из или им ими иногда их к каждый как какая
@@ -18,7 +18,7 @@ RUSSIAN = """
     уж уже хотя чего чем чему через что чтоб чтобы эта эти этим этих это этого этой этом этому этот эту я
 """
 
-TURKISH = """
+TURKISH_STOP_WORDS = """
     acaba ama ancak arada artık asla az bana bazen bazı belki ben beni benim beri bile bir biraz biri birkac birsey biz
     bize bizi bizim boyle boylece bu buna bunda bundan bunlar bunları bunu bunun burada butun cok cunku da daha de defa
     degil diger diye dolayı dolayısıyla eger en evet fakat falan gibi gore ha hala hangi hani hatta hem henuz hep hepsi

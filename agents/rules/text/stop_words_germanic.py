@@ -3,7 +3,7 @@
 Written for this project. All are folded as `agents.rules.text.tokenizer` folds: lower case, no accents, `'` as the apostrophe.
 """
 
-ENGLISH = """
+ENGLISH_STOP_WORDS = """
     a about above after again against ago all also am an and any anybody anyone anything are aren't as at away be
     became because been before being below between both but by came can can't cannot could couldn't did didn't do does
     doesn't doing don't done down during each either else ever every everybody everyone everything few for from further
@@ -20,7 +20,7 @@ ENGLISH = """
     yourselves
 """
 
-GERMAN = """
+GERMAN_STOP_WORDS = """
     ab aber alle allem allen aller alles als also am an ander andere anderen anderer anderes auch auf aus bei beide
     beim bekam bekommen bin bis bist da dabei dadurch dafur damals damit danach daran darauf daraus darf darin daruber
     darum das dass davon dazu dein deine deinem deinen deiner dem den denen denn der deren des deshalb dessen dich die
@@ -37,7 +37,7 @@ GERMAN = """
     wurden zu zum zur zwar zwischen
 """
 
-DUTCH = """
+DUTCH_STOP_WORDS = """
     aan achter af al alle alleen allemaal alles als altijd ander andere anders ben bent bij bijna binnen boven daar
     daarna daarom dan dat de deed denk dertig deze die dit doe doen doet door dus een eens eerst eigenlijk elk elke en
     er ergens geen geweest gewoon ging had hadden heb hebben hebt heeft heel hem hen het hier hij hoe hoeveel hoewel
@@ -48,7 +48,7 @@ DUTCH = """
     wilde word worden wordt zal ze zelf zich zij zijn zo zoals zonder zou zouden zullen
 """
 
-SWEDISH = """
+SWEDISH_STOP_WORDS = """
     all alla allt alltid an anda andra annan annat at ater att av bara blev bli blir blivit borde bort da dar darfor de
     dem den denna deras dess dessa det detta dig din dina dit ditt dock du efter eftersom ej eller en er era ert ett
     fast fick for fore fram fran genom gick ha hade han hans har havt hela helt hemma hon honom hur i igen ihop in inga
@@ -58,7 +58,7 @@ SWEDISH = """
     varje varst vart vem vems vi via vid vilka vilken vilket vill ville
 """
 
-DANISH = """
+DANISH_STOP_WORDS = """
     af alle allerede alt altid anden andet andre at bare begge blev blive bliver bort da dag de dem den denne der deres
     derfor det dette dig din dine dit du efter eller en end endnu er et fik flere for fordi fra før først gennem gik
     gor gør ham han hans har havde have hele hen hende hendes her hos hun hvad hvem hver hvilke hvilken hvilket hvis
@@ -68,7 +68,7 @@ DANISH = """
     vores være været
 """
 
-NORWEGIAN = """
+NORWEGIAN_STOP_WORDS = """
     alle allerede alt altid andre annen annet at av bare begge ble blei bli blir blitt bort bra da de deg dei dem den
     denne der deres derfor det dette din dine ditt du eg ei eller en enn enna er et ett etter fikk flere for fordi fra
     før først gikk gjennom gjorde gjør ha hadde ham han hans har hele helt hen henne hennes her hos hun hva hvem hver

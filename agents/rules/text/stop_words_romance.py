@@ -3,7 +3,7 @@
 Written for this project. All are folded as `agents.rules.text.tokenizer` folds: lower case, no accents, `'` as the apostrophe.
 """
 
-SPANISH = """
+SPANISH_STOP_WORDS = """
     a aca ahi ahora al algo alguien algun alguna algunas alguno algunos alla alli ante antes aquel aquella aquellas
     aquello aquellos aqui asi aun aunque cada casi como con conmigo contigo contra cual cuales cualquier cuando cuanta
     cuantas cuanto cuantos cuya cuyo dar de debe deben debia decir del dentro desde despues dice dicho dijo dime donde
@@ -18,7 +18,7 @@ SPANISH = """
     vosotros voy vuestra vuestro y ya yo
 """
 
-FRENCH = """
+FRENCH_STOP_WORDS = """
     a afin ai ainsi alors apres as au aucun aucune aujourd'hui auquel aussi autre autres aux avaient avais avait avant
     avec avez avoir avons ayant bien c c'est ca car ce ceci cela celle celles celui ces cet cette ceux chaque chez
     chose choses combien comme comment d dans de depuis des deux dit doit donc dont du elle elles en encore entre est
@@ -30,7 +30,7 @@ FRENCH = """
     va vers voici voila vont vos votre vous y
 """
 
-ITALIAN = """
+ITALIAN_STOP_WORDS = """
     a abbia abbiamo ad adesso agli ai al alcun alcuna alcune alcuni alla alle allo allora altra altre altri altro anche
     ancora appena avere avete aveva avevamo avevano avevo avuto che chi ci ciascuno cio circa col come con contro cosa
     cosi cui da dagli dai dal dalla dalle dallo degli dei del della delle dello dentro di dopo dove dovere dunque e
@@ -45,7 +45,7 @@ ITALIAN = """
     vostro
 """
 
-PORTUGUESE = """
+PORTUGUESE_STOP_WORDS = """
     a acerca agora ai ainda alem algo alguem algum alguma algumas alguns ali ante antes ao aos apenas apos aquela
     aquelas aquele aqueles aqui aquilo as assim ate bem cada com como contra cuja cujo da dai dao daquela daquele das
     de dela delas dele deles depois desde dessa desse desta deste deve devem devia disse disso disto do dos e ela elas

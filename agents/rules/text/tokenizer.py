@@ -10,14 +10,14 @@ import re
 import unicodedata
 from itertools import pairwise
 
-from agents.rules.text.languages import language_of
+from agents.rules.text.languages import detect_language
 from agents.rules.text.stemming import stems
 from agents.rules.text.stop_words import stop_words_of
 
-LONGEST_TERM = 64
+MAX_TERM_CHARS = 64
 """Characters of a term. Longer runs are encoded data, found by how they begin."""
 
-MOST_SPREAD = 4
+MAX_FOLD_EXPANSION = 4
 """Characters that one becomes at most on average: a word in Greek needs four, a ligature may be a whole sentence."""
 
 _UNSPACED = (
@@ -45,33 +45,33 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _CONTRACTION = re.compile(r"[^\W_]+'(?:s|t|d|m|re|ve|ll)")
 
 
-def terms(text: str) -> list[str]:
+def tokenize(text: str) -> list[str]:
     """The words of a text that is kept, in order, with repetitions."""
     folded = fold(_CAMEL.sub("_", text))
     found = (_ASCII_WORDS if folded.isascii() else _WORDS).findall(folded)
     words: list[str] = []
     for word in found:
         if word.isalnum() and (word.isascii() or not _UNSPACED_RUN.match(word)):
-            words.append(word[:LONGEST_TERM])
+            words.append(word[:MAX_TERM_CHARS])
         else:
             words.extend(_pieces(word))
     return words
 
 
-def telling_terms(text: str) -> list[str]:
+def content_terms(text: str) -> list[str]:
     """The different words of a question, in order, without the stop words of its language; may be none.
 
     Of several with the same stem, only the first.
     """
-    words = terms(text)
+    words = tokenize(text)
     stops = stop_words_of(words)
-    return _once([word for word in words if word not in stops], language_of(words))
+    return _once([word for word in words if word not in stops], detect_language(words))
 
 
 def question_terms(text: str) -> list[str]:
     """The telling terms of a question, or all of its different terms where none is telling."""
-    words = terms(text)
-    return telling_terms(text) or _once(words, language_of(words))
+    words = tokenize(text)
+    return content_terms(text) or _once(words, detect_language(words))
 
 
 def _once(words: list[str], language: int) -> list[str]:
@@ -93,7 +93,7 @@ def fold(text: str) -> str:
     text = text.translate(_PLAIN)
     if text.isascii():
         return text.lower()
-    spread = unicodedata.normalize("NFKD", text)[: MOST_SPREAD * len(text) + LONGEST_TERM].casefold()
+    spread = unicodedata.normalize("NFKD", text)[: MAX_FOLD_EXPANSION * len(text) + MAX_TERM_CHARS].casefold()
     spread = spread.replace(_SPREAD_SHORT_I, _SHORT_I)
     plain = "".join(character for character in spread if not unicodedata.combining(character))
     return unicodedata.normalize("NFC", plain)
@@ -104,10 +104,10 @@ def _pieces(word: str) -> list[str]:
     if _UNSPACED_RUN.match(word):
         return [*word, *map("".join, pairwise(word))]
     if _CONTRACTION.fullmatch(word):
-        return [word[:LONGEST_TERM]]
-    parts = [part[:LONGEST_TERM] for part in _JOINTS.split(word) if part]
+        return [word[:MAX_TERM_CHARS]]
+    parts = [part[:MAX_TERM_CHARS] for part in _JOINTS.split(word) if part]
     if len(parts) > 1 and _is_identifier(word):
-        parts.append(word[:LONGEST_TERM])
+        parts.append(word[:MAX_TERM_CHARS])
     return parts
 
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Self
 
-from agents.rules.access.grants import permit, readable
-from schemas.policies import Act, Policy
+from agents.rules.access.grants import narrow_selector, require_permission
+from schemas.policies import Permission, Policy
 from schemas.scopes import Scope, Selector
 
 
@@ -21,8 +21,8 @@ class PolicyFile:
 
     def read(self, principal: str | None, selector: Selector) -> Selector:
         """The part of a selector that this principal may read."""
-        return readable(self._policy, principal, selector)
+        return narrow_selector(self._policy, principal, selector)
 
-    def permit(self, principal: str | None, act: Act, scope: Scope) -> None:
+    def permit(self, principal: str | None, act: Permission, scope: Scope) -> None:
         """Raises Rejected for what this principal may not do."""
-        permit(self._policy, principal, act, scope)
+        require_permission(self._policy, principal, act, scope)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from schemas.failures import Unavailable
-from schemas.language import Answered, AnswerT, Profile, Profiles, Prompt, Unanswerable
+from schemas.language import AnswerT, ModelAnswer, Profile, Profiles, Prompt, Unanswerable
 from streams.adapters.language.answer_text import InvalidAnswer, read_answer
 from streams.adapters.language.endpoint import Endpoint, Outside
 from streams.adapters.language.litellm_library import Completion, LiteLLMLibrary
@@ -39,7 +39,7 @@ class LiteLLMModels:
         """Load LiteLLM now, so that the first question does not wait for it."""
         await self._library.load()
 
-    async def ask(self, step: str, role: str, prompt: Prompt, answer: type[AnswerT]) -> Answered[AnswerT]:
+    async def ask(self, step: str, role: str, prompt: Prompt, answer: type[AnswerT]) -> ModelAnswer[AnswerT]:
         """One validated answer; see the port."""
         endpoint = self._endpoint(step, role)
         if endpoint is None:
@@ -122,10 +122,10 @@ def _read(completion: Completion, answer: type[AnswerT], profile: Profile) -> An
         raise
 
 
-def _answered(value: AnswerT, endpoint: Endpoint, prompt: Prompt, calls: list[Completion]) -> Answered[AnswerT]:
+def _answered(value: AnswerT, endpoint: Endpoint, prompt: Prompt, calls: list[Completion]) -> ModelAnswer[AnswerT]:
     costs = [completion.cost_usd for completion in calls]
     known = [cost for cost in costs if cost is not None]
-    return Answered(
+    return ModelAnswer(
         answer=value,
         profile=endpoint.name,
         prompt=prompt.version,

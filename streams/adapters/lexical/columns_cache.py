@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
-from agents.rules.index.memory_columns import Roster, Row
+from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
 from agents.rules.index.vocabulary import Vocabulary
 
@@ -17,17 +17,17 @@ class Rosters:
 
     def __init__(self, most_memories: int = CACHED_MEMORIES) -> None:
         self._most_memories = most_memories
-        self._kept: OrderedDict[int, Roster] = OrderedDict()
+        self._kept: OrderedDict[int, MemoryColumns] = OrderedDict()
         self._vocabularies: dict[int, Vocabulary] = {}
         self._memories = 0
 
-    def get(self, boundary: int) -> Roster | None:
+    def get(self, boundary: int) -> MemoryColumns | None:
         """The roster, when it is kept."""
         if boundary in self._kept:
             self._kept.move_to_end(boundary)
         return self._kept.get(boundary)
 
-    def keep(self, boundary: int, roster: Roster) -> None:
+    def keep(self, boundary: int, roster: MemoryColumns) -> None:
         """Keep a roster; always this one, however large."""
         self._kept[boundary] = roster
         self._memories += roster.documents
@@ -36,7 +36,7 @@ class Rosters:
             self._memories -= given_up.documents
             self._vocabularies.pop(oldest, None)
 
-    def written(self, boundary: int, row: Row, trait: Trait) -> None:
+    def written(self, boundary: int, row: MemoryRow, trait: Trait) -> None:
         """Follow a row that was written."""
         roster = self._kept.get(boundary)
         if roster is not None:

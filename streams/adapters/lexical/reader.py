@@ -9,10 +9,10 @@ from itertools import chain, islice
 import numpy as np
 
 from agents.rules.index.bm25 import Postings
-from agents.rules.index.memory_columns import Roster, Row
+from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
 from agents.rules.index.vocabulary import Vocabulary
-from schemas.memories import EmbeddingStatus, Place
+from schemas.memories import EmbeddingStatus, VectorLocation
 from streams.adapters.lexical.columns_cache import Rosters
 from streams.adapters.lexical.file import NUMBER_BITS, translated
 from streams.adapters.lexical.keys import Keys
@@ -54,19 +54,19 @@ class WordsReader:
         with translated():
             return self._execute("SELECT 1 FROM memories WHERE memory_id = ?", (memory_id,)).fetchone() is not None
 
-    def roster(self, boundary: str) -> Roster:
+    def roster(self, boundary: str) -> MemoryColumns:
         """All memories of a boundary."""
         with translated():
             key = self._keys.boundary(boundary)
             if key is None:
-                return Roster()
+                return MemoryColumns()
             roster = self._rosters.get(key)
             if roster is None:
                 roster = self._read_roster(key)
                 self._rosters.keep(key, roster)
             return roster
 
-    def _read_roster(self, boundary: int) -> Roster:
+    def _read_roster(self, boundary: int) -> MemoryColumns:
         stored = self._execute("SELECT id, value FROM traits WHERE boundary = ?", (boundary,))
         traits = {key: Trait.loads(value) for key, value in stored}
         rows = self._execute(
@@ -74,7 +74,7 @@ class WordsReader:
             " language, marks FROM memories WHERE row >= ? AND row < ?",
             (boundary << NUMBER_BITS, boundary << NUMBER_BITS, (boundary + 1) << NUMBER_BITS),
         )
-        return Roster(list(map(Row._make, rows)), traits)
+        return MemoryColumns(list(map(MemoryRow._make, rows)), traits)
 
     def postings(self, boundary: str, terms: Sequence[str], *, alike: bool) -> list[Postings]:
         """For each term the memories that have it, or a word that counts as it."""
@@ -143,16 +143,16 @@ class WordsReader:
         with translated():
             return self._execute(_UNREAD_PAGE, (last, _PAGE)).fetchall()
 
-    def ready_places(self) -> dict[Place, int]:
+    def ready_places(self) -> dict[VectorLocation, int]:
         """How many memories have their vector in each place."""
-        counted: Counter[Place] = Counter()
+        counted: Counter[VectorLocation] = Counter()
         with translated():
             rows = self._execute(
                 "SELECT value, space, count(*) FROM memories JOIN traits ON traits.id = memories.trait"
                 " WHERE space IS NOT NULL GROUP BY trait, space"
             )
             for value, space, number in rows:
-                counted[Place(mode=Trait.loads(value).kind.mode, space=space)] += number
+                counted[VectorLocation(mode=Trait.loads(value).kind.mode, space=space)] += number
         return dict(counted)
 
 

@@ -1,6 +1,6 @@
 """The word index on SQLite: one file a Kafka partition, so that a partition that leaves takes its file with it.
 
-Implements `agents.ports.lexical_index.WordIndex`. Terms, postings and statistics are kept by boundary, so a question costs what
+Implements `agents.ports.lexical_index.LexicalIndex`. Terms, postings and statistics are kept by boundary, so a question costs what
 its user's memories cost, whatever others have stored, and no other user's text moves a score.
 """
 
@@ -10,8 +10,8 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from agents.rules.index.bm25 import Postings
-from agents.rules.index.memory_columns import Roster
-from schemas.memories import EmbeddingStatus, Memory, Place
+from agents.rules.index.memory_columns import MemoryColumns
+from schemas.memories import EmbeddingStatus, Memory, VectorLocation
 from streams.adapters.lexical.columns_cache import Rosters
 from streams.adapters.lexical.file import delete_file, open_file, translated
 from streams.adapters.lexical.keys import Keys
@@ -82,7 +82,7 @@ class SqliteWords:
         """Whether a memory is here."""
         return self._open[partition].reader.has(memory_id)
 
-    def roster(self, partition: int, boundary: str) -> Roster:
+    def roster(self, partition: int, boundary: str) -> MemoryColumns:
         """All memories of a boundary."""
         return self._open[partition].reader.roster(boundary)
 
@@ -110,7 +110,7 @@ class SqliteWords:
         """The ids of all memories that a language model is still to read."""
         return self._open[partition].reader.unread()
 
-    def ready_places(self, partition: int) -> Mapping[Place, int]:
+    def ready_places(self, partition: int) -> Mapping[VectorLocation, int]:
         """How many memories have their vector in each place."""
         return self._open[partition].reader.ready_places()
 

@@ -4,10 +4,10 @@ import hashlib
 from collections import Counter
 from typing import NamedTuple, Self
 
-from agents.rules.cues.labels import marks_of
-from agents.rules.text.embedding_text import word_text
-from agents.rules.text.languages import language_of
-from agents.rules.text.tokenizer import fold, terms
+from agents.rules.cues.labels import label_memory
+from agents.rules.text.embedding_text import lexical_text
+from agents.rules.text.languages import detect_language
+from agents.rules.text.tokenizer import fold, tokenize
 from schemas.memories import Memory
 
 COUNT_BITS = 8
@@ -38,17 +38,17 @@ class Spelled(NamedTuple):
     @classmethod
     def of(cls, memory: Memory, before: Self | None) -> Self:
         """The words of a memory; `before` itself, when they are the same."""
-        text = word_text(memory)
+        text = lexical_text(memory)
         under = sorted({category_term(one.name) for one in memory.item.categories}) if memory.item else []
         kind = (memory.item.kind or "") if memory.item else ""
         source = "\n".join((memory.role or "", kind, text, *memory.entities, *under)).encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(source, digest_size=12).digest()
         if before is not None and before.digest == digest:
             return before
-        words = terms(text)
+        words = tokenize(text)
         named = {entity_term(entity) for entity in memory.entities}
         spelled = "\n".join([*words, *sorted(named), *under])
-        return cls(len(words), language_of(words), int(marks_of(memory)), digest, spelled)
+        return cls(len(words), detect_language(words), int(label_memory(memory)), digest, spelled)
 
     @property
     def words(self) -> list[str]:

@@ -9,8 +9,8 @@ import sqlite3
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from agents.rules.index.importance import importance
-from agents.rules.index.memory_columns import Row
+from agents.rules.index.importance import estimate_importance
+from agents.rules.index.memory_columns import MemoryRow
 from agents.rules.index.traits import Trait
 from schemas.failures import Unavailable
 from schemas.memories import Memory
@@ -184,16 +184,16 @@ class WordsWriter:
             self._execute("RELEASE call")
 
 
-def _known(memory: Memory, row: int, trait: int, spelled: Spelled) -> Row:
+def _known(memory: Memory, row: int, trait: int, spelled: Spelled) -> MemoryRow:
     """What rosters have of a memory."""
-    return Row(
+    return MemoryRow(
         number=row & NUMBER_MASK,
         memory_id=memory.memory_id,
         trait=trait,
         occurred_ms=memory.occurred_ms,
         source=memory.source,
         length=spelled.length,
-        importance=importance(memory.importance, memory.text, spelled.length),
+        importance=estimate_importance(memory.importance, memory.text, spelled.length),
         superseded=memory.superseded_by is not None,
         space=memory.embedding.space,
         language=spelled.language,

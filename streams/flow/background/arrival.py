@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import structlog
 
-from agents.memory.recovery import put_right_beside, removed_but_found
-from agents.rules.memory.embedding_status import may_be_untold
+from agents.memory.recovery import find_removed_but_indexed, repair_superseded_flags
+from agents.rules.memory.embedding_status import may_need_resend
 from schemas.events import Forgotten, Remembered
 from schemas.failures import Unavailable
 from streams.flow.steps.step import event_out
@@ -64,14 +64,14 @@ class Arrival:
     async def _clear(self, partition: int) -> None:
         """Tell of what was removed and is still in the words, and take it out."""
         is_behind = False
-        for number, event in enumerate(removed_but_found(self._memories, self._words, partition)):
+        for number, event in enumerate(find_removed_but_indexed(self._memories, self._words, partition)):
             if event is not None:
                 is_behind = True
                 await (await self._tell(event, partition))
                 self._words.remove(partition, event.memory_id)
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
-        beside = put_right_beside(self._memories, self._words, partition) if is_behind else ()
+        beside = repair_superseded_flags(self._memories, self._words, partition) if is_behind else ()
         for number, _ in enumerate(beside):
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
@@ -105,7 +105,7 @@ class Arrival:
             partition = partition_of(memory.boundary.encode(), self._around.partitions)
             if partition in partitions:
                 self._words.put(partition, memory)
-                if partition in cut_off and may_be_untold(memory):
+                if partition in cut_off and may_need_resend(memory):
                     told.append(await self._tell(Remembered(memory=memory), partition))
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)

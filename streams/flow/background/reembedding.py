@@ -12,14 +12,14 @@ from typing import TypeVar
 
 import structlog
 
-from agents.modes.vector_spaces import ModeSpaces
+from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.embedder import Embedders
 from agents.ports.vector_index import VectorIndex
-from agents.rules.memory.embedding_status import is_waiting
+from agents.rules.memory.embedding_status import awaits_model
 from schemas.events import Embedded
 from schemas.failures import ModelMissing, Unavailable
-from schemas.memories import EmbeddingStatus, Memory, Place
-from schemas.modes import ENGLISH, GENERAL, Fingerprint, Mode, VectorSpace, collection_name
+from schemas.memories import EmbeddingStatus, Memory, VectorLocation
+from schemas.modes import ENGLISH_EMBEDDER, GENERAL, Fingerprint, Mode, VectorSpace, collection_name
 from streams.batching import batches
 from streams.flow.steps.step import event_out
 from streams.flow.support.awaiting import all_of
@@ -49,7 +49,7 @@ class Reembedding:
     def __init__(
         self,
         index: VectorIndex,
-        spaces: ModeSpaces,
+        spaces: VectorSpaces,
         embedders: Embedders,
         waiting: Callable[[], int],
         around: Surroundings,
@@ -99,9 +99,9 @@ class Reembedding:
 
     def _may_embed(self, memory: Memory, partition: int) -> bool:
         """Whether a memory waits for a model that is there now; one that is on its way is left alone."""
-        return is_waiting(memory) and self._spaces.digest(memory, partition) is not None
+        return awaits_model(memory) and self._spaces.digest(memory, partition) is not None
 
-    async def _suspect(self, partition: int) -> set[Place]:
+    async def _suspect(self, partition: int) -> set[VectorLocation]:
         """The places whose vectors are to be looked at one by one.
 
         Numbers that agree are enough: records and points are written one for one. Points of memories that are not ready
@@ -124,21 +124,21 @@ class Reembedding:
                 suspect.add(place)
         return suspect
 
-    async def _among(self, place: Place, kept: Fingerprint | None, memory_ids: Sequence[str]) -> int:
+    async def _among(self, place: VectorLocation, kept: Fingerprint | None, memory_ids: Sequence[str]) -> int:
         """How many of these memories have a point in a place."""
         return sum([len(await self._hashes(place.mode, kept, ids)) for ids in batches(memory_ids, PAGE)])
 
     def _is_outdated(self, kept: Fingerprint) -> bool:
         """Whether the embedder of a collection makes other vectors today: another file, precision, pooling."""
         # Modes have it by the name of `general` only, which has another model beside it.
-        name = GENERAL if kept.embedder == ENGLISH else kept.embedder
+        name = GENERAL if kept.embedder == ENGLISH_EMBEDDER else kept.embedder
         like = Mode(name="any", embedder=name, embedding_dim=kept.dim, passage_prefix=kept.passage_prefix)
         try:
             return self._embedders.of(like).fingerprint != kept
         except ModelMissing:
             return False
 
-    async def _ask_missing(self, partition: int, ids: Sequence[str], suspect: set[Place]) -> int:
+    async def _ask_missing(self, partition: int, ids: Sequence[str], suspect: set[VectorLocation]) -> int:
         """Ask for those of these memories that have no vector where their record says, or in a space of yesterday."""
         memories = self._records(partition, ids)
         fingerprints = await self._patiently(self._index.spaces)

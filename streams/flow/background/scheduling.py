@@ -10,7 +10,7 @@ from datetime import timedelta
 import structlog
 from pydantic_core import to_json
 
-from agents.rules.consolidation.scheduling import ScopeTurns, is_due
+from agents.rules.consolidation.scheduling import ScopeTurns, is_consolidation_due
 from schemas.records import Outgoing
 from streams.flow.worker_context import Surroundings
 from streams.wire.partitioning import partition_of
@@ -52,7 +52,7 @@ class Scheduling:
         for turns in await self._by_scope():
             partition = partition_of(turns.boundary.encode(), self._around.partitions)
             runs = self._around.consolidations.get(partition, turns.scope)
-            if is_due(turns, runs, self._around.clock.now(), self._every):
+            if is_consolidation_due(turns, runs, self._around.clock.now(), self._every):
                 await self._trigger(turns)
                 await self._until_over(partition, turns)
 

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial as bound
 
 from agents.categories.categorize import Categorize
-from agents.consolidation.deduplicate import Evolve
-from agents.rules.consolidation.dedup import Line
-from agents.rules.intentions.view import in_view
+from agents.consolidation.deduplicate import Deduplicate
+from agents.rules.consolidation.dedup import DedupEntry
+from agents.rules.intentions.view import visible_intention
 from schemas.changes import Change
-from schemas.consolidation import Difference, Evolved, Operation
+from schemas.consolidation import Difference, ItemsMerged, Operation
 from schemas.intention import Intention
-from schemas.memories import Assigned
+from schemas.memories import CategoryAssignment
 from streams.batching import batches
 from streams.flow.consolidation.run_under_way import SHOWN, UnderWay
 from streams.flow.support.awaiting import all_of
@@ -27,7 +27,7 @@ LONGEST_WAIT_S = 10.0
 class Evolving:
     """The evolution of one run."""
 
-    def __init__(self, evolve: Evolve, under_way: UnderWay) -> None:
+    def __init__(self, evolve: Deduplicate, under_way: UnderWay) -> None:
         self._evolve, self._under_way = evolve, under_way
         self._run = under_way.run
         self._merged: dict[str, str] = {}
@@ -35,8 +35,8 @@ class Evolving:
 
     async def of_mode(self, mode: str) -> None:
         """Merge the items of a mode that say the same, and let those fade that are old."""
-        lines: list[Line] = []
-        fading: list[Evolved] = []
+        lines: list[DedupEntry] = []
+        fading: list[ItemsMerged] = []
         for page in batches(self._evolve.items(self._run, mode), PAGE):
             some, fade = self._evolve.read(self._run, page)
             lines += some
@@ -60,7 +60,9 @@ class Evolving:
     def _in_view(self) -> Intention:
         """The intention as it is shown before anything is merged."""
         around, partition = self._under_way.around, self._run.partition
-        return in_view(around.intentions.get(partition, self._run.scope), bound(around.memories.get, partition))
+        return visible_intention(
+            around.intentions.get(partition, self._run.scope), bound(around.memories.get, partition)
+        )
 
     async def of_categories(self, categorize: Categorize) -> None:
         """Put items under the categories that they belong under by now, and make summaries anew that are due."""
@@ -82,7 +84,7 @@ class Evolving:
             shown = {name: text and text[:SHOWN] for name, text in texts.items()}
             self._under_way.diff.append(Difference(op="refresh_category", name=after.name, **shown))
 
-    async def _assigned(self, assigned: Mapping[str, tuple[Assigned, ...]]) -> None:
+    async def _assigned(self, assigned: Mapping[str, tuple[CategoryAssignment, ...]]) -> None:
         before = {memory_id: self._named(memory_id) for memory_id in assigned}
         change = Change(scope=self._run.trigger.scope, action="assign", assigned=dict(assigned), result={})
         await self._under_way.tell([change], self._under_way.around.topics.changes)
@@ -92,7 +94,7 @@ class Evolving:
             for one in assigned
         ]
 
-    def _is_under(self, memory_id: str, categories: tuple[Assigned, ...]) -> bool:
+    def _is_under(self, memory_id: str, categories: tuple[CategoryAssignment, ...]) -> bool:
         item = self._evolve.item(self._run, memory_id)
         return item is None or item.item is None or item.item.categories == categories
 
@@ -101,7 +103,7 @@ class Evolving:
         named = item.item.categories if item and item.item else ()
         return ", ".join(one.name for one in named) or None
 
-    async def _told(self, events: Sequence[Evolved]) -> int:
+    async def _told(self, events: Sequence[ItemsMerged]) -> int:
         """Have the keeper told of what becomes of items, and wait for it; says how many it was."""
         done = 0
         for some in batches(events, PAGE):
@@ -120,10 +122,10 @@ class Evolving:
             done += len(some)
         return done
 
-    def _are_settled(self, events: Sequence[Evolved]) -> bool:
+    def _are_settled(self, events: Sequence[ItemsMerged]) -> bool:
         return all(self._evolve.is_settled(self._run, event) for event in events)
 
-    def _shown(self, memory_id: str, event: Evolved) -> str | None:
+    def _shown(self, memory_id: str, event: ItemsMerged) -> str | None:
         """What a difference says of an item: its text where it is merged, its stability where it fades."""
         item = self._evolve.item(self._run, memory_id)
         if item is None or item.item is None:

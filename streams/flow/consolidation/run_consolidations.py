@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Sequence
 
 from agents.categories.categorize import Categorize
 from agents.consolidation.consolidate import Consolidate
-from agents.ports.consolidation_run import Run
-from schemas.consolidation import Consolidated, KeptRun, ModeCounts, Runs, Trigger
+from agents.ports.consolidation_run import ConsolidationRun
+from schemas.consolidation import Consolidated, ConsolidationTrigger, ModeCounts, RunHistory, StoredRun
 from schemas.failures import ModelMissing
 from schemas.jobs import Job
 from schemas.moments import moment_of
 from schemas.records import Record
-from schemas.replies import Answer, Warned
+from schemas.replies import SuccessReply, Warned
 from streams.flow.consolidation.deduplicating import Evolving
 from streams.flow.consolidation.run_under_way import UnderWay
 from streams.flow.consolidation.summarising import Distilling
@@ -49,7 +49,7 @@ class RunConsolidations(Requested):
         self._room = asyncio.Semaphore(AT_ONCE)
         self._turn: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def _handle(self, trigger: Trigger, record: Record, _asked: Asked) -> Handled:
+    async def _handle(self, trigger: ConsolidationTrigger, record: Record, _asked: Asked) -> Handled:
         modes = self._consolidate.modes(trigger, record.partition)
         async with self._turn[trigger.scope.boundary], self._room:
             run, safe = self._begun(trigger, record)
@@ -64,7 +64,7 @@ class RunConsolidations(Requested):
         done = under_way.done()
         await under_way.tell([done])
         warnings = (Warned("unfinished", under_way.unfinished),) if under_way.unfinished else ()
-        return Handled(Answer(_shown(done), warnings), safe=self._ended(under_way))
+        return Handled(SuccessReply(_shown(done), warnings), safe=self._ended(under_way))
 
     async def _carry_out(self, under_way: UnderWay, modes: Sequence[str]) -> None:
         for mode in modes:
@@ -81,7 +81,7 @@ class RunConsolidations(Requested):
         evolving.of_intention()
         await evolving.of_categories(self._categorize)
 
-    def _begun(self, trigger: Trigger, record: Record) -> tuple[Run, list[Awaitable[None]]]:
+    def _begun(self, trigger: ConsolidationTrigger, record: Record) -> tuple[ConsolidationRun, list[Awaitable[None]]]:
         """The run of a trigger: as it began the first time, or as it begins now, which is noted."""
         runs, partition = self._around.consolidations, record.partition
         scope, name = trigger.scope.model_dump(), f"{partition}-{record.offset}"
@@ -90,10 +90,10 @@ class RunConsolidations(Requested):
         # A topic that was made anew counts from 0 again.
         if kept is None or kept.at != at:
             until = self._around.words.applied(partition).get(self._around.topics.turns, 0)
-            kept = KeptRun(run=name, until=until, at=at)
+            kept = StoredRun(run=name, until=until, at=at)
             others = tuple(one for one in before.runs if one.run != name)
-            runs.put(partition, scope, Runs(runs=(*others, kept)[-KEPT_RUNS:]))
-        return Run(name, trigger, partition, kept.until, kept.at), runs.unwritten()
+            runs.put(partition, scope, RunHistory(runs=(*others, kept)[-KEPT_RUNS:]))
+        return ConsolidationRun(name, trigger, partition, kept.until, kept.at), runs.unwritten()
 
     def _ended(self, under_way: UnderWay) -> list[Awaitable[None]]:
         """Note what the run has left, so that the next looks only where something is new."""
@@ -102,7 +102,7 @@ class RunConsolidations(Requested):
         after = tuple(
             one.model_copy(update={"left": under_way.left}) if one.run == run.run else one for one in noted.runs
         )
-        runs.put(run.partition, run.scope, Runs(runs=after))
+        runs.put(run.partition, run.scope, RunHistory(runs=after))
         return runs.unwritten()
 
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 
 from pydantic import BaseModel
 
-from agents.consolidation.consolidate import Bounds
-from agents.ports.consolidation_run import Run
+from agents.consolidation.consolidate import RunLimits
+from agents.ports.consolidation_run import ConsolidationRun
 from schemas.consolidation import Consolidated, Difference, ModeCounts
-from schemas.jobs import Tally
+from schemas.jobs import JobProgress
 from streams.flow.steps.step import event_out
 from streams.flow.support.awaiting import all_of
 from streams.flow.worker_context import Surroundings
@@ -29,7 +29,7 @@ LOOK_EVERY_S = 0.05
 class UnderWay:
     """One run, and what it may take (`agents.ports.consolidation_run.Allowance`). `tally` is what `health` shows of it."""
 
-    def __init__(self, run: Run, bounds: Bounds, tally: Tally, around: Surroundings) -> None:
+    def __init__(self, run: ConsolidationRun, bounds: RunLimits, tally: JobProgress, around: Surroundings) -> None:
         self.run, self.tally, self.around = run, tally, around
         self.created: list[str] = []
         self.superseded: list[str] = []

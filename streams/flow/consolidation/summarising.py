@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Sequence
 import numpy as np
 
 from agents.consolidation.consolidate import Consolidate
-from agents.rules.clustering.clustering import Enough
-from agents.rules.consolidation.candidates import Gathered, digest_of, gathered
+from agents.rules.clustering.clustering import StopCondition
+from agents.rules.consolidation.candidates import TurnCluster, cluster_turns, digest_sources
 from agents.rules.consolidation.distillation import Source
 from schemas.consolidation import Difference, Distilled
 from schemas.modes import VectorSpace
@@ -58,17 +58,17 @@ class Distilling:
         self._under_way.left[self._mode] = await self._digest(left)
 
     async def _gathered(
-        self, sources: Sequence[Source], vectors: Matrix, digest: str, enough: Enough
-    ) -> list[Gathered]:
+        self, sources: Sequence[Source], vectors: Matrix, digest: str, enough: StopCondition
+    ) -> list[TurnCluster]:
         """The clusters, sought off the event loop: it takes ten seconds and more for fifty thousand turns."""
         runs = self._under_way.around.consolidations.get(self._run.partition, self._run.scope)
         if runs.has_looked_at(self._mode, digest):
             return []
-        return await asyncio.to_thread(gathered, sources, vectors, enough)
+        return await asyncio.to_thread(cluster_turns, sources, vectors, enough)
 
     async def _digest(self, sources: Sequence[Source]) -> str:
         """Off the event loop, too: of many it takes longer than a question may wait."""
-        return await asyncio.to_thread(digest_of, sources, self._space.fingerprint.digest)
+        return await asyncio.to_thread(digest_sources, sources, self._space.fingerprint.digest)
 
     async def _sources(self) -> list[Source]:
         """The turns that take part, once those have their vector that are about to get it."""
@@ -104,10 +104,10 @@ class Distilling:
             rows.append(vectors)
         return there, np.concatenate(rows)
 
-    def _expected_tokens(self, clusters: Sequence[Gathered]) -> int:
+    def _expected_tokens(self, clusters: Sequence[TurnCluster]) -> int:
         return sum(self._consolidate.expected_tokens(cluster) for cluster in clusters)
 
-    async def _written(self, clusters: Sequence[Gathered]) -> None:
+    async def _written(self, clusters: Sequence[TurnCluster]) -> None:
         """Have what some clusters give written, and count what became of them."""
         due = [cluster for cluster in clusters if self._consolidate.standing(self._run, self._mode, cluster) == "due"]
         written = [await self._consolidate.distilled(self._run, self._mode, cluster) for cluster in due]
@@ -125,7 +125,7 @@ class Distilling:
             lambda: all(self._consolidate.became(self._run, event) != "due" for event in events)
         )
 
-    def _note(self, cluster: Gathered) -> None:
+    def _note(self, cluster: TurnCluster) -> None:
         """Count a cluster that was distilled by this run, now or before it was cut off."""
         under_way, size = self._under_way, len(cluster.sources)
         if self._consolidate.standing(self._run, self._mode, cluster) != "done":

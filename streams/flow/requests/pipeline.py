@@ -14,20 +14,20 @@ import structlog
 
 from agents.commands.admit import Admit
 from agents.ports.clock import Clock
-from agents.rules.access.grants import PRINCIPAL
+from agents.rules.access.grants import PRINCIPAL_HEADER
 from schemas.decoding import decode
 from schemas.failures import Rejected, Unavailable
-from schemas.policies import Act
+from schemas.policies import Permission
 from schemas.records import Outgoing, Record
-from schemas.replies import Answer, ReplyAddress, encode_error
+from schemas.replies import ReplyAddress, SuccessReply, encode_error
 from streams.flow.support.awaiting import all_of, nothing
 from streams.flow.support.publisher import Publisher
 from streams.observability.metrics import Meters
 from streams.topics import MAX_OUTPUT_BYTES
 from streams.wire.dead_letters import dead_letter
 from streams.wire.partitioning import partition_of
-from streams.wire.relocation import may_move, moved, original
-from streams.wire.reply_address import at_partition, deadline_ms, reply_address
+from streams.wire.relocation import may_move, original_record, relocate
+from streams.wire.reply_address import deadline_ms, parse_reply_address, with_reply_partition
 
 log = structlog.get_logger()
 
@@ -39,7 +39,7 @@ class Handled:
     Without an answer one of these events leads to it, which carries the request's headers.
     """
 
-    answer: Answer | None
+    answer: SuccessReply | None
     events: Sequence[Outgoing] = ()
     safe: Sequence[Awaitable[object]] = ()
 
@@ -66,7 +66,7 @@ class Channel:
 
     topic: str
     kinds: Mapping[str, type[Any]]
-    act: Act | None
+    act: Permission | None
     """What its senders do; None where only we write."""
     keeps_rejected: bool = False
     """Whether a rejected record is a dead letter even if its sender got the error: turns are."""
@@ -94,8 +94,8 @@ class Requests:
         """Take one record as far as order demands."""
         address = None
         try:
-            address = reply_address(record, self.replies)
-            address = at_partition(address, record)
+            address = parse_reply_address(record, self.replies)
+            address = with_reply_partition(address, record)
             deadline = deadline_ms(record)
             if self._expired(deadline):
                 self.meters.expired(record.topic)
@@ -133,7 +133,7 @@ class Requests:
                 f"moved too often; it is in {record.partition}, and its key belongs to {partition} of {self.partitions}"
             )
             raise Rejected("internal", message)
-        return moved(record, key, partition)
+        return relocate(record, key, partition)
 
     async def _answer(self, message: Any, record: Record, asked: Asked) -> None:
         try:
@@ -170,7 +170,7 @@ class Requests:
         log.info("record refused", code=error.code, field=error.field, **context(record))
         sent = await self._reply(record, address, encode_error(error))
         if self.channel.keeps_rejected or not sent:
-            letter = dead_letter(self.dead_letters, original(record), error, self.clock.now())
+            letter = dead_letter(self.dead_letters, original_record(record), error, self.clock.now())
             sent.append(await self.publisher.send(letter))
         return all_of(sent)
 
@@ -178,7 +178,7 @@ class Requests:
         if address is None:
             return []
         headers = () if address.correlation is None else (address.correlation,)
-        out = Outgoing(address.topic, original(record).key, value, headers, address.partition)
+        out = Outgoing(address.topic, original_record(record).key, value, headers, address.partition)
         return [await self.publisher.reply(out)]
 
 
@@ -192,7 +192,7 @@ def _fitting(reply: bytes) -> bytes:
 
 def _principal(record: Record) -> str | None:
     """Who the record says it is from. Kafka tells a consumer nothing of who wrote a record."""
-    said = record.header(PRINCIPAL)
+    said = record.header(PRINCIPAL_HEADER)
     return None if said is None else said.decode(errors="replace")
 
 

@@ -4,7 +4,7 @@ from agents.context.assemble import Assemble
 from agents.retrieval.retrieve import Retrieve
 from schemas.assemble import AssembleRequest
 from schemas.records import Record
-from schemas.replies import Answer, Warned
+from schemas.replies import SuccessReply, Warned
 from schemas.retrieval import RetrieveRequest
 from streams.flow.requests.pipeline import Asked, Handled
 from streams.flow.worker_context import Surroundings
@@ -29,7 +29,7 @@ class AnswerRetrieve:
             late = await not_caught_up(self._around, request.read_after, record.partition, asked)
             result, warnings = await self._retrieve.answer(request, record.partition)
         self._around.meters.usage.retrieved(result.strategy)
-        return Handled(Answer(result, (*late, *(Warned(code, message) for code, message in warnings))))
+        return Handled(SuccessReply(result, (*late, *(Warned(code, message) for code, message in warnings))))
 
 
 class AnswerAssemble:
@@ -43,7 +43,7 @@ class AnswerAssemble:
         """Wait for what the asker has written, then put the context together."""
         late = await not_caught_up(self._around, request.read_after, record.partition, asked)
         result, warnings = await self._assemble.answer(request, record.partition)
-        return Handled(Answer(result, (*late, *(Warned(code, message) for code, message in warnings))))
+        return Handled(SuccessReply(result, (*late, *(Warned(code, message) for code, message in warnings))))
 
 
 class AnswerAsked:

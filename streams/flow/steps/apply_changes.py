@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from agents.memory.items import Step
+from agents.memory.items import WriteStep
 from agents.memory.remember import Remember
 from agents.rules.memory.views import shown_memory
 from schemas.changes import Change
@@ -16,7 +16,7 @@ from schemas.events import Forgotten
 from schemas.failures import Unavailable
 from schemas.memories import Memory
 from schemas.records import Record
-from schemas.replies import Answer
+from schemas.replies import SuccessReply
 from streams.flow.requests.pipeline import Asked, Channel, Handled
 from streams.flow.steps.remember import STORAGE_S, Applied, follows, unwritten
 from streams.flow.support.awaiting import all_of
@@ -39,11 +39,11 @@ class Steps:
         self._steps = remember.changed(change, partition)
         self._around = around
 
-    async def next(self) -> Step | None:
+    async def next(self) -> WriteStep | None:
         """The next step; None after the last."""
         return await until_available(self._step, "storage", self._around.meters, at_most_s=STORAGE_S)
 
-    async def _step(self) -> Step | None:
+    async def _step(self) -> WriteStep | None:
         try:
             return next(self._steps, None)
         except Unavailable:
@@ -60,7 +60,7 @@ class Done:
     count: int = 0
     last: Memory | None = None
 
-    def add(self, step: Step) -> None:
+    def add(self, step: WriteStep) -> None:
         """Count a step, unless nothing was done in it; what is served again was not forgotten."""
         memory, events = step
         forgotten = any(isinstance(event, Forgotten) for event in events)
@@ -90,7 +90,7 @@ class RememberChanges(Applied):
         again = self._is_done(record) and change.memory_id is None
         carried_out = Done(change.action) if again else await self._carried_out(change, record.partition)
         self._changed(change, record.partition)
-        return Handled(Answer(_result(change, carried_out)))
+        return Handled(SuccessReply(_result(change, carried_out)))
 
     def _is_done(self, record: Record) -> bool:
         """Whether a record is delivered again: those before it, too, may have been, and set back what is applied."""

@@ -7,7 +7,7 @@ one event, so that a turn costs one write of its record. A language model is ask
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from agents.embedding.embed import Embed, Vectored
+from agents.embedding.embed import Embed, EncodedMemory
 from agents.understanding.understand import Understand
 from schemas.events import Forgotten, Remembered
 from schemas.failures import ModelMissing
@@ -30,7 +30,7 @@ AskModel = Callable[[int, Memory], None]
 class Read:
     """A memory with its vector, and what it is for."""
 
-    vectored: Vectored
+    vectored: EncodedMemory
     partition: int
     interaction: Interaction | None = None
 

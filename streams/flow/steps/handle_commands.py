@@ -9,16 +9,16 @@ from functools import partial
 
 from pydantic import BaseModel
 
-from agents.commands.handle_commands import Govern
-from schemas.changes import Issued
+from agents.commands.handle_commands import HandleCommands
+from schemas.changes import IssuedCommands
 from schemas.commands import Command
 from schemas.records import Outgoing, Record
-from schemas.replies import Answer
+from schemas.replies import SuccessReply
 from streams.flow.requests.pipeline import Asked, Handled
 from streams.flow.support.awaiting import all_of
 from streams.flow.support.backoff import until_available
 from streams.flow.worker_context import Surroundings
-from streams.wire.relocation import forwarded
+from streams.wire.relocation import forward
 
 FORGETS = "forget"
 """The command that is about what was said when it comes, and about nothing that is said later."""
@@ -37,7 +37,7 @@ DECLARES = frozenset({"declare_mode", "set_default_mode"})
 class AnswerCommand:
     """Answers `command.v1`; what changes memories, and jobs, are answered where they are done."""
 
-    def __init__(self, govern: Govern, around: Surroundings) -> None:
+    def __init__(self, govern: HandleCommands, around: Surroundings) -> None:
         self._govern = govern
         self._around = around
 
@@ -48,7 +48,7 @@ class AnswerCommand:
         if (before := issued.changes.get(_place(record))) is not None:
             return Handled(None, [_passed_on(record, around.topics.changes, key, before)])
         if (told := issued.answered.get(_place(record))) is not None:
-            return Handled(Answer(told))
+            return Handled(SuccessReply(told))
         turns_before = await self._turns_end(record.partition) if command.command == FORGETS else None
         governed = await self._govern.command(command, record.partition, record.offset)
         safe = [*around.modes.unwritten(), *around.intentions.unwritten(), *around.categories.unwritten()]
@@ -62,7 +62,7 @@ class AnswerCommand:
                 await all_of(safe)
                 await self._note(issued.having_answered(_place(record), governed.result), command, record)
                 safe = []
-            return Handled(Answer(governed.result), safe=safe)
+            return Handled(SuccessReply(governed.result), safe=safe)
         if command.command in TAKE_BACK:
             # Not before: while the log is asked where it ends, turns may come into the mode.
             end = partial(self._turns_end, record.partition)
@@ -72,7 +72,7 @@ class AnswerCommand:
         await self._note(issued.having(_place(record), change), command, record)
         return Handled(None, [_passed_on(record, around.topics.changes, key, change)], safe)
 
-    async def _note(self, issued: Issued, command: Command, record: Record) -> None:
+    async def _note(self, issued: IssuedCommands, command: Command, record: Record) -> None:
         kept = self._around.issued
         kept.put(record.partition, command.scope.boundary, issued)
         await all_of(kept.unwritten())
@@ -89,4 +89,4 @@ def _place(record: Record) -> str:
 
 
 def _passed_on(record: Record, topic: str, key: bytes, what: BaseModel) -> Outgoing:
-    return forwarded(record, topic, key, what.model_dump_json(by_alias=True).encode())
+    return forward(record, topic, key, what.model_dump_json(by_alias=True).encode())

@@ -11,10 +11,10 @@ from dataclasses import asdict
 
 from pydantic import BaseModel
 
-from agents.embedding.maintain import Looked, Maintain
-from schemas.jobs import Job, Tally
+from agents.embedding.maintain import InspectedMemory, Maintain
+from schemas.jobs import Job, JobProgress
 from schemas.records import Record
-from schemas.replies import Answer
+from schemas.replies import SuccessReply
 from streams.batching import batches
 from streams.flow.requests.pipeline import Asked, Channel, Handled
 from streams.flow.steps.step import Requested, event_out
@@ -53,7 +53,7 @@ class RunJobs(Requested):
                 # Whoever has the partition now is given the job again, and answers it.
                 if not await running.to_its_end():
                     return Handled(None)
-        return Handled(Answer(_summary(tally)), safe=self._noted(job, record.partition))
+        return Handled(SuccessReply(_summary(tally)), safe=self._noted(job, record.partition))
 
     def _noted(self, job: Job, partition: int) -> list[Awaitable[None]]:
         if job.kind not in ("backfill", "rebuild"):
@@ -65,11 +65,11 @@ class RunJobs(Requested):
 class Running:
     """One job that runs."""
 
-    def __init__(self, job: Job, tally: Tally, maintain: Maintain, partition: int, around: Surroundings) -> None:
+    def __init__(self, job: Job, tally: JobProgress, maintain: Maintain, partition: int, around: Surroundings) -> None:
         self._job, self._tally, self._maintain = job, tally, maintain
         self._partition = partition
         self._around = around
-        self._awaited: list[Looked] = []
+        self._awaited: list[InspectedMemory] = []
 
     async def to_its_end(self) -> bool:
         """Go through all of it; False where the partition has left."""
@@ -86,15 +86,15 @@ class Running:
             await self._remove_orphans()
         return self._is_here()
 
-    async def _looked_at(self, page: Sequence[str]) -> list[Looked]:
-        def look() -> Awaitable[list[Looked]]:
+    async def _looked_at(self, page: Sequence[str]) -> list[InspectedMemory]:
+        def look() -> Awaitable[list[InspectedMemory]]:
             return self._maintain.look(self._job, page, self._partition)
 
         found = await until_available(look, "vector index", self._around.meters)
         self._tally.skipped += len(page) - len(found)
         return found
 
-    async def _begin(self, looked: Looked) -> None:
+    async def _begin(self, looked: InspectedMemory) -> None:
         match looked.due:
             case "skip":
                 self._tally.skipped += 1
@@ -116,7 +116,7 @@ class Running:
                 return
             await asyncio.sleep(LOOK_EVERY_S)
 
-    def _is_settled(self, looked: Looked) -> bool:
+    def _is_settled(self, looked: InspectedMemory) -> bool:
         became = self._maintain.became(looked, self._partition)
         if became is not None:
             setattr(self._tally, became, getattr(self._tally, became) + 1)
@@ -141,7 +141,7 @@ class Running:
         return log is None or log.is_here(self._partition)
 
 
-def _summary(tally: Tally) -> dict[str, object]:
+def _summary(tally: JobProgress) -> dict[str, object]:
     """What a job is answered with."""
     counted = {name: number for name, number in asdict(tally).items() if name != "job"}
     return {"job_id": tally.job.job_id, **counted}

@@ -7,12 +7,12 @@ acknowledged. Each topic by itself is applied in order.
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
-from agents.memory.items import Event
-from agents.memory.remember import Accepted, Remember
-from schemas.consolidation import Consolidated, Distilled, Evolved
+from agents.memory.items import MemoryEvent
+from agents.memory.remember import Remember, TurnResult
+from schemas.consolidation import Consolidated, Distilled, ItemsMerged
 from schemas.events import Embedded, Learned, Understood
 from schemas.records import Outgoing, Record
-from schemas.replies import Answer, Warned
+from schemas.replies import SuccessReply, Warned
 from schemas.turns import Turn
 from streams.flow.requests.pipeline import Asked, Channel, Handle, Handled
 from streams.flow.steps.step import Internal, Requested, event_out
@@ -29,14 +29,14 @@ STORAGE_S = 30.0
 FORGOTTEN = Warned("forgotten", "this turn was forgotten and stays so; nothing was stored")
 """What the answer to a turn says that was forgotten before and comes again."""
 
-Told = Embedded | Understood | Distilled | Evolved | Consolidated
+Told = Embedded | Understood | Distilled | ItemsMerged | Consolidated
 """What the keeper is told by others. The last of a consolidation only sums up what it did."""
 
 KINDS: Mapping[str, type[Told]] = {
     "embedded.v1": Embedded,
     "understood.v1": Understood,
     "distilled.v1": Distilled,
-    "evolved.v1": Evolved,
+    "evolved.v1": ItemsMerged,
     "consolidated.v1": Consolidated,
 }
 """By the name of its schema what a record is."""
@@ -77,7 +77,7 @@ class RememberTurns(Applied):
         return finishing
 
     async def _handle(self, turn: Turn, record: Record, _asked: Asked) -> Handled:
-        async def remember() -> Accepted:
+        async def remember() -> TurnResult:
             return self._remember.turn(turn, record)
 
         # A full disk is no reason to refuse a turn: it waits, and those behind it.
@@ -87,7 +87,7 @@ class RememberTurns(Applied):
             self._around.meters.usage.decided(accepted.result.mode_source)
         warnings = (FORGOTTEN,) if accepted.forgotten else ()
         events = follows(self._around, turn.scope.boundary, accepted.events)
-        return Handled(Answer(accepted.result, warnings), events, safe)
+        return Handled(SuccessReply(accepted.result, warnings), events, safe)
 
 
 HasWritten = Callable[[Embedded], Awaitable[bool]]
@@ -114,7 +114,7 @@ class RememberEvents(Internal):
         """Apply one event."""
         event = await self._believed(await self.read(record), record.partition)
 
-        async def remember() -> Sequence[Event]:
+        async def remember() -> Sequence[MemoryEvent]:
             return [] if event is None else self._applied(event, record.partition)
 
         events = await until_available(remember, "storage", self._around.meters, at_most_s=STORAGE_S)
@@ -143,10 +143,10 @@ class RememberEvents(Internal):
         memory = self._around.memories.get(partition, event.memory_id)
         return memory is not None and (memory.mode, memory.content_hash) == (event.mode, event.content_hash)
 
-    def _applied(self, event: Told, partition: int) -> Sequence[Event]:
+    def _applied(self, event: Told, partition: int) -> Sequence[MemoryEvent]:
         if isinstance(event, Consolidated):
             return []
-        if isinstance(event, Distilled | Evolved):
+        if isinstance(event, Distilled | ItemsMerged):
             return self._remember.consolidated(event, partition)
         if isinstance(event, Embedded):
             after = self._remember.embedded(event, partition)
@@ -166,7 +166,7 @@ async def _commit(around: Surroundings, partitions: Sequence[int]) -> None:
     await until_available(commit, "storage", around.meters, at_most_s=STORAGE_S)
 
 
-def follows(around: Surroundings, boundary: str, events: Sequence[Event]) -> list[Outgoing]:
+def follows(around: Surroundings, boundary: str, events: Sequence[MemoryEvent]) -> list[Outgoing]:
     """What must follow a write, as it is published: to the indexer, or to those who keep more of a turn."""
     topics = around.topics
     return [

@@ -5,17 +5,17 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Protocol
 
-from schemas.jobs import Backfilled, Job, Tally
+from schemas.jobs import BackfillTimes, Job, JobProgress
 
 
 class KeptJobs(Protocol):
     """When the modes of each boundary were last gone through."""
 
-    def get(self, partition: int, boundary: str) -> Backfilled:
+    def get(self, partition: int, boundary: str) -> BackfillTimes:
         """What is known of a boundary."""
         ...
 
-    def put(self, partition: int, boundary: str, backfilled: Backfilled) -> None:
+    def put(self, partition: int, boundary: str, backfilled: BackfillTimes) -> None:
         """Write it over what was. Only while an event of that partition is being handled."""
         ...
 
@@ -29,18 +29,18 @@ class JobLog:
 
     def __init__(self, kept: KeptJobs) -> None:
         self._kept = kept
-        self._running: dict[str, Tally] = {}
+        self._running: dict[str, JobProgress] = {}
 
     @contextmanager
-    def running(self, job: Job) -> Iterator[Tally]:
+    def running(self, job: Job) -> Iterator[JobProgress]:
         """Count what a job does, for all to see until it ends."""
-        tally = self._running[job.job_id] = Tally(job)
+        tally = self._running[job.job_id] = JobProgress(job)
         try:
             yield tally
         finally:
             self._running.pop(job.job_id, None)
 
-    def under_way(self, boundary: str) -> Sequence[Tally]:
+    def under_way(self, boundary: str) -> Sequence[JobProgress]:
         """How far the jobs of a boundary are that run now."""
         return [tally for tally in self._running.values() if tally.job.scope.boundary == boundary]
 
@@ -51,5 +51,5 @@ class JobLog:
     def gone_through(self, partition: int, boundary: str, modes: Iterable[str], at: datetime) -> list[Awaitable[None]]:
         """Note that modes were gone through; returns what must be awaited."""
         last = {**self._kept.get(partition, boundary).last, **dict.fromkeys(modes, at)}
-        self._kept.put(partition, boundary, Backfilled(last=last))
+        self._kept.put(partition, boundary, BackfillTimes(last=last))
         return self._kept.unwritten()

@@ -8,7 +8,7 @@ import pytest
 
 from agents.memory.remember import Remember
 from schemas.failures import Unavailable
-from schemas.memories import Place
+from schemas.memories import VectorLocation
 from streams.adapters.lexical.sqlite_index import SqliteWords
 from streams.flow.background.arrival import Arrival
 from tests.builders.turns import PARTITIONS
@@ -172,7 +172,7 @@ async def cut_off(home: Home) -> Home:
 
 async def test_what_a_command_may_not_have_told_is_told_when_the_words_do_not_know_it(cut_off: Home) -> None:
     await cut_off.arrival.prepare({HERE})
-    place = Place(mode="general", space=cut_off.space("general", "general").fingerprint.digest)
+    place = VectorLocation(mode="general", space=cut_off.space("general", "general").fingerprint.digest)
     assert [(one.text, one.mode) for one in cut_off.remembered()] == [("violin", "code")]
     assert [one.places for one in cut_off.forgotten()] == [(place,)]
     assert {out.partition for out in cut_off.publisher.sent} == {HERE}

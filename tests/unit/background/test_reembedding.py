@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.memories import EmbeddingStatus, Memory, Place
+from schemas.memories import EmbeddingStatus, Memory, VectorLocation
 from schemas.modes import VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteWords
 from streams.flow.background.reembedding import MOST_WAITING, PAGE, Reembedding
@@ -215,7 +215,7 @@ async def test_a_partition_that_leaves_while_it_is_gone_through_ends_nothing(tmp
     class Leaving(SqliteWords):
         """A word index whose partition is closed while its memories are looked at."""
 
-        def ready_places(self, partition: int) -> Mapping[Place, int]:
+        def ready_places(self, partition: int) -> Mapping[VectorLocation, int]:
             self.drop(partition)
             return super().ready_places(partition)
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from agents.rules.categories.assignment import Background, described_by, fitting
-from agents.rules.categories.background import BACKGROUND
+from agents.rules.categories.assignment import Background, category_texts, match_categories
+from agents.rules.categories.background import BACKGROUND_TOPICS
 from schemas.vectors import Matrix
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
@@ -29,9 +29,9 @@ def test_of_sentences_that_it_puts_under_categories_most_belong_there_and_most_t
     here = [(text, name) for name, (_, texts) in CHECKING.items() for text in texts]
     elsewhere = [(text, "") for _, texts in CHOOSING.values() for text in texts] + [(text, "") for text in NOWHERE]
     sentences = here + elsewhere
-    categories = {name: vectors(model, described_by(name, text)) for name, (text, _) in CHECKING.items()}
-    background = Background.of(vectors(model, BACKGROUND))
-    found = fitting(vectors(model, (text for text, _ in sentences)), categories, background)
+    categories = {name: vectors(model, category_texts(name, text)) for name, (text, _) in CHECKING.items()}
+    background = Background.of(vectors(model, BACKGROUND_TOPICS))
+    found = match_categories(vectors(model, (text for text, _ in sentences)), categories, background)
     put = [(one.name, name) for some, (_, name) in zip(found, sentences, strict=True) for one in some]
     right = sum(one == name for one, name in put)
     assert right / len(put) >= 0.8

@@ -5,7 +5,7 @@ import pytest
 
 from schemas.failures import Unavailable
 from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import Point, Where
+from schemas.vectors import MemoryFilter, Point
 from tests.fakes.vector_index import FakeIndex
 
 FINGERPRINT = Fingerprint(
@@ -25,8 +25,8 @@ async def test_every_call_is_unavailable_until_it_is_up_again() -> None:
     for call in (
         index.upsert(SPACE, [POINT]),
         index.delete(SPACE, [ID]),
-        index.search(SPACE, ONES, Where("u1"), 1),
-        index.late(SPACE, ONES.reshape(1, 2), Where("u1"), 1),
+        index.search(SPACE, ONES, MemoryFilter("u1"), 1),
+        index.late(SPACE, ONES.reshape(1, 2), MemoryFilter("u1"), 1),
         index.hashes(SPACE, [ID]),
         index.vectors(SPACE, [ID]),
         index.count(SPACE, 0),

@@ -6,8 +6,8 @@ from typing import Any
 import faust
 import pytest
 
-from schemas.memories import Place
-from schemas.modes import Declared, Mode
+from schemas.memories import VectorLocation
+from schemas.modes import Mode, ModeDeclarations
 from streams.runtime import awaited_table as tables
 from streams.runtime.awaited_table import AwaitedTable
 from streams.tables import mode_table
@@ -103,7 +103,7 @@ def test_a_forgotten_record_is_gone_for_good_and_known_to_have_been_there(
     gone, stays = made("violin", 0), made("cello", 1)
     for memory in (gone, stays):
         table.put(0, memory)
-    place = Place(mode="code", space="s1")
+    place = VectorLocation(mode="code", space="s1")
     table.forget(0, gone.memory_id, place)
     assert (table.last_place(0, gone.memory_id), table.last_place(0, stays.memory_id)) == (place, None)
     assert (table.get(0, gone.memory_id), table.get(0, stays.memory_id)) == (None, stays)
@@ -120,12 +120,12 @@ def test_what_is_declared_is_read_back_and_a_user_without_declarations_has_gener
 ) -> None:
     table = ModeTable(app)
     kept_in(table.table, monkeypatch)
-    declared = Declared(modes=(Mode(name="code", embedder="tiny", embedding_dim=32),), user_default="code")
+    declared = ModeDeclarations(modes=(Mode(name="code", embedder="tiny", embedding_dim=32),), user_default="code")
     table.put(0, "ana", declared)
-    assert (table.get(0, "ana"), table.get(0, "ben")) == (declared, Declared())
+    assert (table.get(0, "ana"), table.get(0, "ben")) == (declared, ModeDeclarations())
     assert [mode.name for mode in table.get(0, "ben").visible(None)] == ["general"]
-    table.put(0, "ana", Declared())
-    assert table.get(0, "ana") == Declared()
+    table.put(0, "ana", ModeDeclarations())
+    assert table.get(0, "ana") == ModeDeclarations()
 
 
 def test_equal_declarations_are_parsed_once_and_those_kept_are_bounded(
@@ -136,7 +136,7 @@ def test_equal_declarations_are_parsed_once_and_those_kept_are_bounded(
     kept_in(table.table, monkeypatch)
     for number in range(5):
         user = f"u{number}"
-        table.put(0, user, Declared(user_default=user))
+        table.put(0, user, ModeDeclarations(user_default=user))
         assert table.get(0, user).user_default == user
         assert table.get(0, user) is table.get(0, user)
         assert len(table._parsed) <= 2

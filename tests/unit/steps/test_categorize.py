@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agents.categories.categorize import Categorize
-from agents.categories.matching import CategoryFits
-from agents.categories.medoids import BestMembers
+from agents.categories.matching import CategoryMatcher
+from agents.categories.medoids import CategoryMedoids
 from agents.categories.members import CategoryMembers
 from agents.categories.refresh import RefreshCategories
 from schemas.categories import Category
@@ -35,8 +35,8 @@ class Step:
         self.table.put(HERE, SCOPE, self.table.get(HERE, SCOPE).having(category))
         members = CategoryMembers(around.words)
         spaces = self.worker.spaces
-        fits = CategoryFits(self.table, around.memories, members, self.worker.index, spaces)
-        best = BestMembers(around.memories, self.worker.index, spaces)
+        fits = CategoryMatcher(self.table, around.memories, members, self.worker.index, spaces)
+        best = CategoryMedoids(around.memories, self.worker.index, spaces)
         refreshing = RefreshCategories(self.table, around.memories, members, best)
         categorize = Categorize(self.table, around.memories, members, fits, refreshing)
         self.step = CategorizeLearned(categorize, around)

@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from agents.rules.memory.views import shown_memory
-from agents.rules.query.questions import understood
-from agents.rules.text.entities import entities
-from agents.rules.text.tokenizer import fold, question_terms, terms
+from agents.rules.query.questions import parse_question
+from agents.rules.text.entities import extract_entities
+from agents.rules.text.tokenizer import fold, question_terms, tokenize
 from schemas.events import Remembered
 from schemas.memories import Memory
 from schemas.records import Record
-from schemas.replies import Answer
+from schemas.replies import SuccessReply
 from schemas.turns import Turn
 from streams.flow.requests.pipeline import Channel
 from streams.flow.steps.embed import EmbedRemembered
@@ -59,7 +59,7 @@ class Keeper(OneWorker):
         """The record is the same in the table and in the event, and can be shown as JSON."""
         assert self.memories.get(HERE, told.memory_id) == told
         assert told.memory_id in self.words.roster(HERE, told.shelf).number_of
-        json.loads(Answer(shown_memory(told)).encode(), parse_constant=pytest.fail)
+        json.loads(SuccessReply(shown_memory(told)).encode(), parse_constant=pytest.fail)
 
 
 @pytest.fixture
@@ -220,5 +220,10 @@ def test_a_text_grows_by_a_few_times_at_most_when_it_is_folded() -> None:
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_no_text_of_any_length_stops_the_keeper(pattern: str) -> None:
     text = (pattern * LONG)[:LONG]
-    for read in (entities, terms, question_terms, lambda question: understood(question, ["A", "Ana", ""])):
+    for read in (
+        extract_entities,
+        tokenize,
+        question_terms,
+        lambda question: parse_question(question, ["A", "Ana", ""]),
+    ):
         assert read(text) is not None

@@ -5,7 +5,7 @@ import pytest
 from agents.commands.admit import Admit
 from schemas.commands import Command
 from schemas.policies import Policy
-from schemas.replies import Answer
+from schemas.replies import SuccessReply
 from streams.adapters.authorization.policy_file import PolicyFile
 from streams.flow.requests.pipeline import Asked, Channel, Handled
 from tests.builders.turns import record
@@ -34,7 +34,7 @@ async def test_a_request_past_its_deadline_is_dropped_and_counted(channel: Chann
 
 
 async def test_a_turn_past_its_deadline_is_stored_without_a_reply(turns: Served) -> None:
-    turns.result = Handled(Answer({}), [EVENT])
+    turns.result = Handled(SuccessReply({}), [EVENT])
     await turns.take(turns.valid(at(turns.clock, -1)))
     [(_, asked)] = turns.handled
     assert asked == Asked()

@@ -7,7 +7,7 @@ import pytest
 from schemas.failures import Rejected
 from schemas.records import Outgoing, Record
 from streams.wire.partitioning import partition_of
-from streams.wire.relocation import MOST_MOVES, MOVED_FROM
+from streams.wire.relocation import MAX_MOVES, MOVED_FROM
 from tests.builders.turns import PARTITIONS, record
 from tests.harnesses.requests import REPLY, Served
 
@@ -66,7 +66,7 @@ async def test_a_moved_record_that_a_tool_copied_elsewhere_is_moved_again(served
 
 
 async def test_a_record_that_never_arrives_is_refused_in_the_end(served: Served) -> None:
-    headers = [(MOVED_FROM, b"0:1:-")] * MOST_MOVES
+    headers = [(MOVED_FROM, b"0:1:-")] * MAX_MOVES
     await served.take(served.valid(*headers, partition=(partition_of(b"u1", PARTITIONS) + 1) % PARTITIONS))
     assert [error["code"] for error in served.errors] == ["internal"]
     assert served.handled == []

@@ -15,14 +15,14 @@ from jsonschema import Draft7Validator, Draft202012Validator  # type: ignore[imp
 from schemas.failures import Rejected
 from schemas.moments import moment_of
 from schemas.records import Record
-from schemas.replies import Answer, encode_error
+from schemas.replies import SuccessReply, encode_error
 from schemas.turns import TurnAccepted
 from streams.api_docs.asyncapi import VERSION, asyncapi
 from streams.api_docs.json_schemas import json_schemas
 from streams.api_docs.wire_headers import dead_letter_headers, request_headers
 from streams.settings import Settings
 from streams.wire.dead_letters import dead_letter
-from streams.wire.reply_address import at_partition, deadline_ms, reply_address
+from streams.wire.reply_address import deadline_ms, parse_reply_address, with_reply_partition
 from tests.stream.test_topology import FOR_OUTSIDE, FROM_OUTSIDE
 
 ROOT = Path(__file__).parents[3]
@@ -166,7 +166,7 @@ def test_replies_are_valid_as_they_are_written_each_for_its_own_request() -> Non
     accepted = TurnAccepted(
         memory_id="m", turn_id="t", mode="general", mode_source="fallback", version=1, duplicate=False
     )
-    reply = json.loads(Answer(accepted).encode())
+    reply = json.loads(SuccessReply(accepted).encode())
     refused = json.loads(encode_error(Rejected("conflict", "There is one.", "arguments.new_name")))
     assert is_valid("turn.v1.reply", reply)
     assert is_valid("reply.v1", reply)
@@ -202,7 +202,7 @@ def test_headers_are_described_as_they_are_read(headers: dict[str, str], *, is_t
 def reads(record: Record) -> bool:
     """Whether the worker takes a record's headers."""
     try:
-        at_partition(reply_address(record, "memory.replies"), record)
+        with_reply_partition(parse_reply_address(record, "memory.replies"), record)
         deadline_ms(record)
     except Rejected:
         return False

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agents.rules.access.grants import permit
-from agents.rules.access.limits import Caps
-from schemas.changes import Change, Issued
-from schemas.decoding import validate
+from agents.rules.access.grants import require_permission
+from agents.rules.access.limits import RequestLimits
+from schemas.changes import Change, IssuedCommands
+from schemas.decoding import validate_json
 from schemas.failures import Rejected
 from schemas.policies import Policy
 from schemas.retrieval import RetrieveRequest
-from schemas.scope_models import deployed_scope, scoped, scoped_issued
+from schemas.scope_models import bind_issued_scope, bind_scope, deployed_scope
 from schemas.scopes import Scope, Selector
 from schemas.turns import Turn
 from streams.api_docs.asyncapi import asyncapi
@@ -38,17 +38,17 @@ def said(scope: Any) -> bytes:
 
 
 def turn_in(scope: Any) -> Scope:
-    return validate(scoped(Turn, AGENTS), said(scope)).scope
+    return validate_json(bind_scope(Turn, AGENTS), said(scope)).scope
 
 
 def selected_by(scope: Any) -> dict[str, tuple[str, ...] | None]:
     message = json.dumps({"scope": scope, "query": "x"}).encode()
-    return validate(scoped(RetrieveRequest, AGENTS), message).scope.fields()
+    return validate_json(bind_scope(RetrieveRequest, AGENTS), message).scope.fields()
 
 
 def test_the_built_in_scope_is_the_default_and_changes_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Settings(_env_file=None).scope_model is settings_with("", monkeypatch).scope_model is Scope
-    assert (scoped(Turn, Scope), scoped_issued(Scope)) == (Turn, Issued)
+    assert (bind_scope(Turn, Scope), bind_issued_scope(Scope)) == (Turn, IssuedCommands)
 
 
 @pytest.mark.parametrize("path", [f"{EXAMPLES}.AgentScope", f"{EXAMPLES}:AgentScope"])
@@ -129,10 +129,10 @@ def test_a_model_of_no_kin_gets_the_rules_of_scopes_and_a_field_without_default_
     scope = deployed_scope(PlainScope)
     given = {"user_id": "u1", "team": "red"}
     assert scope.model_validate(given).model_dump() == {"user_id": "u1", "project_id": "default", "team": "red"}
-    turn, question = scoped(Turn, scope), scoped(RetrieveRequest, scope)
+    turn, question = bind_scope(Turn, scope), bind_scope(RetrieveRequest, scope)
     for message, value in ((turn, said({"user_id": "u1"})), (question, b'{"query":"x","scope":{"user_id":"u1"}}')):
         with pytest.raises(Rejected) as refused:
-            validate(message, value)
+            validate_json(message, value)
         assert (refused.value.code, refused.value.field) == ("invalid_value", "scope.team")
     with pytest.raises(ValidationError):
         scope.model_validate({"user_id": "u1", "team": "*"})
@@ -141,23 +141,23 @@ def test_a_model_of_no_kin_gets_the_rules_of_scopes_and_a_field_without_default_
 def test_a_cap_counts_the_combinations_of_all_fields() -> None:
     chosen = {"user_id": "u1", "project_id": ["a", "b"], "agent_id": ["c", "d", "e"]}
     message = json.dumps({"scope": chosen, "query": "x"}).encode()
-    request = validate(scoped(RetrieveRequest, AGENTS), message)
-    Caps(combinations=6).check(request)
+    request = validate_json(bind_scope(RetrieveRequest, AGENTS), message)
+    RequestLimits(combinations=6).check(request)
     with pytest.raises(Rejected, match="this one for 6") as refused:
-        Caps(combinations=5).check(request)
+        RequestLimits(combinations=5).check(request)
     assert refused.value.field == "scope.agent_id"
 
 
 def test_a_grant_is_for_any_value_of_further_fields() -> None:
     policy = Policy.model_validate({"principals": {"ana": [{"user_id": "u1", "project_id": "default"}]}})
-    permit(policy, "ana", "write", AGENTS.model_validate({"user_id": "u1", "agent_id": "eve"}))
+    require_permission(policy, "ana", "write", AGENTS.model_validate({"user_id": "u1", "agent_id": "eve"}))
     with pytest.raises(Rejected):
-        permit(policy, "ana", "write", AGENTS.model_validate({"user_id": "u2", "agent_id": "eve"}))
+        require_permission(policy, "ana", "write", AGENTS.model_validate({"user_id": "u2", "agent_id": "eve"}))
 
 
 def test_what_commands_have_asked_for_is_read_again_with_every_field() -> None:
     scope = AGENTS.model_validate({"user_id": "u1", "agent_id": "eve"})
-    model = scoped_issued(AGENTS)
+    model = bind_issued_scope(AGENTS)
     kept = model().having("0-1", Change(scope=scope, action="forget")).model_dump_json(by_alias=True)
     assert model.model_validate_json(kept).changes["0-1"].scope == scope
 

@@ -6,12 +6,12 @@ from typing import Any
 import faust
 import pytest
 
-from schemas.intention import Entry, Intention
+from schemas.intention import Intention, IntentionEntry
 from streams.tables import intention_table
 from streams.tables.intention_table import IntentionTable, scope_key, scope_of
 from tests.builders.memories import START
 
-SAIL = Intention(version=3, goals=(Entry(text="learn to sail", source="set", at=START, offset=7),), set_at=7)
+SAIL = Intention(version=3, goals=(IntentionEntry(text="learn to sail", source="set", at=START, offset=7),), set_at=7)
 
 
 class Shard(dict[bytes, bytes]):

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.rules.interaction.classifier import InteractionClassifier, pooled
+from agents.rules.interaction.classifier import InteractionClassifier, pool_confidences
 from schemas.interaction import INTERACTION_MODES
 from training.interaction.calibration import best_pool, best_temperature, expected_error, reliability
 from training.interaction.examples import CUES, HELD_OUT, Turn, digest, read_turns, training_turns
@@ -107,7 +107,7 @@ def test_calibration_finds_the_temperature_and_an_honest_pool() -> None:
     pool = best_pool(true, modes)
     confidences, right = true.max(axis=1), true.argmax(axis=1) == modes
     inside = (confidences >= pool["lowest"]) & (confidences < pool["highest"])
-    said = pooled(true[inside], **pool).max(axis=1)
+    said = pool_confidences(true[inside], **pool).max(axis=1)
     assert pool["lowest"] < 0.7
     assert 0 <= right[inside].mean() - said.mean() < 0.02
     assert expected_error(confidences, right) < 0.03

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.rules.ranking.feature_names import is_signal
-from agents.rules.ranking.heads import HEADS, HeadName
-from agents.rules.ranking.weights import Weights
-from agents.rules.text.non_english import is_foreign
+from agents.rules.ranking.feature_names import is_feature_name
+from agents.rules.ranking.heads import MODEL_VARIANTS, ModelVariant
+from agents.rules.ranking.weights import RankingWeights
+from agents.rules.text.non_english import is_non_english
 from tests.builders.query_features import Said, clues_of
 from training.ranking.conversations import CROSSING, OWN, Asked, read
 from training.ranking.fitting import Fitted, Table
@@ -60,14 +60,14 @@ def test_questions_across_languages_are_asked_about_the_turns_of_ours_and_nothin
         assert crossing.turns == own.turns
         assert all(len(asked.evidence) == asked.named > 0 for asked in crossing.questions), crossing.name
         assert {asked.text for asked in crossing.questions}.isdisjoint(asked.text for asked in own.questions)
-        assert is_foreign(crossing.questions[0].text) != is_foreign(own.questions[0].text)
+        assert is_non_english(crossing.questions[0].text) != is_non_english(own.questions[0].text)
 
 
-@pytest.mark.parametrize("head", HEADS)
-def test_a_head_is_fitted_to_signals_that_it_can_compute(head: HeadName) -> None:
+@pytest.mark.parametrize("head", MODEL_VARIANTS)
+def test_a_head_is_fitted_to_signals_that_it_can_compute(head: ModelVariant) -> None:
     names = signals_for(head)
     assert len(names) == len(set(names))
-    assert all(is_signal(name, late=head == "tokens", dense=head != "words") for name in names)
+    assert all(is_feature_name(name, late=head == "tokens", dense=head != "words") for name in names)
 
 
 def made_up(seed: int, *, useful: int) -> Sample:
@@ -113,7 +113,7 @@ def test_scores_are_probabilities_of_an_answer() -> None:
 
 def test_the_same_samples_give_the_same_file_and_it_can_be_read() -> None:
     first, second = (
-        dumps({head: (fitted(useful=1)[0], NAMES, np.ones(3)) for head in HEADS}).replace('"late', '"words')
+        dumps({head: (fitted(useful=1)[0], NAMES, np.ones(3)) for head in MODEL_VARIANTS}).replace('"late', '"words')
         for _ in range(2)
     )
     assert first == second
@@ -122,7 +122,7 @@ def test_the_same_samples_give_the_same_file_and_it_can_be_read() -> None:
 
 def test_the_weights_that_come_with_the_project_are_those_of_the_signals_we_fit() -> None:
     path = Path(__file__).parents[3] / "agents" / "data" / "ranking_weights.json"
-    for name, head in Weights.loads(path.read_text()).heads.items():
+    for name, head in RankingWeights.loads(path.read_text()).heads.items():
         assert set(head.weights) <= {*signals_for(name), *BY_HAND}
         assert all(weight > 0 for signal, weight in head.weights.items() if must_help(signal))
 

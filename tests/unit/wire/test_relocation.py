@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from schemas.records import Outgoing, Record
-from streams.wire.relocation import MOST_MOVES, MOVED_FROM, may_move, moved, original
+from streams.wire.relocation import MAX_MOVES, MOVED_FROM, may_move, original_record, relocate
 from tests.builders.turns import record
 
 NAMES = some.text(max_size=20).filter(lambda name: name != MOVED_FROM)
@@ -30,17 +30,17 @@ def read(out: Outgoing, offset: int = 7) -> Record:
 
 @given(RECORDS, some.binary(min_size=1, max_size=300), some.integers(0, 100))
 def test_a_moved_record_tells_what_it_was_for_any_bytes(was: Record, key: bytes, partition: int) -> None:
-    assert original(read(moved(was, key, partition))) == was
+    assert original_record(read(relocate(was, key, partition))) == was
 
 
 @given(RECORDS)
 def test_a_record_that_was_not_moved_is_its_own_original(was: Record) -> None:
-    assert original(was) == was
+    assert original_record(was) == was
 
 
 def test_a_record_is_moved_with_value_headers_and_timestamp() -> None:
     was = record({"a": 1}, key=None, headers=(("trace", b"\x00"), ("trace", b"\xff")), timestamp_ms=123)
-    out = moved(was, b"u1", 2)
+    out = relocate(was, b"u1", 2)
     assert (out.topic, out.key, out.partition, out.timestamp_ms, out.value) == (was.topic, b"u1", 2, 123, was.value)
     assert out.headers[:2] == was.headers
 
@@ -54,13 +54,13 @@ def test_a_record_is_moved_with_value_headers_and_timestamp() -> None:
 )
 def test_a_header_that_we_did_not_write_is_the_producers_own(header: bytes) -> None:
     forged = record(headers=((MOVED_FROM, header),))
-    assert original(forged) == forged
+    assert original_record(forged) == forged
 
 
 def test_a_record_is_moved_a_few_times_and_no_more() -> None:
     travels = record(key=None)
-    for move in range(MOST_MOVES):
+    for move in range(MAX_MOVES):
         assert may_move(travels), move
-        travels = read(moved(travels, b"u1", 2))
+        travels = read(relocate(travels, b"u1", 2))
     assert not may_move(travels)
-    assert original(travels).key is None, "where it was written first"
+    assert original_record(travels).key is None, "where it was written first"

@@ -5,7 +5,7 @@ import pytest
 from schemas.failures import Rejected
 from schemas.records import Headers, Record
 from schemas.replies import ReplyAddress
-from streams.wire.reply_address import at_partition, deadline_ms, reply_address
+from streams.wire.reply_address import deadline_ms, parse_reply_address, with_reply_partition
 from tests.builders.turns import record
 
 REPLIES = "memory.replies"
@@ -16,7 +16,7 @@ def asked(*headers: tuple[str, bytes | None]) -> Record:
 
 
 def address_of(sent: Record) -> ReplyAddress | None:
-    return at_partition(reply_address(sent, REPLIES), sent)
+    return with_reply_partition(parse_reply_address(sent, REPLIES), sent)
 
 
 DIALECTS: dict[str, tuple[Headers, ReplyAddress]] = {
@@ -91,7 +91,7 @@ def test_without_a_reply_topic_nobody_is_answered() -> None:
 @pytest.mark.parametrize("header", ["reply_to", "kafka_replyTopic", "REPLY_TOPIC"])
 def test_any_other_topic_is_refused(header: str, topic: bytes | None) -> None:
     with pytest.raises(Rejected) as refused:
-        reply_address(asked((header, topic)), REPLIES)
+        parse_reply_address(asked((header, topic)), REPLIES)
     assert refused.value.code == "reply_topic_refused"
 
 
@@ -111,10 +111,10 @@ def test_any_other_topic_is_refused(header: str, topic: bytes | None) -> None:
 )
 def test_a_partition_that_is_no_number_is_named(topic: str, header: str, value: bytes) -> None:
     sent = asked((topic, b"memory.replies"), (header, value))
-    address = reply_address(sent, REPLIES)
+    address = parse_reply_address(sent, REPLIES)
     assert address is not None, "so that the error can be told"
     with pytest.raises(Rejected) as refused:
-        at_partition(address, sent)
+        with_reply_partition(address, sent)
     assert (refused.value.code, refused.value.field) == ("invalid_value", f"headers.{header}")
 
 

@@ -12,7 +12,7 @@ it for what was said in the other language.
 from collections.abc import Callable
 
 from agents.ports.embedder import Embedder
-from agents.rules.text.non_english import is_foreign
+from agents.rules.text.non_english import is_non_english
 from schemas.modes import Fingerprint
 from schemas.vectors import Encoded
 
@@ -44,9 +44,9 @@ class ByLanguage:
 
     def reader(self, text: str) -> Embedder:
         """The model that reads a text. Raises ModelMissing as above."""
-        return self._others() if is_foreign(text) else self._english
+        return self._others() if is_non_english(text) else self._english
 
     def other_reader(self, text: str) -> Embedder:
         """The model that does not read this text by itself, but may be asked to. Raises ModelMissing as above."""
         others = self._others()
-        return self._english if is_foreign(text) else others
+        return self._english if is_non_english(text) else others

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.modes import Fingerprint
-from schemas.vectors import Matrix, Scored, Vector, Where
+from schemas.vectors import Matrix, MemoryFilter, Scored, Vector
 from streams.adapters.vectors.embedded.edge_packing import GRID, Grid, unit
 from streams.adapters.vectors.embedded.edge_rows import Kind, Row
 
@@ -96,14 +96,14 @@ class BoundaryVectors:
         if row is not None:
             self._live[row] = False
 
-    def nearest(self, question: Vector, where: Where, limit: int) -> list[Scored]:
+    def nearest(self, question: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
         """The nearest by the pooled vector, best first, equal ones by id."""
         rows = np.flatnonzero(self._admitted(where))
         # A sum for each row, in an order of its own: a product of matrices sums last rows in another way than others.
         cosines = np.einsum("ij,j->i", self._pooled[: len(self._ids)], unit(question))
         return self._best(rows, np.clip(cosines[rows], -1.0, 1.0).astype(np.float64), limit)
 
-    def late(self, question: Matrix, where: Where, limit: int, memory_ids: Sequence[str] | None) -> list[Scored]:
+    def late(self, question: Matrix, where: MemoryFilter, limit: int, memory_ids: Sequence[str] | None) -> list[Scored]:
         """The best by late interaction: of all, or of these."""
         rows = self._with_tokens(where, memory_ids)
         step = float(np.sqrt(np.square(question.astype(np.float64)).sum(axis=1)).max()) / FINE or 1.0
@@ -119,7 +119,7 @@ class BoundaryVectors:
         while tokens > len(self._tokens):
             self._tokens = _doubled(self._tokens)
 
-    def _admitted(self, where: Where) -> Mask:
+    def _admitted(self, where: MemoryFilter) -> Mask:
         count = len(self._ids)
         kinds = np.array([*(kind.admitted(where) for kind in self._kinds), False])
         mask: Mask = self._live[:count] & kinds[self._kind[:count]]
@@ -129,7 +129,7 @@ class BoundaryVectors:
             mask &= self._times[:count] < where.until_ms
         return mask
 
-    def _with_tokens(self, where: Where, memory_ids: Sequence[str] | None) -> Rows:
+    def _with_tokens(self, where: MemoryFilter, memory_ids: Sequence[str] | None) -> Rows:
         mask = self._admitted(where) & (np.diff(self._ends[: len(self._ids) + 1]) > 0)
         if memory_ids is None:
             return np.flatnonzero(mask)

@@ -16,7 +16,7 @@ from pathlib import Path
 from qdrant_edge import CountRequest, FieldCondition, Filter, MatchValue, Query, UpdateOperation
 
 from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import Encoded, Matrix, Point, Scored, Vector, Where
+from schemas.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
 from streams.adapters.vectors.embedded.boundary_reading import read_boundary
 from streams.adapters.vectors.embedded.edge_boundary import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_collections import EdgeCollections
@@ -89,7 +89,7 @@ class EdgeIndex:
             await asyncio.sleep(0)
         await self._written(shard, space, len(known))
 
-    async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
+    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
         """The nearest points that `where` admits: exact, best first, equal ones by id."""
         check_vector(space, vector)
         if (held := await self._boundary(space, where)) is not None:
@@ -102,7 +102,12 @@ class EdgeIndex:
         return await nearest(fetch, limit)
 
     async def late(
-        self, space: VectorSpace, question: Matrix, where: Where, limit: int, memory_ids: Sequence[str] | None = None
+        self,
+        space: VectorSpace,
+        question: Matrix,
+        where: MemoryFilter,
+        limit: int,
+        memory_ids: Sequence[str] | None = None,
     ) -> list[Scored]:
         """Late interaction, exact: over all that `where` admits, or over these memories as far as it admits them."""
         check_rows(space, question)
@@ -158,13 +163,13 @@ class EdgeIndex:
         self._collections.close()
 
     def _found(
-        self, space: VectorSpace, query: Query, where: Where, limit: int, memory_ids: Sequence[str] | None = None
+        self, space: VectorSpace, query: Query, where: MemoryFilter, limit: int, memory_ids: Sequence[str] | None = None
     ) -> list[tuple[object, float]]:
         if admits_none(where) or (shard := self._collections.readable(space)) is None:
             return []
         return shard.ask(scores_of(query, edge_filter(where, memory_ids), limit))
 
-    async def _boundary(self, space: VectorSpace, where: Where) -> BoundaryVectors | None:
+    async def _boundary(self, space: VectorSpace, where: MemoryFilter) -> BoundaryVectors | None:
         """The vectors of the boundary, read where they are not held; None where the engine is to be asked."""
         place = space.collection, where.boundary
         shard = self._collections.readable(space)

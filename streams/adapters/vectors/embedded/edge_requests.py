@@ -23,7 +23,7 @@ from qdrant_edge import (
 from qdrant_edge import Point as EdgePoint
 
 from schemas.modes import Fingerprint
-from schemas.vectors import Encoded, Point, Where
+from schemas.vectors import Encoded, MemoryFilter, Point
 from streams.adapters.vectors.shared.qdrant_payload import HASH, TENANT, TIME, admitted, payload, point_of
 from streams.adapters.vectors.shared.qdrant_vectors import encoded, named_vectors
 
@@ -39,7 +39,7 @@ def edge_point(fingerprint: Fingerprint, point: Point) -> EdgePoint:
     return EdgePoint(point.memory_id, named_vectors(fingerprint, point), payload(point))
 
 
-def edge_filter(where: Where, memory_ids: Sequence[str] | None) -> Filter:
+def edge_filter(where: MemoryFilter, memory_ids: Sequence[str] | None) -> Filter:
     """Give a filter in the engine's classes; its ranges are of floats, exact for milliseconds far beyond any date."""
     times = RangeFloat(gte=where.since_ms, lt=where.until_ms)
     must = [FieldCondition(field, match=MatchAny(words)) for field, words in admitted(where).items()]

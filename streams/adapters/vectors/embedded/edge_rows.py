@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple, Self
 
-from schemas.vectors import Point, Where
+from schemas.vectors import MemoryFilter, Point
 from streams.adapters.vectors.embedded.edge_packing import Unpacked
 
 
@@ -19,7 +19,7 @@ class Kind(NamedTuple):
         """The kind of points with such a payload."""
         return cls(mode, type_, tuple(sorted(scope.items())))
 
-    def admitted(self, where: Where) -> bool:
+    def admitted(self, where: MemoryFilter) -> bool:
         """Whether a read may see such points."""
         return where.admits(self.mode, self.type, dict(self.scope))
 

@@ -22,7 +22,7 @@ from qdrant_client.models import (
 )
 
 from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import Encoded, Matrix, Point, Scored, Vector, Where
+from schemas.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
 from streams.adapters.vectors.server.qdrant_collections import ServerCollections
 from streams.adapters.vectors.shared.qdrant_payload import HASH, PARTITION, TIME, admits_none, admitted, payload
 from streams.adapters.vectors.shared.qdrant_vectors import TOKENS, encoded, named_vectors, pooled_name
@@ -77,7 +77,7 @@ class QdrantIndex:
         for batch in batches(known, BATCH):
             await self._collections.write(name, self._client.delete(name, list(batch), wait=True))
 
-    async def search(self, space: VectorSpace, vector: Vector, where: Where, limit: int) -> list[Scored]:
+    async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
         """The nearest points that `where` admits: exact, best first, equal ones by id."""
         numbers, using = checked_vector(space, vector), pooled_name(space.fingerprint)
 
@@ -87,7 +87,12 @@ class QdrantIndex:
         return await nearest(fetch, limit)
 
     async def late(
-        self, space: VectorSpace, question: Matrix, where: Where, limit: int, memory_ids: Sequence[str] | None = None
+        self,
+        space: VectorSpace,
+        question: Matrix,
+        where: MemoryFilter,
+        limit: int,
+        memory_ids: Sequence[str] | None = None,
     ) -> list[Scored]:
         """Late interaction, exact: over all that `where` admits, or over these memories as far as it admits them."""
         rows, known = checked_rows(space, question), None if memory_ids is None else checked_ids(memory_ids)
@@ -143,7 +148,7 @@ class QdrantIndex:
         space: VectorSpace,
         query: list[float] | list[list[float]],
         using: str | None,
-        where: Where,
+        where: MemoryFilter,
         limit: int,
         memory_ids: Sequence[str] | None = None,
     ) -> list[tuple[object, float]]:
@@ -167,7 +172,7 @@ def server_point(fingerprint: Fingerprint, point: Point) -> PointStruct:
     return PointStruct(id=point.memory_id, vector=named_vectors(fingerprint, point), payload=payload(point))
 
 
-def server_filter(where: Where, ids: Sequence[str] | None) -> Filter:
+def server_filter(where: MemoryFilter, ids: Sequence[str] | None) -> Filter:
     """Give a filter in the client's classes; its ranges are of floats, exact for milliseconds far beyond any date."""
     must: list[Condition] = [
         FieldCondition(key=field, match=MatchAny(any=words)) for field, words in admitted(where).items()

@@ -1,13 +1,13 @@
 """What stands beside a vector in Qdrant, embedded or server: payload fields, which are indexed, and filters over them.
 
-In go points and `Where`; out come payloads, field names and what each field must match, in plain Python: the two
+In go points and `MemoryFilter`; out come payloads, field names and what each field must match, in plain Python: the two
 Qdrant packages have the same concepts in different classes. Guaranteed: a boundary is part of every filter.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from schemas.vectors import Encoded, Point, Where
+from schemas.vectors import Encoded, MemoryFilter, Point
 
 TENANT = "boundary"
 """The keyword field that Qdrant groups storage and graphs by: every read has exactly one."""
@@ -65,14 +65,14 @@ def scope_field(name: str) -> str:
     return f"scope.{name}"
 
 
-def admitted(where: Where) -> Mapping[str, list[str]]:
+def admitted(where: MemoryFilter) -> Mapping[str, list[str]]:
     """Give for each field the words of which one must match; an empty list means that no point can."""
     fields = {scope_field(name): values for name, values in where.scope.items()}
     fields |= {"mode": where.modes, "type": where.types}
     return {TENANT: [where.boundary]} | {field: list(words) for field, words in fields.items() if words is not None}
 
 
-def admits_none(where: Where) -> bool:
+def admits_none(where: MemoryFilter) -> bool:
     """Tell that some field may have no value at all, so that no engine need be asked."""
     return not all(admitted(where).values())
 

@@ -1,15 +1,17 @@
 """The rosters that are kept between reads."""
 
-from agents.rules.index.memory_columns import Roster, Row
+from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
 from agents.rules.index.vocabulary import Vocabulary
 from streams.adapters.lexical.columns_cache import Rosters
 from tests.builders.memories import made
 
 
-def roster_of(memories: int) -> Roster:
-    rows = [Row(number, f"m{number}", 1, 0, 0, 1, 0.5, superseded=False, space=None) for number in range(memories)]
-    return Roster(rows, {1: Trait.of(made("a"))})
+def roster_of(memories: int) -> MemoryColumns:
+    rows = [
+        MemoryRow(number, f"m{number}", 1, 0, 0, 1, 0.5, superseded=False, space=None) for number in range(memories)
+    ]
+    return MemoryColumns(rows, {1: Trait.of(made("a"))})
 
 
 def kept(rosters: Rosters, *boundaries: int) -> list[bool]:
@@ -47,7 +49,7 @@ def test_one_that_grows_counts_as_what_it_has_become() -> None:
     rosters.keep(1, roster_of(10))
     trait = Trait.of(made("a"))
     for number in range(10, 20):
-        rosters.written(1, Row(number, f"m{number}", 1, 0, 0, 1, 0.5, superseded=False, space=None), trait)
+        rosters.written(1, MemoryRow(number, f"m{number}", 1, 0, 0, 1, 0.5, superseded=False, space=None), trait)
     rosters.keep(2, roster_of(1))
     assert kept(rosters, 1, 2) == [False, True]
 

@@ -11,7 +11,7 @@ from qdrant_edge import UpdateOperation
 
 from schemas.failures import Unavailable
 from schemas.modes import VectorSpace
-from schemas.vectors import Matrix, Point, Scored, Where
+from schemas.vectors import Matrix, MemoryFilter, Point, Scored
 from streams.adapters.embedding.inference.token_grid import from_grid, to_grid
 from streams.adapters.vectors.embedded.boundary_reading import PAGE
 from streams.adapters.vectors.embedded.edge_boundary import BoundaryVectors
@@ -23,7 +23,7 @@ from streams.adapters.vectors.embedded.edge_shard import CollectionShard
 from tests.fakes.vector_indexes import memory, point, space_of
 
 SPACE = space_of(dim=16, token_dim=32)
-EVERYTHING = Where("u1")
+EVERYTHING = MemoryFilter("u1")
 
 
 def unit_rows(seed: int, count: int, dim: int) -> Matrix:
@@ -54,10 +54,10 @@ async def answers(index: EdgeIndex, boundary: str = "u1", space: VectorSpace = S
     question, rows = unit_rows(7, 1, 16)[0], fifths(8)
     some = [memory(number) for number in range(0, 90, 4)]
     wheres = [
-        Where(boundary),
-        Where(boundary, {"project_id": ("p1", "p2")}, types=("episodic",)),
-        Where(boundary, modes=("general",), since_ms=10_000, until_ms=60_000),
-        Where(boundary, modes=("other",)),
+        MemoryFilter(boundary),
+        MemoryFilter(boundary, {"project_id": ("p1", "p2")}, types=("episodic",)),
+        MemoryFilter(boundary, modes=("general",), since_ms=10_000, until_ms=60_000),
+        MemoryFilter(boundary, modes=("other",)),
     ]
     found = [await index.search(space, question, where, limit) for where in wheres for limit in (5, 500)]
     found += [await index.late(space, rows, where, limit) for where in wheres for limit in (5, 500)]

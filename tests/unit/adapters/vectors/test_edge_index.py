@@ -14,7 +14,7 @@ from qdrant_edge import EdgeShard, IntegerIndexParams, KeywordIndexParams, Paylo
 
 from schemas.failures import Unavailable
 from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import Point, Where
+from schemas.vectors import MemoryFilter, Point
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_shard import FINGERPRINT, shard_config, sync_files
 
@@ -65,7 +65,7 @@ async def test_a_closed_index_opened_again_has_everything(tmp_path: Path) -> Non
     await first.close()
     again = EdgeIndex(tmp_path)
     assert await again.spaces() == {SPACE.collection: SPACE.fingerprint}
-    found = await again.search(SPACE, ONES, Where("u1", {"user_id": ("u1",)}, since_ms=2), 10)
+    found = await again.search(SPACE, ONES, MemoryFilter("u1", {"user_id": ("u1",)}, since_ms=2), 10)
     assert [one.memory_id for one in found] == [memory(number) for number in (2, 4, 5, 6, 7, 8, 9)]
     assert await again.count(SPACE, 0) == 9
     await again.close()
@@ -74,10 +74,10 @@ async def test_a_closed_index_opened_again_has_everything(tmp_path: Path) -> Non
 async def test_token_vectors_are_there_again_when_it_is_opened(tmp_path: Path) -> None:
     first, question = EdgeIndex(tmp_path), np.eye(2, 4, dtype=np.float32)
     await first.upsert(TOKEN_SPACE, [*long_points(range(2)), *points(range(2, 4))])
-    before = await first.late(TOKEN_SPACE, question, Where("u1"), 10)
+    before = await first.late(TOKEN_SPACE, question, MemoryFilter("u1"), 10)
     await first.close()
     again = EdgeIndex(tmp_path)
-    assert await again.late(TOKEN_SPACE, question, Where("u1"), 10) == before
+    assert await again.late(TOKEN_SPACE, question, MemoryFilter("u1"), 10) == before
     assert [one.memory_id for one in before] == [memory(0), memory(1)]
     assert await again.spaces() == {TOKEN_SPACE.collection: TOKEN_SPACE.fingerprint}
     await again.close()
@@ -203,7 +203,7 @@ async def test_an_error_of_the_engine_is_unavailable_with_its_cause(tmp_path: Pa
     index = EdgeIndex(tmp_path)
     await index.upsert(SPACE, points(range(1)))
     index._collections._shards[SPACE.collection]._shard.close()
-    search, upsert = index.search(SPACE, ONES, Where("u1"), 1), index.upsert(SPACE, points(range(1)))
+    search, upsert = index.search(SPACE, ONES, MemoryFilter("u1"), 1), index.upsert(SPACE, points(range(1)))
     for call in (search, index.count(SPACE, 0), upsert):
         with pytest.raises(Unavailable) as caught:
             await call

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from schemas.failures import Unavailable
-from schemas.vectors import Point, Where
+from schemas.vectors import MemoryFilter, Point
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_packing import packed
 from streams.adapters.vectors.embedded.edge_shard import PACKED
@@ -35,8 +35,8 @@ def ids(store: PackedVectors, boundary: str) -> list[str]:
 
 async def answers(index: EdgeIndex) -> dict[tuple[str, str], float]:
     """Cosines and late interaction, by memory."""
-    near = await index.search(SPACE, QUESTION, Where("u1"), 100)
-    late = await index.late(SPACE, np.ones((1, 2), np.float32), Where("u1"), 100)
+    near = await index.search(SPACE, QUESTION, MemoryFilter("u1"), 100)
+    late = await index.late(SPACE, np.ones((1, 2), np.float32), MemoryFilter("u1"), 100)
     found = [("near", one) for one in near] + [("late", one) for one in late]
     return {(way, one.memory_id): one.cosine for way, one in found}
 
@@ -126,7 +126,7 @@ async def test_what_is_deleted_while_it_is_read_from_the_engine_is_not_found(tmp
     await first.close()
     shutil.rmtree(tmp_path / SPACE.collection / PACKED)
     index = EdgeIndex(tmp_path)
-    reading = asyncio.create_task(index.search(SPACE, QUESTION, Where("u1"), 100))
+    reading = asyncio.create_task(index.search(SPACE, QUESTION, MemoryFilter("u1"), 100))
     await asyncio.sleep(0)
     await index.delete(SPACE, [memory(number) for number in range(1, 100)])
     assert [one.memory_id for one in await reading] == [memory(0)]
@@ -158,7 +158,7 @@ async def test_a_row_without_a_point_is_not_found(tmp_path: Path) -> None:
     written(store, made(3))
     store.close()
     again = EdgeIndex(tmp_path)
-    found = await again.search(SPACE, QUESTION, Where("u1"), 10)
+    found = await again.search(SPACE, QUESTION, MemoryFilter("u1"), 10)
     assert [one.memory_id for one in found] == [memory(1), memory(2)]
     await again.close()
 

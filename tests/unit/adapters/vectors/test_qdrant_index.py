@@ -11,7 +11,7 @@ from qdrant_client.http.exceptions import UnexpectedResponse
 
 from schemas.failures import Unavailable
 from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import Point, Where
+from schemas.vectors import MemoryFilter, Point
 from streams.adapters.vectors.server.qdrant_index import QdrantIndex
 from tests.unit.adapters.vectors.qdrant_stub import QdrantStub, qdrant_stub
 
@@ -34,7 +34,7 @@ ID = "00000000-0000-4000-8000-000000000001"
 ONES = np.ones(2, dtype=np.float32)
 ROWS = np.ones((3, 2), dtype=np.float32)
 POINT = Point(ID, ONES, "u1", 3, {"user_id": "u1"}, "general", "episodic", 5, "hash")
-EVERYTHING = Where("u1")
+EVERYTHING = MemoryFilter("u1")
 
 
 @pytest.fixture
@@ -259,9 +259,11 @@ async def test_of_two_writers_at_the_same_time_none_writes_before_the_indexes_ex
     assert kinds == ["index"] * 6 + ["points"] * 2
 
 
-@pytest.mark.parametrize("nothing", [Where("u1", {"project_id": ()}), Where("u1", modes=()), Where("u1", types=())])
+@pytest.mark.parametrize(
+    "nothing", [MemoryFilter("u1", {"project_id": ()}), MemoryFilter("u1", modes=()), MemoryFilter("u1", types=())]
+)
 async def test_a_filter_that_admits_nothing_is_not_even_asked(
-    index: QdrantIndex, stub: QdrantStub, nothing: Where
+    index: QdrantIndex, stub: QdrantStub, nothing: MemoryFilter
 ) -> None:
     await index.upsert(SPACE, [POINT])
     stub.asked.clear()

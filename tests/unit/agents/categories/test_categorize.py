@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from agents.categories import categorize
-from agents.memory.file_items import Assign
+from agents.memory.file_items import FileItems
 from agents.memory.write_memory import WriteMemory
-from agents.rules.categories.taxonomy import MOST_DECLARED
+from agents.rules.categories.taxonomy import MAX_CATEGORIES_PER_SCOPE
 from schemas.changes import Change
 from schemas.events import Remembered
 from schemas.failures import Rejected, Unavailable
-from schemas.memories import Assigned, Item, Memory
+from schemas.memories import CategoryAssignment, Item, Memory
 from schemas.scopes import Scope
 from tests.builders.memories import made
 from tests.harnesses.categories import DENTIST, HEALTH, PILLS, RENT, SCOPE, Keeping
@@ -57,7 +57,7 @@ async def test_a_description_is_embedded_once_for_each_space(keeping: Keeping) -
 
 
 async def test_a_scope_has_a_bounded_number_of_categories_and_each_can_be_described_anew(keeping: Keeping) -> None:
-    for number in range(MOST_DECLARED):
+    for number in range(MAX_CATEGORIES_PER_SCOPE):
         keeping.table.declare(f"c{number}", "", SCOPE, HERE)
     with pytest.raises(Rejected, match="at most 256") as refused:
         await keeping.command("declare_category", name="one more")
@@ -68,7 +68,7 @@ async def test_a_scope_has_a_bounded_number_of_categories_and_each_can_be_descri
 async def test_what_one_declaration_does_not_take_is_put_there_by_the_next_look(
     keeping: Keeping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(categorize, "MOST_ASSIGNED", 1)
+    monkeypatch.setattr(categorize, "MAX_ASSIGNED_ITEMS", 1)
     await keeping.told(DENTIST, PILLS)
     declared = await keeping.command("declare_category", name="health", description=HEALTH)
     assert (declared["size"], len(await keeping.names())) == (1, 1)
@@ -118,11 +118,11 @@ def test_a_change_puts_items_under_categories_and_leaves_what_is_gone_or_elsewhe
     mine = keeping.put(made(DENTIST, 0, user="u1", origin="extracted", type="semantic", item=Item()))
     other = keeping.put(made(DENTIST, 0, user="u1", project="p2", origin="extracted", type="semantic", item=Item()))
     turn = keeping.put(made(DENTIST, 1, user="u1"))
-    under = (Assigned(name="health", confidence=0.7),)
+    under = (CategoryAssignment(name="health", confidence=0.7),)
     assigned = dict.fromkeys((mine.memory_id, other.memory_id, turn.memory_id, "never there"), under)
     change = Change(scope=Scope(user_id="u1"), action="assign", assigned=assigned)
     memories = keeping.worker.memories
-    assign = Assign(memories, WriteMemory(memories, keeping.worker.words))
+    assign = FileItems(memories, WriteMemory(memories, keeping.worker.words))
     steps = list(assign.carried_out(change, HERE))
     assert [memory.memory_id for memory, _ in steps if memory] == [mine.memory_id]
     found = {one.memory_id: one.item.categories for one in keeping.worker.memories.all() if one.item}

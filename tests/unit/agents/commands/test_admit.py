@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agents.commands.admit import Admit
-from agents.rules.access.limits import Caps
+from agents.rules.access.limits import RequestLimits
 from schemas.failures import Rejected
 from schemas.policies import Policy
 from schemas.retrieval import RetrieveRequest
@@ -31,7 +31,7 @@ def test_without_authorization_a_request_passes_as_it_is() -> None:
 def test_a_request_that_asks_for_more_than_the_settings_allow_is_refused(
     request_: RetrieveRequest, code: str | None
 ) -> None:
-    admit = Admit(caps=Caps(combinations=3, top_k=20))
+    admit = Admit(caps=RequestLimits(combinations=3, top_k=20))
     if code is None:
         assert admit.admitted(request_, "read", None) is request_
         return

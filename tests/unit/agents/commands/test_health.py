@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from agents.commands.health import Health
-from agents.modes.vector_spaces import ModeSpaces
+from agents.modes.vector_spaces import VectorSpaces
 from schemas.commands import Command
-from schemas.jobs import Backfilled
+from schemas.jobs import BackfillTimes
 from schemas.memories import Embedding
 from schemas.modes import GENERAL, Mode
 from schemas.scopes import Scope
@@ -28,8 +28,8 @@ class Standing:
 
     def __init__(self, words: SqliteWords) -> None:
         self.words, self.modes, self.embedders, self.index = words, FakeModes(), FakeEmbedders(), FakeIndex()
-        self.spaces = ModeSpaces(self.modes, self.embedders)
-        self.jobs = JobLog(FakeJsonTable(Backfilled))
+        self.spaces = VectorSpaces(self.modes, self.embedders)
+        self.jobs = JobLog(FakeJsonTable(BackfillTimes))
         deployment = {"lag": {"memory.turns": 3}, "language_model": "none"}
         usage = {"cross_mode_share": 0.25}
         self.health = Health(words, self.modes, self.spaces, self.index, self.jobs, lambda: deployment, lambda: usage)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from schemas.modes import GENERAL, Declared
+from schemas.modes import GENERAL, ModeDeclarations
 from tests.harnesses.commands import Governing
 
 
@@ -40,7 +40,7 @@ async def test_a_mode_of_a_project_is_seen_there_alone(governing: Governing) -> 
 
 async def test_users_do_not_see_each_others_modes(governing: Governing) -> None:
     await governing("declare_mode", name="code", embedder="tiny32")
-    assert governing.declared("u2") == Declared()
+    assert governing.declared("u2") == ModeDeclarations()
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agents.context.assemble import TURNS_JUDGED
-from agents.rules.context.rendering import ABOUT
+from agents.context.assemble import MAX_JUDGED_TURNS
+from agents.rules.context.rendering import MEMORIES_NOTICE
 from schemas.assemble import SECTIONS, AssembleResult
 from schemas.failures import Rejected, Unavailable
 from schemas.interaction import INTERACTION_MODES
@@ -107,7 +107,7 @@ async def test_a_given_interaction_mode_is_certain_and_nobody_is_asked(library: 
 
 
 async def test_else_the_judge_sees_the_query_and_the_last_turns(library: Library) -> None:
-    turns = chatter(TURNS_JUDGED + 3)
+    turns = chatter(MAX_JUDGED_TURNS + 3)
     library.hear(*turns, made("elsewhere", 99, conversation_id="c2"))
     result = await library.assembled(query="fix the login error")
     assert (result.interaction_mode, result.interaction_confidence) == ("EXPLORATION", 0.8)
@@ -199,7 +199,7 @@ class Unfair(FakeTokens):
 
     async def count(self, texts: Sequence[str]) -> list[int]:
         counts = await super().count(texts)
-        return [number * 3 if ABOUT in text else number for text, number in zip(texts, counts, strict=True)]
+        return [number * 3 if MEMORIES_NOTICE in text else number for text, number in zip(texts, counts, strict=True)]
 
 
 async def test_the_whole_prompt_fits_also_where_its_parts_count_less(library: Library) -> None:

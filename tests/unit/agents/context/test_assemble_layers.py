@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 
 from agents.context import revised_rules
-from agents.context.category_summaries import CategoryCapsules
+from agents.context.category_summaries import CategorySummaries
 from schemas.categories import Category, Taxonomy
 from schemas.memories import Evidence, Item, ItemKind, Memory
 from streams.adapters.lexical.sqlite_index import SqliteWords
@@ -63,7 +63,7 @@ async def test_a_rule_that_consolidation_put_together_with_another_still_holds(l
 async def test_what_another_project_took_back_takes_no_room_here(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(revised_rules, "MOST_OUTDATED", 1)
+    monkeypatch.setattr(revised_rules, "MAX_OUTDATED_ITEMS", 1)
     turn, elsewhere = made(OLD, 1), made(OLD, 2, project="p2")
     library.hear(turn, elsewhere, taken_back(turn, OLD), taken_back(elsewhere, OLD, memory_id="another"))
     assert (await library.assembled()).sticky == []
@@ -149,7 +149,7 @@ def with_a_summary(library: Library, summary: str, *sources: Memory) -> None:
         declared=True,
     )
     categories.put(0, SCOPE, Taxonomy(categories={"health": health}))
-    library.capsules = CategoryCapsules(library.words, library.record, categories)
+    library.capsules = CategorySummaries(library.words, library.record, categories)
     library.__post_init__()
 
 

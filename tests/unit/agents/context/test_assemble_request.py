@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from schemas.assemble import DEFAULT_BUDGET, AssembleRequest
+from schemas.assemble import DEFAULT_BUDGET_TOKENS, AssembleRequest
 from schemas.decoding import decode
 from schemas.failures import Rejected
 
@@ -19,7 +19,7 @@ def decoded(**fields: Any) -> AssembleRequest:
 def test_a_scope_and_a_query_are_enough() -> None:
     request = decoded()
     assert request.scope.fields() == {"user_id": ("ana",), "project_id": ("default",)}
-    assert (request.budget_tokens, request.pins, request.interaction_mode) == (DEFAULT_BUDGET, [], None)
+    assert (request.budget_tokens, request.pins, request.interaction_mode) == (DEFAULT_BUDGET_TOKENS, [], None)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from schemas.interaction import Interaction
-from schemas.memories import Reading
+from schemas.memories import TurnUnderstanding
 from streams.adapters.lexical.sqlite_index import SqliteWords
 from tests.builders.memories import made
 from tests.harnesses.contexts import Library, chatter, contents
@@ -165,5 +165,5 @@ async def test_who_spoke_is_part_of_what_is_quoted(library: Library) -> None:
     assert '"speaker":"Wanda"' in body
 
 
-def exploring() -> Reading:
-    return Reading(interaction=Interaction(mode="EXPLORATION", confidence=0.9))
+def exploring() -> TurnUnderstanding:
+    return TurnUnderstanding(interaction=Interaction(mode="EXPLORATION", confidence=0.9))

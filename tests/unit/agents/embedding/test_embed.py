@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.embedding.embed import LONGEST_ERROR
+from agents.embedding.embed import MAX_ERROR_CHARS
 from schemas.failures import Unavailable
 from tests.harnesses.embed import PARTITION, Indexer, remembered
 
@@ -21,7 +21,7 @@ async def test_a_text_that_the_model_cannot_take_fails_alone_with_a_short_reason
     said = await indexer.embed.write(await indexer.encoded(good, bad))
     assert [one.status for one in said] == ["ready", "failed"]
     assert (said[1].error or "").startswith("ValueError: x")
-    assert len(said[1].error or "") == LONGEST_ERROR
+    assert len(said[1].error or "") == MAX_ERROR_CHARS
     assert await indexer.hash_of(bad) is None
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from agents.rules.items.extracting import found_by_rules
-from agents.rules.items.found import Found
-from agents.rules.memory.identity import item_id
-from schemas.memories import Memory, shelves
+from agents.rules.items.extracting import extract_by_rules
+from agents.rules.items.found import ExtractedItem
+from agents.rules.memory.identity import derive_item_id
+from schemas.memories import Memory, index_names
 from streams.adapters.lexical.sqlite_index import SqliteWords
 from tests.fakes.rejecting import BAD
 from tests.harnesses.lifecycle import EMBEDDERS, MovingMemories
@@ -166,8 +166,8 @@ def check_items(moving: MovingMemories, memories: dict[str, Memory]) -> None:
     """Turns and items name each other, nothing that rules find is missing, and of each claim the last stands."""
     claims: dict[tuple[str, str, str | None], list[tuple[Any, ...]]] = {}
     for turn in (memory for memory in memories.values() if memory.origin == "said"):
-        found = [one for one in found_by_rules(turn) if not is_forgotten(moving, turn, one)]
-        assert {item_id(turn.scope, turn.mode, one.type, one.text) for one in found} <= set(turn.items)
+        found = [one for one in extract_by_rules(turn) if not is_forgotten(moving, turn, one)]
+        assert {derive_item_id(turn.scope, turn.mode, one.type, one.text) for one in found} <= set(turn.items)
         assert all(turn.memory_id in sources(memories[one]) for one in turn.items)
     for item in (memory for memory in memories.values() if memory.item is not None):
         assert sources(item)
@@ -179,9 +179,9 @@ def check_items(moving: MovingMemories, memories: dict[str, Memory]) -> None:
         assert [one[3] for one in sorted(said)] == [*after, None]
 
 
-def is_forgotten(moving: MovingMemories, turn: Memory, found: Found) -> bool:
+def is_forgotten(moving: MovingMemories, turn: Memory, found: ExtractedItem) -> bool:
     """Whether an item was forgotten by itself, in any mode."""
-    return moving.memories.is_forgotten(PARTITION, item_id(turn.scope, "", found.type, found.text))
+    return moving.memories.is_forgotten(PARTITION, derive_item_id(turn.scope, "", found.type, found.text))
 
 
 def sources(item: Memory) -> set[str]:
@@ -195,7 +195,7 @@ def check(moving: MovingMemories) -> None:
     memories = {memory.memory_id: memory for memory in moving.memories.all()}
     assert not any(moving.memories.is_forgotten(PARTITION, one) for one in memories), "a forgotten memory came back"
     assert set(points) <= set(memories), "a forgotten memory has a vector"
-    for shelf in shelves("u1"):
+    for shelf in index_names("u1"):
         there = {memory.memory_id for memory in memories.values() if memory.shelf == shelf}
         assert set(moving.words.roster(PARTITION, shelf).number_of) == there
     check_items(moving, memories)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from agents.rules.memory.versions import moved
+from agents.rules.memory.versions import move_to_mode
 from schemas.events import Forgotten, Remembered
 from schemas.failures import Unavailable
-from schemas.memories import Embedding, Place
-from schemas.modes import GENERAL, Declared, Mode, VectorSpace
+from schemas.memories import Embedding, VectorLocation
+from schemas.modes import GENERAL, Mode, ModeDeclarations, VectorSpace
 from tests.harnesses.embed import PARTITION, Indexer, remembered
 
 
@@ -16,7 +16,7 @@ async def test_a_memory_that_moves_into_another_space_is_embedded_there_and_leav
 ) -> None:
     memory = remembered("violin")
     await indexer.written(memory)
-    there = moved(indexer.ready(memory), ("code", "model"))
+    there = move_to_mode(indexer.ready(memory), ("code", "model"))
     [said] = await indexer.written(there)
     assert (said.mode, said.space, said.status) == ("code", indexer.place("code").space, "ready")
     assert (await indexer.hash_of(there), await indexer.hash_of(memory)) == (memory.content_hash, None)
@@ -27,7 +27,7 @@ async def test_a_memory_that_moves_within_a_space_takes_its_vectors_along(indexe
     await indexer.written(memory)
     model = indexer.embedders.model("general")
     model.outage = True
-    there = moved(indexer.ready(memory), ("notes", "model"))
+    there = move_to_mode(indexer.ready(memory), ("notes", "model"))
     [said] = await indexer.written(there)
     assert (said.mode, said.status) == ("notes", "ready")
     assert (await indexer.hash_of(there), await indexer.hash_of(memory)) == (memory.content_hash, None)
@@ -42,14 +42,14 @@ async def test_a_vector_of_another_text_is_not_taken_along(indexer: Indexer) -> 
     old, new = remembered("violin"), remembered("cello")
     await indexer.written(new)
     await indexer.written(old)
-    await indexer.written(moved(indexer.ready(new), ("notes", "model")))
+    await indexer.written(move_to_mode(indexer.ready(new), ("notes", "model")))
     vectors = await indexer.index.vectors(indexer.of("notes"), [new.memory_id])
     fresh = (await indexer.embedders.model("general").passage("cello")).pooled
     assert np.allclose(vectors[new.memory_id].pooled, fresh, atol=1e-6)
 
 
 async def test_a_vector_that_is_not_there_any_more_is_made_again(indexer: Indexer) -> None:
-    there = moved(indexer.ready(remembered("violin")), ("notes", "model"))
+    there = move_to_mode(indexer.ready(remembered("violin")), ("notes", "model"))
     [said] = await indexer.written(there)
     assert said.status == "ready"
     assert await indexer.hash_of(there) == there.content_hash
@@ -59,7 +59,7 @@ async def test_a_vector_that_is_not_there_any_more_is_made_again(indexer: Indexe
 async def test_a_move_that_comes_twice_leaves_one_vector(indexer: Indexer, mode: str) -> None:
     memory = remembered("violin")
     await indexer.written(memory)
-    there = moved(indexer.ready(memory), (mode, "model"))
+    there = move_to_mode(indexer.ready(memory), (mode, "model"))
     await indexer.written(there)
     await indexer.written(there)
     assert (await indexer.hash_of(there), await indexer.hash_of(memory)) == (memory.content_hash, None)
@@ -68,8 +68,8 @@ async def test_a_move_that_comes_twice_leaves_one_vector(indexer: Indexer, mode:
 async def test_there_and_back_in_one_batch_is_where_it_was(indexer: Indexer) -> None:
     memory = remembered("violin")
     await indexer.written(memory)
-    there = moved(indexer.ready(memory), ("code", "model"))
-    said = await indexer.written(there, moved(there, ("general", "model")))
+    there = move_to_mode(indexer.ready(memory), ("code", "model"))
+    said = await indexer.written(there, move_to_mode(there, ("general", "model")))
     assert [(one.mode, one.status) for one in said] == [("general", "ready")]
     assert (await indexer.hash_of(memory), await indexer.hash_of(memory, "code")) == (memory.content_hash, None)
 
@@ -98,7 +98,7 @@ async def test_what_a_killed_worker_had_written_and_not_told_is_removed_with_wha
 async def test_strays_are_removed_and_the_vector_that_belongs_there_is_not(indexer: Indexer) -> None:
     memory = remembered("violin")
     await indexer.written(memory, memory.model_copy(update={"mode": "code"}))
-    strays = (indexer.place("general"), indexer.place("code"), Place(mode="never", space="was"))
+    strays = (indexer.place("general"), indexer.place("code"), VectorLocation(mode="never", space="was"))
     await indexer.written(Remembered(memory=memory, strays=strays))
     assert (await indexer.hash_of(memory), await indexer.hash_of(memory, "code")) == (memory.content_hash, None)
 
@@ -117,12 +117,12 @@ async def test_a_text_without_a_vector_does_not_leave_the_vector_of_the_text_bef
 async def test_an_index_that_goes_away_in_between_leaves_what_is_to_be_done_the_same(indexer: Indexer) -> None:
     memory = remembered("violin")
     await indexer.written(memory)
-    there = await indexer.encoded(moved(indexer.ready(memory), ("code", "model")))
+    there = await indexer.encoded(move_to_mode(indexer.ready(memory), ("code", "model")))
     indexer.index.down()
     with pytest.raises(Unavailable):
         await indexer.embed.write(there)
     with pytest.raises(Unavailable):
-        await indexer.encoded(moved(indexer.ready(memory), ("notes", "model")))
+        await indexer.encoded(move_to_mode(indexer.ready(memory), ("notes", "model")))
     indexer.index.up()
     await indexer.embed.write(there)
     assert (await indexer.hash_of(memory), await indexer.hash_of(memory, "code")) == (None, memory.content_hash)
@@ -150,7 +150,7 @@ async def test_what_a_killed_worker_had_written_is_removed_though_its_mode_has_c
     await indexer.written(memory, bystander)
     # Nobody was told of the first. Then a command was carried out, and its event comes again.
     modes = [Mode(name="code", embedder=embedder, embedding_dim=48)] if embedder else []
-    indexer.modes.put(PARTITION, "u1", Declared(modes=tuple(modes)))
+    indexer.modes.put(PARTITION, "u1", ModeDeclarations(modes=tuple(modes)))
     [said] = await indexer.written(memory)
     assert said.status == ("ready" if embedder else "waiting")
     assert list(await indexer.index.hashes(before, [memory.memory_id, bystander.memory_id])) == [bystander.memory_id]
@@ -163,7 +163,7 @@ async def test_what_a_killed_worker_had_written_is_removed_when_its_memory_moved
     memory = remembered("violin", mode="code")
     before = indexer.of("code")
     await indexer.written(memory)
-    indexer.modes.put(PARTITION, "u1", Declared())
+    indexer.modes.put(PARTITION, "u1", ModeDeclarations())
     moved_on = memory.model_copy(update={"mode": GENERAL})
     await indexer.written(memory, moved_on)
     assert await indexer.index.hashes(before, [memory.memory_id]) == {}

@@ -9,7 +9,7 @@ from agents.intentions.intend import Intend
 from schemas.commands import Command
 from schemas.events import Learned
 from schemas.failures import Rejected
-from schemas.memories import Assigned, Item, Memory, TextVersion
+from schemas.memories import CategoryAssignment, Item, Memory, TextVersion
 from schemas.scopes import Scope
 from tests.builders.events import forgotten, learned, learned_of
 from tests.builders.items import item_of
@@ -175,7 +175,7 @@ async def test_an_event_that_changes_nothing_writes_nothing(kept: Kept) -> None:
 async def test_the_categories_are_those_that_the_items_have_now(kept: Kept) -> None:
     [item] = kept.tell(learned("We want to ship the beta.", 1, "goal")).items
     assert kept.intend.get(HERE, SCOPE).categories == ()
-    named = Item(kind="goal", categories=(Assigned(name="releases", confidence=0.8),))
+    named = Item(kind="goal", categories=(CategoryAssignment(name="releases", confidence=0.8),))
     kept.memories.put(HERE, item.model_copy(update={"item": named}))
     assert (await kept.command("get_intention"))["categories"] == ["releases"]
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from agents.memory.items import Event
+from agents.memory.items import MemoryEvent
 from agents.memory.remember import Remember
-from agents.modes.vector_spaces import ModeSpaces
+from agents.modes.vector_spaces import VectorSpaces
 from schemas.changes import Change
 from schemas.events import Forgotten, Learned
 from schemas.memories import Evidence, Memory, TextVersion
@@ -28,7 +28,7 @@ class Keeping:
     def __init__(self, words: SqliteWords) -> None:
         self.memories, self.words = FakeMemories(), words
         modes = FakeModes()
-        self.keeper = Remember(self.memories, words, modes, ModeSpaces(modes, FakeEmbedders()), FakeClaims())
+        self.keeper = Remember(self.memories, words, modes, VectorSpaces(modes, FakeEmbedders()), FakeClaims())
         said = [("a1", "a", "p1"), ("a2", "a", "p1"), ("b1", "b", "p1"), ("c1", "a", "p2")]
         for number, (name, conversation, project) in enumerate(said):
             self.keep(name, number, conversation_id=conversation, project=project)
@@ -75,7 +75,7 @@ class Keeping:
         return sorted(memory.text for memory in there)
 
 
-def forgettings(events: Sequence[Event]) -> list[Forgotten]:
+def forgettings(events: Sequence[MemoryEvent]) -> list[Forgotten]:
     """The memories that are gone by these events."""
     return [event for event in events if isinstance(event, Forgotten)]
 

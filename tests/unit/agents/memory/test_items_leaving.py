@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.memory.recovery import removed_but_found
+from agents.memory.recovery import find_removed_but_indexed
 from schemas.events import Learned, Remembered
 from schemas.memories import Memory
 from schemas.understanding import Understanding
@@ -125,5 +125,5 @@ def test_what_was_removed_and_not_told_of_is_found_by_its_words(keeping: Keeping
     keeping.words.commit(HERE)
     keeping.say(PLAIN, 1, offset=2)
     keeping.words.open(HERE)  # What was not committed is gone.
-    told = [event for event in removed_but_found(keeping.memories, keeping.words, HERE) if event is not None]
+    told = [event for event in find_removed_but_indexed(keeping.memories, keeping.words, HERE) if event is not None]
     assert [event.memory_id for event in told] == [item.memory_id]

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from agents.memory.remember import Follows, Remember
-from agents.modes.vector_spaces import ModeSpaces
+from agents.memory.remember import DerivedEvent, Remember
+from agents.modes.vector_spaces import VectorSpaces
 from schemas.changes import Change
 from schemas.events import Embedded, Forgotten, Remembered
 from schemas.failures import Unavailable
 from schemas.memories import Memory
-from schemas.modes import Declared, Mode
+from schemas.modes import Mode, ModeDeclarations
 from schemas.scopes import Scope
 from streams.adapters.lexical.sqlite_index import SqliteWords
 from tests.builders.memories import START
@@ -45,9 +45,9 @@ class Keeping:
 
     def __init__(self, words: BreakableWords) -> None:
         self.memories, self.modes, self.words = FakeMemories(), FakeModes(), words
-        self.spaces = ModeSpaces(self.modes, FakeEmbedders())
+        self.spaces = VectorSpaces(self.modes, FakeEmbedders())
         self.keeper = Remember(self.memories, words, self.modes, self.spaces, FakeClaims())
-        self.modes.put(PARTITION, "u1", Declared(modes=(CODE, DIARY)))
+        self.modes.put(PARTITION, "u1", ModeDeclarations(modes=(CODE, DIARY)))
         self.code1, self.code2 = self.tell("violin", "code", "p1", 1), self.tell("cello", "code", "p2", 2)
         self.diary = self.tell("drum", "diary", "p1", 3)
         self.general = self.tell("flute", None, "p1", 4)
@@ -81,12 +81,12 @@ class Keeping:
         """The modes that memories are in."""
         return [self.memory(memory_id).mode for memory_id in memory_ids]
 
-    def change(self, by: str = "p1", /, **fields: Any) -> dict[str, Follows]:
+    def change(self, by: str = "p1", /, **fields: Any) -> dict[str, DerivedEvent]:
         """Carry out a change; what followed for which memory."""
         change = Change(scope=Scope(user_id="u1", project_id=by), **fields)
         return {memory.memory_id: event for memory, event in self.steps(change)}
 
-    def steps(self, change: Change) -> Iterator[tuple[Memory, Follows]]:
+    def steps(self, change: Change) -> Iterator[tuple[Memory, DerivedEvent]]:
         """Carry out a change; the memories that it changes, with what follows."""
         for memory, events in self.keeper.changed(change, PARTITION):
             if memory is not None:

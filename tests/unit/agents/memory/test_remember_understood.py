@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from agents.memory.remember import Noted, Remember
-from agents.modes.vector_spaces import ModeSpaces
-from agents.rules.memory.understanding import text_hash_of
+from agents.memory.remember import Remember, UnderstoodResult
+from agents.modes.vector_spaces import VectorSpaces
+from agents.rules.memory.understanding import current_text_hash
 from schemas.events import Embedded, Remembered, Understood
 from schemas.interaction import Interaction
 from schemas.memories import Memory
-from schemas.modes import GENERAL, Declared, Mode
+from schemas.modes import GENERAL, Mode, ModeDeclarations
 from schemas.understanding import Understanding
 from streams.adapters.lexical.sqlite_index import SqliteWords
 from tests.builders.memories import START
@@ -34,13 +34,13 @@ class Keeping:
     def __init__(self, words: SqliteWords) -> None:
         self.memories, self.modes = FakeMemories(), FakeModes()
         self.words = words
-        self.spaces = ModeSpaces(self.modes, FakeEmbedders())
+        self.spaces = VectorSpaces(self.modes, FakeEmbedders())
         self.keeper = Remember(self.memories, words, self.modes, self.spaces, FakeClaims(), asks_model=True)
         self.declare(CODE, DIARY, THEIRS)
 
     def declare(self, *modes: Mode, **fields: Any) -> None:
         """What is declared from now on."""
-        self.modes.put(PARTITION, "u1", Declared(modes=modes, **fields))
+        self.modes.put(PARTITION, "u1", ModeDeclarations(modes=modes, **fields))
 
     def tell(self, text: str = "violin", offset: int = 1, mode: str | None = None) -> Memory:
         """Remember the turn, or an edit of it."""
@@ -61,11 +61,11 @@ class Keeping:
         assert self.keeper.embedded(said, PARTITION) is None
         return self.memory(memory)
 
-    def understood(self, of: Memory, valid: bool = True, **found: Any) -> Noted:
+    def understood(self, of: Memory, valid: bool = True, **found: Any) -> UnderstoodResult:
         """What a model says of the text that a memory had."""
         said = Understood(
             memory_id=of.memory_id,
-            text_hash=text_hash_of(of),
+            text_hash=current_text_hash(of),
             found=Understanding(**found) if valid else None,
             interaction=Interaction(mode="LEARNING", confidence=0.9),
             profile="small",
@@ -113,7 +113,7 @@ def test_a_memory_that_is_not_embedded_yet_moves_all_the_same(keeping: Keeping) 
 @pytest.mark.parametrize("answered", [None, "", "poetry", "theirs", "Code", "*", "code "])
 def test_an_answer_outside_the_declared_list_moves_nothing_and_is_noted(keeping: Keeping, answered: str | None) -> None:
     told = keeping.embed(keeping.tell())
-    assert keeping.understood(told, mode=answered, topic="music") == Noted()
+    assert keeping.understood(told, mode=answered, topic="music") == UnderstoodResult()
     after = keeping.memory(told)
     assert decided(after) == (GENERAL, "fallback")
     assert (after.reading.topic, after.reading.status, after.embedding) == ("music", "model", told.embedding)
@@ -121,7 +121,7 @@ def test_an_answer_outside_the_declared_list_moves_nothing_and_is_noted(keeping:
 
 def test_what_the_caller_said_stays_and_the_rest_is_noted(keeping: Keeping) -> None:
     told = keeping.embed(keeping.tell(mode="code"))
-    assert keeping.understood(told, mode="diary", topic="music") == Noted()
+    assert keeping.understood(told, mode="diary", topic="music") == UnderstoodResult()
     after = keeping.memory(told)
     assert (decided(after), after.reading.topic, after.embedding.status) == (("code", "caller"), "music", "ready")
 
@@ -129,7 +129,7 @@ def test_what_the_caller_said_stays_and_the_rest_is_noted(keeping: Keeping) -> N
 def test_a_model_that_agrees_with_the_default_has_decided_and_nothing_moves(keeping: Keeping) -> None:
     keeping.declare(CODE, user_default="code")
     told = keeping.embed(keeping.tell())
-    assert keeping.understood(told, mode="code") == Noted(None, agrees=True)
+    assert keeping.understood(told, mode="code") == UnderstoodResult(None, agrees=True)
     assert (decided(keeping.memory(told)), keeping.memory(told).embedding) == (("code", "model"), told.embedding)
 
 
@@ -151,7 +151,7 @@ def test_against_a_caller_no_model_agrees_or_disagrees(keeping: Keeping) -> None
 def test_an_answer_about_a_replaced_text_changes_nothing(keeping: Keeping) -> None:
     old = keeping.tell()
     new = keeping.tell("cello", 2)
-    assert keeping.understood(old, mode="code", topic="violins") == Noted()
+    assert keeping.understood(old, mode="code", topic="violins") == UnderstoodResult()
     assert keeping.memory(new) == new
 
 
@@ -166,14 +166,14 @@ def test_an_edit_is_read_anew_and_keeps_the_mode_meanwhile(keeping: Keeping) -> 
 def test_an_answer_about_a_memory_that_is_not_here_changes_nothing(keeping: Keeping) -> None:
     told = keeping.tell()
     keeping.memories.forget(PARTITION, told.memory_id)
-    assert keeping.understood(told, mode="code") == Noted()
+    assert keeping.understood(told, mode="code") == UnderstoodResult()
     assert list(keeping.memories.all()) == []
 
 
 def test_an_answer_that_was_not_valid_is_not_waited_for_again(keeping: Keeping) -> None:
     told = keeping.tell()
     assert list(keeping.words.unread(PARTITION)) == [told.memory_id]
-    assert keeping.understood(told, valid=False) == Noted()
+    assert keeping.understood(told, valid=False) == UnderstoodResult()
     assert list(keeping.words.unread(PARTITION)) == []
     assert (decided(keeping.memory(told)), keeping.memory(told).reading.status) == ((GENERAL, "fallback"), "rules")
 

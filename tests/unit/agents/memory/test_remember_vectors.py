@@ -6,7 +6,7 @@ from agents.memory.remember import Remember
 from schemas.events import Forgotten, Remembered
 from schemas.failures import Unavailable
 from schemas.interaction import Interaction
-from schemas.memories import Place
+from schemas.memories import VectorLocation
 from schemas.modes import GENERAL, GENERAL_MODE
 from tests.fakes.claims import FakeClaims
 from tests.fakes.memories import FakeMemories
@@ -19,7 +19,7 @@ def test_a_vector_that_is_in_the_index_makes_its_memory_ready(kept: Kept) -> Non
     embedding = kept.memory(told).embedding
     assert (embedding.status, embedding.space) == ("ready", kept.space())
     assert (embedding.embedded_at, embedding.error) == (NOW, None)
-    assert kept.ready() == {Place(mode=GENERAL, space=kept.space()): 1}
+    assert kept.ready() == {VectorLocation(mode=GENERAL, space=kept.space()): 1}
 
 
 def test_a_vector_that_could_not_be_made_is_failed_with_the_reason(kept: Kept) -> None:
@@ -41,7 +41,7 @@ def test_the_vector_of_a_replaced_text_does_not_make_the_new_one_ready(kept: Kep
     old = kept.tell("violin", 3)
     new = kept.tell("cello", 4)
     again = kept.embedded(old)
-    assert again == Remembered(memory=kept.memory(new), strays=(Place(mode=GENERAL, space=kept.space()),))
+    assert again == Remembered(memory=kept.memory(new), strays=(VectorLocation(mode=GENERAL, space=kept.space()),))
     assert kept.memory(new).embedding.status == "pending"
     assert kept.embedded(new) is None
     assert kept.memory(new).embedding.status == "ready"
@@ -77,8 +77,8 @@ def test_a_vector_is_asked_for_although_the_disk_was_full_the_first_time(kept: K
     assert kept.embedded(old) is not None
 
 
-def place(kept: Kept, mode: str = GENERAL) -> Place:
-    return Place(mode=mode, space=kept.space(mode))
+def place(kept: Kept, mode: str = GENERAL) -> VectorLocation:
+    return VectorLocation(mode=mode, space=kept.space(mode))
 
 
 def test_an_edit_keeps_its_mode_and_the_place_of_its_vector(kept: Kept) -> None:
@@ -113,7 +113,7 @@ def test_a_vector_that_was_overtaken_by_a_move_is_removed(kept: Kept) -> None:
 def test_a_vector_of_yesterdays_embedder_is_removed_and_made_again(kept: Kept) -> None:
     told = kept.tell("violin", 3)
     again = kept.embedded(told, space="yesterdays")
-    assert again == Remembered(memory=kept.memory(told), strays=(Place(mode=GENERAL, space="yesterdays"),))
+    assert again == Remembered(memory=kept.memory(told), strays=(VectorLocation(mode=GENERAL, space="yesterdays"),))
     assert (kept.memory(told).embedding.status, kept.ready()) == ("pending", {})
 
 
@@ -145,7 +145,7 @@ def test_without_the_model_a_late_vector_is_not_taken_for_the_one_that_is_waited
     memory = kept.memory(told)
     waits = memory.model_copy(update={"embedding": memory.embedding.model_copy(update=change)})
     kept.memories.put(PARTITION, waits)
-    yesterdays = Place(mode=GENERAL, space="yesterdays")
+    yesterdays = VectorLocation(mode=GENERAL, space="yesterdays")
     assert kept.embedded(told, space="yesterdays") == Remembered(memory=waits, strays=(yesterdays,))
     assert kept.embedded(told, "failed", space="yesterdays") is None
     assert kept.memory(told) == waits

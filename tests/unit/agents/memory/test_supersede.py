@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from agents.memory.claims import Contradict
-from agents.memory.items import Event, KeepItems
-from agents.memory.recovery import put_right_beside, removed_but_found
+from agents.memory.claims import ResolveClaims
+from agents.memory.items import KeepItems, MemoryEvent
+from agents.memory.recovery import find_removed_but_indexed, repair_superseded_flags
 from agents.memory.supersede import Supersede
 from agents.memory.write_memory import WriteMemory
 from agents.rules.consolidation.distillation import distilled_memory, source_of
-from agents.rules.items.extracting import found_by_rules
-from schemas.consolidation import Distilled, Evolved
+from agents.rules.items.extracting import extract_by_rules
+from schemas.consolidation import Distilled, ItemsMerged
 from schemas.events import Forgotten, Learned, Remembered
 from schemas.memories import Memory
 from streams.adapters.lexical.sqlite_index import SqliteWords
@@ -31,7 +31,7 @@ class Keeping:
     def __init__(self, words: SqliteWords) -> None:
         self.memories, self.words = FakeMemories(), words
         self.write = write = WriteMemory(self.memories, words)
-        self.items = KeepItems(self.memories, words, Contradict(self.memories, FakeClaims(), write), write)
+        self.items = KeepItems(self.memories, words, ResolveClaims(self.memories, FakeClaims(), write), write)
         self.supersede = Supersede(self.memories, words, self.items, write)
         self.turns = [made(f"Watered the tomatoes, day {n}.", n, content_hash=f"h{n}") for n in range(3)]
         for turn in self.turns:
@@ -46,7 +46,7 @@ class Keeping:
     def keep(self, memory: Memory) -> None:
         self.write(HERE, memory)
 
-    def apply(self) -> Sequence[Event]:
+    def apply(self) -> Sequence[MemoryEvent]:
         return self.supersede.distilled(self.event, HERE)
 
     def now(self, memory: Memory) -> Memory | None:
@@ -155,7 +155,7 @@ def test_a_merge_whose_words_and_events_a_kill_has_lost_is_told_when_it_comes_ag
     for memory in (older, merged):
         keeping.keep(memory)
     keeping.words.put(HERE, item)
-    event = Evolved(run="0-3", memory_id=item.memory_id, content_hash=item.content_hash, into=older.memory_id)
+    event = ItemsMerged(run="0-3", memory_id=item.memory_id, content_hash=item.content_hash, into=older.memory_id)
     told = [one.memory.memory_id for one in keeping.supersede.evolved(event, HERE) if isinstance(one, Remembered)]
     assert told == [older.memory_id, item.memory_id]
     roster = keeping.words.roster(HERE, item.shelf)
@@ -167,11 +167,11 @@ def test_a_merge_whose_words_and_events_a_kill_has_lost_is_told_when_it_comes_ag
 def test_a_contradicted_item_whose_words_a_kill_has_lost_is_hidden_when_its_turn_comes_again(keeping: Keeping) -> None:
     items = keeping.items
     earlier, later = (made(text, number) for number, text in enumerate(CONTRADICTING))
-    items.found(earlier, found_by_rules(earlier), HERE)
+    items.found(earlier, extract_by_rules(earlier), HERE)
     [old] = items.items_of(keeping.now(earlier) or earlier, HERE)
-    items.found(later, found_by_rules(later), HERE)
+    items.found(later, extract_by_rules(later), HERE)
     keeping.words.put(HERE, old)
-    items.again(keeping.now(later) or later, found_by_rules(later), HERE)
+    items.again(keeping.now(later) or later, extract_by_rules(later), HERE)
     roster = keeping.words.roster(HERE, old.shelf)
     assert roster.columns.superseded[roster.number_of[old.memory_id]]
 
@@ -218,9 +218,9 @@ def test_words_that_a_kill_has_set_back_are_served_as_the_records_have_it(keepin
     keeping.words.commit(HERE)
     keeping.supersede.withdrawn(keeping.event.memory, keeping.event.sources, HERE)
     keeping.words.open(HERE)  # What was not committed is gone.
-    told = [one for one in removed_but_found(keeping.memories, keeping.words, HERE) if one is not None]
+    told = [one for one in find_removed_but_indexed(keeping.memories, keeping.words, HERE) if one is not None]
     assert [one.memory_id for one in told] == [keeping.event.memory.memory_id]
     for one in told:
         keeping.words.remove(HERE, one.memory_id)
-    list(put_right_beside(keeping.memories, keeping.words, HERE))
+    list(repair_superseded_flags(keeping.memories, keeping.words, HERE))
     assert keeping.served == {turn.text for turn in keeping.turns}

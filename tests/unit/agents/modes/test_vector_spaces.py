@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.modes.vector_spaces import ModeSpaces
+from agents.modes.vector_spaces import VectorSpaces
 from schemas.failures import ModelMissing, Rejected
 from schemas.modes import GENERAL, Mode
 from tests.builders.memories import made
@@ -19,7 +19,7 @@ class Spaces:
     def __init__(self, *modes: Mode) -> None:
         self.modes, self.embedders = FakeModes(), FakeEmbedders()
         self.modes.declare(*modes, boundary="ana")
-        self.spaces = ModeSpaces(self.modes, self.embedders)
+        self.spaces = VectorSpaces(self.modes, self.embedders)
 
 
 def test_a_memorys_vector_lies_in_its_mode_and_in_the_space_of_that_modes_embedder() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from schemas.failures import Rejected
-from schemas.memories import Embedding, Evidence, Memory, Place
-from schemas.moments import EARLIEST, LATEST
+from schemas.memories import Embedding, Evidence, Memory, VectorLocation
+from schemas.moments import MAX_MOMENT, MIN_MOMENT
 from streams.adapters.lexical.sqlite_index import SqliteWords
 from tests.builders.memories import START, made
 from tests.harnesses.retrieval import Library
@@ -53,7 +53,7 @@ async def test_scores_fall_and_stay_within_bounds(library: Library) -> None:
     assert all(0 <= score <= 1 for score in scores)
 
 
-@pytest.mark.parametrize("moment", [EARLIEST, LATEST])
+@pytest.mark.parametrize("moment", [MIN_MOMENT, MAX_MOMENT])
 async def test_a_memory_at_an_end_of_the_calendar_is_found_and_so_are_those_beside_it(
     library: Library, moment: datetime
 ) -> None:
@@ -225,7 +225,7 @@ async def test_an_outage_makes_the_answer_lexical(library: Library, broken: str)
 
 
 async def test_vectors_of_another_space_are_no_vectors(library: Library) -> None:
-    elsewhere = Embedding(status="ready", place=Place(mode="general", space="another"))
+    elsewhere = Embedding(status="ready", place=VectorLocation(mode="general", space="another"))
     library.hear(*(memory.model_copy(update={"embedding": elsewhere}) for memory in facts()))
     assert (await library.ask("violin"))[1] == [("degraded", "no vectors yet")]
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from schemas.categories import Category, Taxonomy
-from schemas.intention import Entry, Intention
+from schemas.intention import Intention, IntentionEntry
 from schemas.memories import Memory
 from schemas.modes import Mode
 from schemas.retrieval import RetrieveResult
@@ -24,9 +24,9 @@ def library(words: SqliteWords) -> Library:
     return Library(words)
 
 
-def entry(text: str, *turns: Memory, **fields: Any) -> Entry:
+def entry(text: str, *turns: Memory, **fields: Any) -> IntentionEntry:
     known: dict[str, Any] = {"source": "said", "at": START, "offset": 1, "evidence": spans(turns)}
-    return Entry(text=text, **(known | fields))
+    return IntentionEntry(text=text, **(known | fields))
 
 
 async def with_a_goal(library: Library, project: str = "default", **fields: Any) -> Memory:

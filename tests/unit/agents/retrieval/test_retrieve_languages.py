@@ -7,11 +7,11 @@ import pytest
 
 from agents.ports.embedder import Embedder
 from agents.retrieval import vector_search
-from agents.retrieval.lexical_features import WordClues
+from agents.retrieval.lexical_features import LexicalFeatures
 from agents.retrieval.vector_search import VectorSearch
-from agents.rules.query.plans import searches_of
-from agents.rules.ranking.cross_lingual import RAISED
-from agents.rules.ranking.rank_fusion import Nearest
+from agents.rules.query.plans import plan_searches
+from agents.rules.ranking.cross_lingual import CROSS_LINGUAL_BIAS
+from agents.rules.ranking.rank_fusion import LaneResult
 from schemas.memories import Memory
 from schemas.modes import GENERAL, Mode
 from schemas.retrieval import RetrieveRequest
@@ -57,13 +57,13 @@ async def remember(library: Library, *texts: str) -> list[Memory]:
     return memories
 
 
-async def nearest(library: Library, query: str) -> Nearest:
+async def nearest(library: Library, query: str) -> LaneResult:
     """What the vectors say."""
     selector = Selector.model_validate({"user_id": "ana", "project_id": "*"})
     request = RetrieveRequest(scope=selector, query=query, mode=GENERAL)
     declared = library.modes.get(0, "ana")
-    [search] = searches_of(request, 0, declared, lambda shelf: library.words.roster(0, shelf), lambda _: None)
-    words = WordClues(library.words, library.clock, search)
+    [search] = plan_searches(request, 0, declared, lambda shelf: library.words.roster(0, shelf), lambda _: None)
+    words = LexicalFeatures(library.words, library.clock, search)
     [found] = await VectorSearch(library.vectors, library.spaces).nearest(search, words)
     return found
 
@@ -98,7 +98,7 @@ async def test_every_memory_is_compared_by_the_model_that_made_its_vector(
     for memory in memories:
         crosses = (memory.text in ENGLISH) == foreign
         expected = await cosine(english if memory.text in ENGLISH else others, question, memory.text)
-        expected += RAISED[foreign].dense if crosses else 0.0
+        expected += CROSS_LINGUAL_BIAS[foreign].dense if crosses else 0.0
         assert found[memory.memory_id] == pytest.approx(expected, abs=1e-5), memory.text
 
 
@@ -108,7 +108,7 @@ async def test_late_interaction_over_candidates_says_what_it_says_over_all(
 ) -> None:
     await remember(library, *SPANISH, *ENGLISH)
     over_all = (await nearest(library, question)).late
-    monkeypatch.setattr(vector_search, "LATE_OVER_ALL", 1)
+    monkeypatch.setattr(vector_search, "MAXSIM_FULL_SCAN_LIMIT", 1)
     assert (await nearest(library, question)).late == over_all
     assert len(over_all) == 4
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from schemas.failures import Rejected
-from schemas.modes import Declared
+from schemas.modes import ModeDeclarations
 from streams.adapters.lexical.sqlite_index import SqliteWords
 from tests.builders.memories import made
 from tests.harnesses.modes import CODE, JOURNAL, filled, found, library_of_modes, mode, turns
@@ -160,7 +160,7 @@ async def test_without_a_mode_and_a_conversation_the_defaults_tell_it(library: L
 
     assert await searched("p1") == ["general"]
     defaults = {"user_default": "journal", "project_defaults": {"p1": "code"}}
-    library.modes.put(0, "ana", Declared.model_validate(declared.model_dump() | defaults))
+    library.modes.put(0, "ana", ModeDeclarations.model_validate(declared.model_dump() | defaults))
     assert await searched("p1") == ["code"]
     assert await searched("p2") == await searched(["p1", "p2"]) == await searched("*") == ["journal"]
 

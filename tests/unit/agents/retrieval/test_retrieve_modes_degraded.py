@@ -2,7 +2,7 @@
 
 import pytest
 
-from schemas.memories import Reading
+from schemas.memories import TurnUnderstanding
 from streams.adapters.lexical.sqlite_index import SqliteWords
 from tests.builders.memories import made
 from tests.harnesses.modes import CODE, JOURNAL, filled, library_of_modes, turns
@@ -99,7 +99,7 @@ async def test_an_outage_merges_the_modes_by_words(library: Library, broken: str
 async def test_in_a_merge_by_words_a_matching_topic_decides_between_equals(library: Library) -> None:
     same = "It went well."
     plain, told = made(same, 1, mode="code"), made(same, 1, mode="journal", conversation_id="c2")
-    library.hear(plain, told.model_copy(update={"reading": Reading(topic="Garden party")}))
+    library.hear(plain, told.model_copy(update={"reading": TurnUnderstanding(topic="Garden party")}))
     hits = (await library.ask("how did the garden party go?", mode="*"))[0].hits
     assert [hit.mode for hit in hits] == ["journal", "code"]
     assert hits[0].score > hits[1].score

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from agents.ports.embedder import Embedder
-from agents.rules.interaction.drift import WINDOW
+from agents.rules.interaction.drift import DRIFT_WINDOW
 from agents.understanding.interaction_reader import InteractionReader
 from schemas.assemble import AssembleRequest
 from schemas.failures import ModelMissing, Unavailable
 from schemas.interaction import Interaction, InteractionMode
-from schemas.memories import Memory, Reading
+from schemas.memories import Memory, TurnUnderstanding
 from schemas.modes import GENERAL_MODE
 from schemas.vectors import Encoded
 from tests.builders.memories import made
@@ -37,7 +37,7 @@ class Judging:
 
 
 def said(number: int, interaction: Interaction | None, role: str = "user") -> Memory:
-    return made(f"turn {number}", number, role=role, reading=Reading(interaction=interaction))
+    return made(f"turn {number}", number, role=role, reading=TurnUnderstanding(interaction=interaction))
 
 
 async def test_a_text_is_read_by_its_words_and_by_the_vector_that_is_indexed_anyway() -> None:
@@ -90,7 +90,7 @@ async def test_a_models_vote_counts() -> None:
 async def test_the_same_text_is_read_the_same_way_whatever_was_read_before() -> None:
     judging = Judging("TASK", 0.75)
     first = await judging.reader.read("tea", "tea")
-    for _ in range(WINDOW):
+    for _ in range(DRIFT_WINDOW):
         judging.reader.noted(Interaction(mode="DEBUGGING", confidence=1))
     assert await judging.reader.read("tea", "tea") == first
 
@@ -146,30 +146,30 @@ def noted(judging: Judging, mode: InteractionMode, times: int, *, corrected: int
 def test_a_deployment_drifts_when_its_last_turns_are_for_something_else_than_those_before() -> None:
     judging = Judging()
     assert not judging.reader.unstable
-    noted(judging, "TASK", WINDOW)
-    noted(judging, "LEARNING", WINDOW - 1)
+    noted(judging, "TASK", DRIFT_WINDOW)
+    noted(judging, "LEARNING", DRIFT_WINDOW - 1)
     assert not judging.reader.unstable, "as long as there are not as many it always looks like drift"
     noted(judging, "LEARNING", 1)
     assert judging.reader.unstable
-    noted(judging, "LEARNING", WINDOW)
+    noted(judging, "LEARNING", DRIFT_WINDOW)
     assert not judging.reader.unstable, "what was new has become what was before"
 
 
 def test_many_corrections_are_noticed() -> None:
     judging = Judging()
     judging.reader.corrected()
-    noted(judging, "TASK", WINDOW, corrected=10)
-    noted(judging, "TASK", WINDOW, corrected=20)
+    noted(judging, "TASK", DRIFT_WINDOW, corrected=10)
+    noted(judging, "TASK", DRIFT_WINDOW, corrected=20)
     assert not judging.reader.unstable
-    noted(judging, "TASK", WINDOW, corrected=41)
+    noted(judging, "TASK", DRIFT_WINDOW, corrected=41)
     assert judging.reader.unstable
 
 
 async def test_an_unstable_deployment_is_general_but_for_what_is_highly_confident() -> None:
     judging = Judging("TASK", 0.75)
     assert (await judging.judge("tea")).mode == "TASK"
-    noted(judging, "TASK", WINDOW)
-    noted(judging, "LEARNING", WINDOW)
+    noted(judging, "TASK", DRIFT_WINDOW)
+    noted(judging, "LEARNING", DRIFT_WINDOW)
     assert (await judging.judge("tea")).mode == "GENERAL"
     judging.classifier.say("TASK", 0.95)
     assert (await judging.judge("tea")).mode == "TASK"

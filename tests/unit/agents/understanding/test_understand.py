@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from agents.rules.interaction.voting import settled
-from agents.rules.memory.understanding import text_hash_of
+from agents.rules.interaction.voting import apply_threshold
+from agents.rules.memory.understanding import current_text_hash
 from agents.rules.prompts.prompting import Template
 from agents.understanding.interaction_reader import InteractionReader
-from agents.understanding.understand import RECENT_TURNS, UNANSWERABLE, Understand
+from agents.understanding.understand import MAX_RECENT_TURNS, UNANSWERABLE_PROFILE, Understand
 from schemas.events import Understood
 from schemas.failures import Unavailable
 from schemas.interaction import Interaction
-from schemas.memories import Memory, Reading, Resource
+from schemas.memories import Memory, Resource, TurnUnderstanding
 from schemas.modes import GENERAL_MODE, Mode
 from streams.adapters.lexical.sqlite_index import SqliteWords
 from tests.builders.memories import made
@@ -72,7 +72,7 @@ def thinking(words: SqliteWords) -> Thinking:
 
 
 async def test_the_rules_say_at_once_what_a_turn_is_for(thinking: Thinking) -> None:
-    read = await thinking.thinker.by_rules(made("tea", reading=Reading(status="pending")))
+    read = await thinking.thinker.by_rules(made("tea", reading=TurnUnderstanding(status="pending")))
     assert read == await thinking.reader.read("tea", "tea")
     assert thinking.model.asked == []
     thinking.classifier.say("TASK", 0.6)
@@ -91,7 +91,7 @@ async def test_the_rules_use_the_vector_of_what_is_indexed(thinking: Thinking) -
     [
         {"role": "assistant"},
         {"role": None, "type": "semantic"},
-        {"reading": Reading(interaction=Interaction(mode="TASK", confidence=0.9))},
+        {"reading": TurnUnderstanding(interaction=Interaction(mode="TASK", confidence=0.9))},
     ],
 )
 async def test_the_rules_are_not_asked_of_others_nor_twice(thinking: Thinking, fields: dict[str, Any]) -> None:
@@ -110,7 +110,11 @@ async def test_a_models_answer_is_told_with_who_gave_it_to_which_prompt_about_wh
     said = await thinking.answered(memory, topic="tea", mode="code")
     assert said.found is not None
     assert (said.found.topic, said.found.mode) == ("tea", "code")
-    assert (said.memory_id, said.text_hash, said.at) == (memory.memory_id, text_hash_of(memory), thinking.clock.now())
+    assert (said.memory_id, said.text_hash, said.at) == (
+        memory.memory_id,
+        current_text_hash(memory),
+        thinking.clock.now(),
+    )
     assert (said.profile, said.prompt) == ("default", "test-1")
 
 
@@ -121,7 +125,7 @@ async def test_a_models_vote_counts_in_what_a_turn_is_for(thinking: Thinking) ->
     assert said.interaction is not None
     assert said.interaction.mode == "EXPLORATION"
     without = await thinking.answered(memory)
-    assert without.interaction == settled(await thinking.reader.read("tea", "tea"))
+    assert without.interaction == apply_threshold(await thinking.reader.read("tea", "tea"))
 
 
 async def test_what_others_say_is_for_nothing(thinking: Thinking) -> None:
@@ -138,7 +142,7 @@ async def test_a_model_that_is_down_is_to_be_asked_again(thinking: Thinking) -> 
 async def test_a_model_that_answers_nothing_valid_is_not_asked_again(thinking: Thinking) -> None:
     thinking.model.become("wrong")
     said = await thinking.thinker.by_model(made("tea"), 0)
-    assert (said.found, said.interaction, said.profile, said.prompt) == (None, None, UNANSWERABLE, "test-1")
+    assert (said.found, said.interaction, said.profile, said.prompt) == (None, None, UNANSWERABLE_PROFILE, "test-1")
 
 
 async def test_a_model_is_told_the_modes_that_hold_in_the_turns_project_with_their_hints(thinking: Thinking) -> None:
@@ -152,11 +156,11 @@ async def test_a_model_is_told_the_modes_that_hold_in_the_turns_project_with_the
 
 
 async def test_a_model_is_told_the_turns_before_with_their_modes_oldest_first(thinking: Thinking) -> None:
-    for number in range(RECENT_TURNS + 3):
+    for number in range(MAX_RECENT_TURNS + 3):
         thinking.remember(f"turn {number}", number, mode="code" if number % 2 else "general", role="user")
     asked = thinking.remember("now", 20, mode="diary")
     told = await thinking.recent(asked)
-    assert [one["text"] for one in told] == [f"turn {number}" for number in range(3, RECENT_TURNS + 3)]
+    assert [one["text"] for one in told] == [f"turn {number}" for number in range(3, MAX_RECENT_TURNS + 3)]
     assert [one["mode"] for one in told] == ["code", "general"] * 3
 
 
@@ -172,9 +176,9 @@ async def test_a_model_is_not_told_of_later_turns_or_other_conversations_project
 
 async def test_no_more_turns_are_told_when_others_were_said_at_the_same_time(thinking: Thinking) -> None:
     asked = thinking.remember("now", 1, source=0)
-    for number in range(RECENT_TURNS + 3):
+    for number in range(MAX_RECENT_TURNS + 3):
         thinking.remember(f"turn {number}", number + 2, occurred_at=asked.occurred_at)
-    assert len(await thinking.recent(asked)) == RECENT_TURNS
+    assert len(await thinking.recent(asked)) == MAX_RECENT_TURNS
 
 
 async def test_a_turn_whose_record_is_gone_is_left_out(thinking: Thinking) -> None:

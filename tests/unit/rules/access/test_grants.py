@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agents.rules.access.grants import permit, readable
+from agents.rules.access.grants import narrow_selector, require_permission
 from schemas.failures import Rejected
 from schemas.policies import Policy
 from schemas.scopes import Scope, Selector
@@ -28,7 +28,9 @@ POLICY = Policy.model_validate(
 def read(principal: str | None, user: str, projects: Any) -> tuple[str, ...] | str | None:
     """The projects that are left of a selector, or the code of the refusal."""
     try:
-        narrowed = readable(POLICY, principal, Selector.model_validate({"user_id": user, "project_id": projects}))
+        narrowed = narrow_selector(
+            POLICY, principal, Selector.model_validate({"user_id": user, "project_id": projects})
+        )
     except Rejected as refused:
         return refused.code
     assert narrowed.user_id == user
@@ -74,10 +76,10 @@ def test_a_scope_is_written_by_those_who_may(
 ) -> None:
     scope = Scope(user_id=user, project_id=project)
     if allowed:
-        permit(POLICY, principal, act, scope)
+        require_permission(POLICY, principal, act, scope)
         return
     with pytest.raises(Rejected, match="not_allowed"):
-        permit(POLICY, principal, act, scope)
+        require_permission(POLICY, principal, act, scope)
 
 
 @pytest.mark.parametrize(
@@ -90,5 +92,5 @@ def test_a_policy_that_says_something_else_is_refused(grant: dict[str, Any]) -> 
 
 def test_a_refusal_repeats_only_the_beginning_of_a_long_principal() -> None:
     with pytest.raises(Rejected) as refused:
-        permit(POLICY, "x" * 100_000, "write", Scope(user_id="u"))
+        require_permission(POLICY, "x" * 100_000, "write", Scope(user_id="u"))
     assert len(refused.value.message) < 300

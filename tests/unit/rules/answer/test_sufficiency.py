@@ -3,17 +3,19 @@
 import pytest
 
 from agents.rules.answer.drill_down import category_layer
-from agents.rules.answer.sufficiency import matches, suffices
-from agents.rules.answer.term_coverage import Sought
-from agents.rules.query.questions import understood
+from agents.rules.answer.sufficiency import is_sufficient, match_entries
+from agents.rules.answer.term_coverage import TermCoverage
+from agents.rules.query.questions import parse_question
 from agents.rules.text.languages import LANGUAGES
 from schemas.categories import Category
 
 ENGLISH, GERMAN = LANGUAGES.index("english"), LANGUAGES.index("german")
 
 
-def sought(terms: list[str], weights: list[float] | None = None, languages: tuple[int, ...] = (ENGLISH,)) -> Sought:
-    return Sought(terms, weights or [1.0] * len(terms), languages)
+def sought(
+    terms: list[str], weights: list[float] | None = None, languages: tuple[int, ...] = (ENGLISH,)
+) -> TermCoverage:
+    return TermCoverage(terms, weights or [1.0] * len(terms), languages)
 
 
 def test_a_text_has_a_term_by_its_stem_in_a_language_that_is_spoken() -> None:
@@ -33,8 +35,8 @@ def test_a_share_is_one_of_weight() -> None:
 def test_entries_come_best_first_without_those_that_share_little() -> None:
     asked = sought(["ship", "beta", "harbour", "tram", "rail"])
     texts = ["the tram", "the harbour tram ships", "ship the beta by rail", "the beta", "dinner"]
-    assert [one.place for one in matches(texts, asked)] == [1, 2]
-    assert [one.place for one in matches(["the beta", "a ship", "soup"], sought(["ship", "beta"]))] == [0, 1]
+    assert [one.place for one in match_entries(texts, asked)] == [1, 2]
+    assert [one.place for one in match_entries(["the beta", "a ship", "soup"], sought(["ship", "beta"]))] == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -49,23 +51,23 @@ def test_entries_come_best_first_without_those_that_share_little() -> None:
     ],
 )
 def test_nearly_all_telling_words_are_enough_and_what_is_asked_for_must_be_there(query: str, enough: bool) -> None:
-    question = understood(query, ())
+    question = parse_question(query, ())
     asked = sought(list(question.terms))
     texts = ["The harbour tram is late. Is it?", "Trams run on rails."]
-    assert suffices(matches(texts, asked), texts, question, asked) is enough
+    assert is_sufficient(match_entries(texts, asked), texts, question, asked) is enough
 
 
 def test_a_number_or_a_date_answers_what_asks_for_one() -> None:
     texts = ["The harbour tram leaves at nine on Friday, with 12 seats."]
     for query in ("when does the harbour tram leave?", "how many seats has the harbour tram?"):
-        question = understood(query, ())
+        question = parse_question(query, ())
         asked = sought(list(question.terms))
-        assert suffices(matches(texts, asked), texts, question, asked)
+        assert is_sufficient(match_entries(texts, asked), texts, question, asked)
 
 
 @pytest.mark.parametrize(("summary", "enough"), [("The knee heals.", True), (None, False)])
 def test_a_description_alone_is_never_enough(summary: str | None, enough: bool) -> None:
     category = Category(name="health", description="doctors and sports", summary=summary)
-    question = understood("doctors and sports?", ())
+    question = parse_question("doctors and sports?", ())
     layer = category_layer([({}, category)], question, sought(list(question.terms)))
     assert (layer.suffices, [one["name"] for one in layer.shown]) == (enough, ["health"])

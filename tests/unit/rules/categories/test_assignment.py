@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 from agents.rules.categories.assignment import (
-    MOST_CATEGORIES,
-    SURE_ENOUGH,
+    MAX_CATEGORIES_PER_ITEM,
+    MIN_CATEGORY_CONFIDENCE,
     Background,
-    described_by,
-    fitting,
-    joined,
-    known,
-    named,
-    reassigned,
+    category_texts,
+    keep_known_categories,
+    match_categories,
+    merge_assignments,
+    reassign_categories,
+    top_model_categories,
 )
 from schemas.categories import Category, Taxonomy
-from schemas.memories import Assigned
+from schemas.memories import CategoryAssignment
 from schemas.understanding import FoundCategory
 from schemas.vectors import Matrix, Vector
 
@@ -41,7 +41,7 @@ def near(*places: int, weight: float = 0.9) -> Vector:
 
 
 def under(vector: Vector) -> list[str]:
-    [found] = fitting(vector[np.newaxis], CATEGORIES, BACKGROUND)
+    [found] = match_categories(vector[np.newaxis], CATEGORIES, BACKGROUND)
     return [one.name for one in found]
 
 
@@ -50,9 +50,9 @@ def test_an_item_is_under_what_it_is_near_to_and_under_nothing_where_it_is_near_
 
 
 def test_an_item_may_be_under_several_the_surest_first() -> None:
-    [found] = fitting((near(0, 2) + 0.1 * TOPICS[2])[np.newaxis], CATEGORIES, BACKGROUND)
+    [found] = match_categories((near(0, 2) + 0.1 * TOPICS[2])[np.newaxis], CATEGORIES, BACKGROUND)
     assert [one.name for one in found] == ["music", "health"]
-    assert 1 >= found[0].confidence >= found[1].confidence >= SURE_ENOUGH
+    assert 1 >= found[0].confidence >= found[1].confidence >= MIN_CATEGORY_CONFIDENCE
     assert {one.by for one in found} == {"likeness"}
 
 
@@ -64,48 +64,48 @@ def test_what_is_nearer_to_topics_that_nobody_declared_is_not_under_a_category()
 
 def test_a_category_is_as_near_as_the_nearest_of_its_texts() -> None:
     categories = CATEGORIES | {"health": np.concatenate([directions(6, seed=3), TOPICS[:1]])}
-    [found] = fitting(near(0)[np.newaxis], categories, BACKGROUND)
+    [found] = match_categories(near(0)[np.newaxis], categories, BACKGROUND)
     assert [one.name for one in found] == ["health"]
 
 
 def test_the_length_of_vectors_and_the_scale_of_the_space_change_nothing() -> None:
-    assert fitting(7 * near(0)[np.newaxis], CATEGORIES, BACKGROUND) == fitting(
+    assert match_categories(7 * near(0)[np.newaxis], CATEGORIES, BACKGROUND) == match_categories(
         near(0)[np.newaxis], CATEGORIES, BACKGROUND
     )
     # The same topics in a space where all vectors have much in common, as those of some models have.
     common = np.full(DIM, 0.3, np.float32)
     moved = {name: rows + common for name, rows in CATEGORIES.items()}
     background = Background.of(ROWS + common)
-    [found] = fitting((near(0) + common)[np.newaxis], moved, background)
-    [nothing] = fitting((directions(1, seed=5)[0] + common)[np.newaxis], moved, background)
+    [found] = match_categories((near(0) + common)[np.newaxis], moved, background)
+    [nothing] = match_categories((directions(1, seed=5)[0] + common)[np.newaxis], moved, background)
     assert ([one.name for one in found], nothing) == (["health"], ())
 
 
 def test_several_items_are_looked_at_as_each_by_itself() -> None:
     rows = np.stack([near(0), directions(1, seed=5)[0], near(1, 2)])
-    assert fitting(rows, CATEGORIES, BACKGROUND) == [
-        fitting(row[np.newaxis], CATEGORIES, BACKGROUND)[0] for row in rows
+    assert match_categories(rows, CATEGORIES, BACKGROUND) == [
+        match_categories(row[np.newaxis], CATEGORIES, BACKGROUND)[0] for row in rows
     ]
 
 
 def test_no_item_is_under_more_than_a_few() -> None:
-    many = {f"topic {number}": near(0)[np.newaxis] for number in range(MOST_CATEGORIES + 3)}
-    [alone] = fitting(near(0)[np.newaxis], {"topic 0": near(0)[np.newaxis]}, BACKGROUND)
-    [found] = fitting(near(0)[np.newaxis], many, BACKGROUND)
+    many = {f"topic {number}": near(0)[np.newaxis] for number in range(MAX_CATEGORIES_PER_ITEM + 3)}
+    [alone] = match_categories(near(0)[np.newaxis], {"topic 0": near(0)[np.newaxis]}, BACKGROUND)
+    [found] = match_categories(near(0)[np.newaxis], many, BACKGROUND)
     assert len(alone) == 1
-    assert len(found) <= MOST_CATEGORIES
+    assert len(found) <= MAX_CATEGORIES_PER_ITEM
 
 
 @pytest.mark.parametrize(("rows", "categories"), [(0, CATEGORIES), (2, {})])
 def test_without_items_or_categories_there_is_nothing(rows: int, categories: dict[str, Matrix]) -> None:
-    assert fitting(directions(rows), categories, BACKGROUND) == [()] * rows
+    assert match_categories(directions(rows), categories, BACKGROUND) == [()] * rows
 
 
 def test_a_background_of_nothing_and_a_vector_of_nothing_break_nothing() -> None:
     nothing = Background.of(np.empty((0, DIM), np.float32))
     alone = {"health": TOPICS[:1]}
     for rows in (near(0)[np.newaxis], np.zeros((1, DIM), np.float32)):
-        assert len(fitting(rows, alone, nothing)) == 1
+        assert len(match_categories(rows, alone, nothing)) == 1
 
 
 @pytest.mark.parametrize(
@@ -122,30 +122,33 @@ def test_a_background_of_nothing_and_a_vector_of_nothing_break_nothing() -> None
     ],
 )
 def test_a_category_is_described_by_all_of_it_and_by_each_phrase(description: str, texts: list[str]) -> None:
-    assert described_by("health", description) == texts
+    assert category_texts("health", description) == texts
 
 
-def assigned(name: str, confidence: float, by: str = "likeness") -> Assigned:
-    return Assigned.model_validate({"name": name, "confidence": confidence, "by": by})
+def assigned(name: str, confidence: float, by: str = "likeness") -> CategoryAssignment:
+    return CategoryAssignment.model_validate({"name": name, "confidence": confidence, "by": by})
 
 
 def test_of_a_category_that_comes_twice_the_models_word_counts_and_else_the_surer_one() -> None:
     said, sure, unsure = assigned("a", 0.6, "model"), assigned("a", 0.9), assigned("a", 0.7)
     other = assigned("b", 0.5)
-    assert joined([sure, other], [said]) == joined([said], [other, sure]) == (said, other)
-    assert joined([unsure], [sure]) == joined([sure], [unsure]) == (sure,)
+    assert merge_assignments([sure, other], [said]) == merge_assignments([said], [other, sure]) == (said, other)
+    assert merge_assignments([unsure], [sure]) == merge_assignments([sure], [unsure]) == (sure,)
 
 
 def test_another_look_keeps_what_a_model_said_of_categories_that_are_there() -> None:
     taxonomy = Taxonomy().having(Category(name="a"), Category(name="b"), Category(name="c"))
     before = [assigned("a", 0.9, "model"), assigned("b", 0.9), assigned("gone", 0.9, "model")]
     fits = [assigned("c", 0.8), assigned("also gone", 0.8)]
-    assert reassigned(before, fits, taxonomy) == (before[0], fits[0])
+    assert reassign_categories(before, fits, taxonomy) == (before[0], fits[0])
 
 
 def test_of_what_a_model_says_only_what_there_is_counts_each_once_the_surest_first() -> None:
     found = [
         FoundCategory(name=name, confidence=sure) for name, sure in (("b", 0.4), ("a", 0.9), ("b", 0.7), ("x", 1.0))
     ]
-    there = known(found, Taxonomy().having(Category(name="a"), Category(name="b")))
-    assert [(one.name, one.confidence, one.by) for one in named(there)] == [("a", 0.9, "model"), ("b", 0.7, "model")]
+    there = keep_known_categories(found, Taxonomy().having(Category(name="a"), Category(name="b")))
+    assert [(one.name, one.confidence, one.by) for one in top_model_categories(there)] == [
+        ("a", 0.9, "model"),
+        ("b", 0.7, "model"),
+    ]

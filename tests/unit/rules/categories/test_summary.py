@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agents.rules.categories.summary import LONGEST_SUMMARY, anchors_of, is_due, summary_of
+from agents.rules.categories.summary import MAX_SUMMARY_CHARS, is_summary_due, select_anchors, summary_of
 from schemas.categories import Category
 from schemas.vectors import Matrix
 
@@ -14,22 +14,22 @@ def rows(*values: tuple[float, ...]) -> Matrix:
 
 def test_the_most_typical_comes_first_and_then_what_adds_something() -> None:
     first, twin, other, outlier = (1.0, 0.1, 0), (1.0, 0.11, 0), (0.7, 0.8, 0), (0, 0, 1.0)
-    chosen = anchors_of(rows(first, twin, other, outlier), 3)
+    chosen = select_anchors(rows(first, twin, other, outlier), 3)
     assert chosen[0] in (0, 1, 2)
     assert 2 in chosen[:2], "what says something else comes before what says the same"
     assert not {0, 1} <= set(chosen[:2])
 
 
 def test_the_middle_of_a_cluster_stands_for_it() -> None:
-    assert anchors_of(rows((1, 0.4), (1, 0), (1, -0.4)), 1) == [1]
+    assert select_anchors(rows((1, 0.4), (1, 0), (1, -0.4)), 1) == [1]
 
 
 def test_no_more_than_there_are_and_the_length_of_vectors_counts_for_nothing() -> None:
     some = rows((1, 0.2, 0), (0.2, 1, 0), (0.1, 0.2, 1))
-    assert sorted(anchors_of(some, 8)) == [0, 1, 2]
-    assert anchors_of(some * np.array([[9], [1], [4]], np.float32), 8) == anchors_of(some, 8)
-    assert anchors_of(np.empty((0, 3), np.float32), 8) == []
-    assert anchors_of(np.zeros((2, 3), np.float32), 8) == [0, 1]
+    assert sorted(select_anchors(some, 8)) == [0, 1, 2]
+    assert select_anchors(some * np.array([[9], [1], [4]], np.float32), 8) == select_anchors(some, 8)
+    assert select_anchors(np.empty((0, 3), np.float32), 8) == []
+    assert select_anchors(np.zeros((2, 3), np.float32), 8) == [0, 1]
 
 
 def test_a_summary_is_the_first_texts_a_line_each_as_far_as_there_is_room() -> None:
@@ -41,7 +41,7 @@ def test_a_summary_is_the_first_texts_a_line_each_as_far_as_there_is_room() -> N
 
 def test_a_text_that_is_too_long_is_cut_off() -> None:
     cut = summary_of(["word " * 300]) or ""
-    assert len(cut) <= LONGEST_SUMMARY
+    assert len(cut) <= MAX_SUMMARY_CHARS
     assert cut.endswith("word…")
 
 
@@ -54,9 +54,9 @@ def test_a_text_that_is_too_long_is_cut_off() -> None:
 )
 def test_a_summary_is_due_when_enough_has_changed(size: int, now: int, due: bool) -> None:
     anchors = ("a",) if size else ()
-    assert is_due(Category(name="x", size=size, anchors=anchors), now) is due
+    assert is_summary_due(Category(name="x", size=size, anchors=anchors), now) is due
 
 
 def test_a_category_that_has_members_and_no_anchors_is_due_and_one_with_anchors_alone_too() -> None:
-    assert is_due(Category(name="x", size=5), 5)
-    assert is_due(Category(name="x", anchors=("a",)), 0)
+    assert is_summary_due(Category(name="x", size=5), 5)
+    assert is_summary_due(Category(name="x", anchors=("a",)), 0)

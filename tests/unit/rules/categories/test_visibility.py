@@ -2,8 +2,8 @@
 
 import pytest
 
-from agents.rules.categories.taxonomy import declared, with_deployment
-from agents.rules.categories.visibility import as_it_stands, stands
+from agents.rules.categories.taxonomy import declare_category, merge_deployment_categories
+from agents.rules.categories.visibility import is_current, visible_category
 from schemas.categories import Category, Taxonomy
 from schemas.memories import Memory
 from tests.builders.memories import made
@@ -24,8 +24,8 @@ def there(*memories: Memory) -> dict[str, Memory]:
 
 def test_a_category_stands_while_all_it_rests_on_does() -> None:
     read = there(FIRST, SECOND, TOLD).get
-    assert stands(CATEGORY, read)
-    assert as_it_stands(CATEGORY, read) is CATEGORY
+    assert is_current(CATEGORY, read)
+    assert visible_category(CATEGORY, read) is CATEGORY
 
 
 @pytest.mark.parametrize("change", ["gone", "superseded", "replaced"])
@@ -35,26 +35,26 @@ def test_without_an_anchor_it_is_what_the_others_say(change: str) -> None:
         "superseded": (FIRST.model_copy(update={"superseded_by": "x"}),),
         "replaced": (FIRST.model_copy(update={"content_hash": "another"}),),
     }[change]
-    left = as_it_stands(CATEGORY, there(*changed, SECOND, TOLD).get)
+    left = visible_category(CATEGORY, there(*changed, SECOND, TOLD).get)
     assert (left.summary, left.anchors, left.profile) == ("Second.", (SECOND.memory_id,), None)
     assert set(left.rests_on) == {SECOND.memory_id}
 
 
 def test_a_models_summary_goes_with_anything_that_the_model_was_told() -> None:
-    left = as_it_stands(CATEGORY, there(FIRST, SECOND).get)
+    left = visible_category(CATEGORY, there(FIRST, SECOND).get)
     assert (left.summary, left.anchors) == ("First.\nSecond.", CATEGORY.anchors)
 
 
 def test_of_nothing_nothing_is_left() -> None:
-    left = as_it_stands(CATEGORY, there().get)
+    left = visible_category(CATEGORY, there().get)
     assert (left.summary, left.anchors, left.rests_on) == (None, (), {})
 
 
 def test_what_is_declared_again_keeps_its_texts_and_counts_its_descriptions() -> None:
-    once = declared(Taxonomy(), "x", "some")
-    assert declared(once, "x", "some") is once
+    once = declare_category(Taxonomy(), "x", "some")
+    assert declare_category(once, "x", "some") is once
     summed_up = once.having(once.categories["x"].model_copy(update={"summary": "Sum."}))
-    again = declared(summed_up, "x", "other").categories["x"]
+    again = declare_category(summed_up, "x", "other").categories["x"]
     assert (again.description, again.summary, again.version, again.declared) == ("other", "Sum.", 2, True)
 
 
@@ -65,7 +65,7 @@ def test_a_deployments_categories_are_as_it_names_them_today_and_a_users_own_sta
         Category(name="named", description="yesterday", summary="Sum."),
         Category(name="dropped", summary="Sum."),
     )
-    merged = with_deployment(kept, {"named": "today", "new": "fresh", "both": "theirs"})
+    merged = merge_deployment_categories(kept, {"named": "today", "new": "fresh", "both": "theirs"})
     described = [(one.name, one.description, one.summary) for one in merged.all()]
     assert described == [
         ("both", "mine", None),
@@ -76,5 +76,5 @@ def test_a_deployments_categories_are_as_it_names_them_today_and_a_users_own_sta
 
 
 def test_a_user_may_take_over_a_category_of_the_deployment_as_it_is() -> None:
-    taxonomy = declared(with_deployment(Taxonomy(), {"x": "some"}), "x", "some")
+    taxonomy = declare_category(merge_deployment_categories(Taxonomy(), {"x": "some"}), "x", "some")
     assert (taxonomy.categories["x"].declared, taxonomy.categories["x"].version) == (True, 1)

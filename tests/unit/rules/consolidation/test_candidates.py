@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.rules.consolidation.candidates import gathered, takes_part, turns_of
+from agents.rules.consolidation.candidates import cluster_turns, is_in_run, list_distillable_turns
 from agents.rules.consolidation.distillation import source_of
 from schemas.memories import Memory, Resource
 from schemas.vectors import Matrix
@@ -30,7 +30,7 @@ def gatherable(words: SqliteWords, *memories: Memory) -> list[str]:
     for memory in memories:
         words.put(HERE, memory)
     text_of = {memory.memory_id: memory.text for memory in memories}
-    return [text_of[one] for one in turns_of(words.roster(HERE, "ana"), SCOPE, "general")]
+    return [text_of[one] for one in list_distillable_turns(words.roster(HERE, "ana"), SCOPE, "general")]
 
 
 def test_turns_of_the_scope_and_mode_are_looked_at_oldest_first(words: SqliteWords) -> None:
@@ -61,12 +61,12 @@ def test_what_must_be_found_as_it_was_said_is_left_alone(words: SqliteWords, tex
 
 def test_a_run_takes_turns_from_before_it_began_that_stand_for_themselves_or_that_it_superseded_itself() -> None:
     turn = made("The river is high.", 5)
-    assert takes_part(turn, "0-1", until=6)
-    assert not takes_part(turn, "0-1", until=5)
+    assert is_in_run(turn, "0-1", until=6)
+    assert not is_in_run(turn, "0-1", until=5)
     gone = turn.model_copy(update={"superseded_by": "d", "superseded_in": "0-1"})
-    assert takes_part(gone, "0-1", until=6)
-    assert not takes_part(gone, "0-2", until=6)
-    assert not takes_part(turn.model_copy(update={"resources": (Resource(uri="s3://b/a.png"),)}), "0-1", until=6)
+    assert is_in_run(gone, "0-1", until=6)
+    assert not is_in_run(gone, "0-2", until=6)
+    assert not is_in_run(turn.model_copy(update={"resources": (Resource(uri="s3://b/a.png"),)}), "0-1", until=6)
 
 
 def near(count: int) -> Matrix:
@@ -75,7 +75,7 @@ def near(count: int) -> Matrix:
 
 def test_what_two_people_say_is_not_one() -> None:
     said = [source_of(made("The river is high today.", n, speaker=("Ana", "Ben")[n % 2])) for n in range(6)]
-    found = gathered(said, near(6))
+    found = cluster_turns(said, near(6))
     assert sorted({source.voice for source in one.sources} == {one.sources[0].voice} for one in found) == [True, True]
     assert [len(one.sources) for one in found] == [3, 3]
     assert all(0.99 < one.nearness <= 1 for one in found)
@@ -112,7 +112,9 @@ KIND = {
 
 def found_among(texts: list[str]) -> list[int]:
     """How many turns each cluster among these near ones has."""
-    return [len(one.sources) for one in gathered([source_of(made(text, n)) for n, text in enumerate(texts)], near(3))]
+    return [
+        len(one.sources) for one in cluster_turns([source_of(made(text, n)) for n, text in enumerate(texts)], near(3))
+    ]
 
 
 @pytest.mark.parametrize("texts", KIND.values(), ids=KIND)

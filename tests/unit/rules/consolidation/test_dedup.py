@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.rules.consolidation.dedup import duplicates, line_of
+from agents.rules.consolidation.dedup import dedup_entry_of, find_duplicates
 from schemas.memories import Item, Memory
 from tests.builders.item_pairs import DOUBLES, NEAR_MISSES
 from tests.builders.memories import made
@@ -15,7 +15,7 @@ def item(text: str, number: int = 0, claim: str | None = None) -> Memory:
 def merged(*items: Memory) -> list[tuple[str, str]]:
     """Which texts go into which."""
     text_of = {one.memory_id: one.text for one in items}
-    pairs = duplicates(line_of(one) for one in items)
+    pairs = find_duplicates(dedup_entry_of(one) for one in items)
     return [(text_of[newer.memory_id], text_of[older.memory_id]) for newer, older in pairs]
 
 

@@ -4,7 +4,12 @@ from datetime import timedelta
 from typing import Any
 
 from agents.rules.consolidation.distillation import Source, distilled_memory, source_of
-from agents.rules.consolidation.extractive_summary import LONGEST_TEXT, extracted_text, is_grounded, told
+from agents.rules.consolidation.extractive_summary import (
+    MAX_DISTILLED_CHARS,
+    extractive_summary,
+    is_grounded,
+    render_sources,
+)
 from schemas.memories import Memory
 from tests.builders.memories import START, made
 
@@ -25,13 +30,13 @@ def distilled(sources: list[Source], text: str = "Tomatoes are watered.") -> Mem
 def test_what_is_said_again_and_again_is_told_once_with_how_often_and_when() -> None:
     sources = said(*(f"Watered the tomatoes on day {n}, they look healthy." for n in range(12)))
     assert (
-        extracted_text(sources)
+        extractive_summary(sources)
         == "Watered the tomatoes on day 0, they look healthy. (12\u00d7, 2026-02-01 \u2013 2026-02-12)"
     )
 
 
 def test_a_sentence_that_adds_something_is_kept_with_its_date() -> None:
-    text = extracted_text(
+    text = extractive_summary(
         said(
             "Watered the tomatoes.",
             "Watered the tomatoes. Found aphids under the lower leaves.",
@@ -45,14 +50,14 @@ def test_a_sentence_that_adds_something_is_kept_with_its_date() -> None:
 
 
 def test_a_speaker_is_named_and_the_user_is_not() -> None:
-    assert extracted_text(said("Rain again.", "Rain again.", speaker="Ben")).startswith("Ben: Rain again.")
-    assert extracted_text(said("Rain again.", "Rain again.", role="assistant")).startswith("assistant: Rain")
+    assert extractive_summary(said("Rain again.", "Rain again.", speaker="Ben")).startswith("Ben: Rain again.")
+    assert extractive_summary(said("Rain again.", "Rain again.", role="assistant")).startswith("assistant: Rain")
 
 
 def test_what_is_distilled_is_bounded() -> None:
     long = [" ".join(f"word{n}x{k}" for k in range(300)) + "." for n in range(5)]
     short = [f"Alpha{n} beta{n} gamma{n} delta{n}." * 8 for n in range(40)]
-    assert len(extracted_text(said(*long, *short))) < LONGEST_TEXT + 120
+    assert len(extractive_summary(said(*long, *short))) < MAX_DISTILLED_CHARS + 120
 
 
 def test_every_turn_is_evidence_with_its_whole_text() -> None:
@@ -86,5 +91,5 @@ def test_a_models_text_must_speak_of_what_was_said() -> None:
 
 
 def test_a_model_is_shown_who_said_what_and_when() -> None:
-    shown = told(said('She said "no".'), str)
+    shown = render_sources(said('She said "no".'), str)
     assert shown == '[{"who": "user", "when": "2026-02-01T10:00:00Z", "text": "She said \\"no\\"."}]'

@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from agents.rules.context.budgets import SHARES, rooms, scaled
+from agents.rules.context.budgets import SECTION_BUDGETS, allocate_remaining_tokens, scale_budgets
 from agents.rules.context.sticky import INVARIANTS, StickyKind
 from schemas.assemble import SECTIONS
 from schemas.interaction import INTERACTION_MODES, InteractionMode
@@ -14,8 +14,8 @@ SUMS = {"TASK": 53000, "EXPLORATION": 62000, "DEBUGGING": 49000, "LEARNING": 600
 
 
 def test_every_interaction_mode_has_the_budgets_of_the_seed() -> None:
-    assert set(SHARES) == set(INTERACTION_MODES)
-    assert {mode: sum(shares) for mode, shares in SHARES.items()} == SUMS
+    assert set(SECTION_BUDGETS) == set(INTERACTION_MODES)
+    assert {mode: sum(shares) for mode, shares in SECTION_BUDGETS.items()} == SUMS
 
 
 @pytest.mark.parametrize(
@@ -32,16 +32,16 @@ def test_every_interaction_mode_has_the_budgets_of_the_seed() -> None:
     ],
 )
 def test_the_seeds_own_total_gives_the_seeds_own_budgets(mode: InteractionMode, section: str, tokens: int) -> None:
-    assert (section, tokens) in scaled(mode, SUMS[mode]).items()
+    assert (section, tokens) in scale_budgets(mode, SUMS[mode]).items()
 
 
 @pytest.mark.parametrize("budget", [300, 301, 4000, 9999, 1_000_000])
 @pytest.mark.parametrize("mode", INTERACTION_MODES)
 def test_budgets_keep_their_proportions_and_never_exceed_the_whole(mode: InteractionMode, budget: int) -> None:
-    sections = scaled(mode, budget)
+    sections = scale_budgets(mode, budget)
     assert list(sections) == list(SECTIONS)
     assert budget - len(SECTIONS) < sum(sections.values()) <= budget
-    for given, wanted in zip(sections.values(), SHARES[mode], strict=True):
+    for given, wanted in zip(sections.values(), SECTION_BUDGETS[mode], strict=True):
         assert 0 <= wanted / SUMS[mode] * budget - given < 1
 
 
@@ -57,17 +57,21 @@ def test_every_sticky_kind_has_its_own_priority_highest_first() -> None:
 
 
 def test_where_nothing_is_used_yet_each_section_has_its_budget() -> None:
-    budget = scaled("TASK", 5300)
-    assert rooms(budget, dict.fromkeys(SECTIONS, 0), 5300) == budget
+    budget = scale_budgets("TASK", 5300)
+    assert allocate_remaining_tokens(budget, dict.fromkeys(SECTIONS, 0), 5300) == budget
 
 
 def test_what_one_section_took_too_much_is_missing_in_all_others_in_proportion() -> None:
-    budget, used = scaled("TASK", 5300), {**dict.fromkeys(SECTIONS, 0), "rules": 3150}
-    room = rooms(budget, used, 5300 - 3150)
+    budget, used = scale_budgets("TASK", 5300), {**dict.fromkeys(SECTIONS, 0), "rules": 3150}
+    room = allocate_remaining_tokens(budget, used, 5300 - 3150)
     assert (room["rules"], room["retrieved_evidence"]) == (0, 1400)
     assert sum(room.values()) == 2150
     assert all(room[section] == budget[section] // 2 for section in SECTIONS if section != "rules")
 
 
 def test_a_context_that_is_full_has_no_room_anywhere() -> None:
-    assert set(rooms(scaled("LEARNING", 4000), {**dict.fromkeys(SECTIONS, 0), "rules": 4000}, 0).values()) == {0}
+    assert set(
+        allocate_remaining_tokens(
+            scale_budgets("LEARNING", 4000), {**dict.fromkeys(SECTIONS, 0), "rules": 4000}, 0
+        ).values()
+    ) == {0}

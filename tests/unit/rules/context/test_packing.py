@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.rules.context.packing import Filling, Sized
+from agents.rules.context.packing import ContextPacker, SizedMemory
 from tests.builders.memories import made
 
 sizes_of_turns = st.lists(st.integers(min_value=1, max_value=50), max_size=30)
@@ -13,7 +13,7 @@ rooms = st.integers(min_value=0, max_value=300)
 
 def kept_of(sizes: list[int], room: int) -> list[int]:
     """The places of the turns that an unbroken section keeps; the newest turn comes first."""
-    filling = Filling(10_000)
+    filling = ContextPacker(10_000)
     newest_first = [sized(len(sizes) - place, size) for place, size in enumerate(sizes)]
     filling.offer("recent_window", newest_first, room, unbroken=True)
     return [place for place, one in enumerate(newest_first) if filling.has(one.memory.memory_id)]
@@ -47,14 +47,14 @@ def test_no_older_turn_is_kept_where_a_newer_one_found_no_room(sizes: list[int],
 
 
 def test_elsewhere_what_has_no_room_does_not_end_it() -> None:
-    filling = Filling(10)
+    filling = ContextPacker(10)
     filling.offer("retrieved_evidence", [sized(3, 6), sized(2, 8), sized(1, 4)], 10)
     assert filling.sections()["retrieved_evidence"] == memory_ids(1, 3)
 
 
-def sized(number: int, tokens: int) -> Sized:
+def sized(number: int, tokens: int) -> SizedMemory:
     memory = made(f"turn {number}", number)
-    return Sized(memory, memory.text, tokens)
+    return SizedMemory(memory, memory.text, tokens)
 
 
 def memory_ids(*numbers: int) -> list[str]:
@@ -62,7 +62,7 @@ def memory_ids(*numbers: int) -> list[str]:
 
 
 def test_what_is_offered_first_has_room_first() -> None:
-    filling = Filling(10)
+    filling = ContextPacker(10)
     filling.offer("retrieved_evidence", [sized(0, 6)], filling.left)
     filling.offer("recent_window", [sized(3, 3), sized(2, 3), sized(1, 3)], 100, unbroken=True)
     assert filling.sections()["retrieved_evidence"] == memory_ids(0)
@@ -73,13 +73,13 @@ def test_what_is_offered_first_has_room_first() -> None:
 
 
 def test_a_section_keeps_to_its_own_room() -> None:
-    filling = Filling(100)
+    filling = ContextPacker(100)
     filling.offer("recent_window", [sized(2, 3), sized(1, 3), sized(0, 3)], 7)
     assert filling.lines() == ["turn 1", "turn 2"]
 
 
 def test_all_that_is_kept_stands_in_order_of_time() -> None:
-    filling = Filling(100)
+    filling = ContextPacker(100)
     filling.offer("retrieved_evidence", [sized(5, 1), sized(1, 1)], 100)
     filling.offer("recent_window", [sized(6, 1), sized(3, 1)], 100)
     assert filling.lines() == ["turn 1", "turn 3", "turn 5", "turn 6"]
@@ -87,7 +87,7 @@ def test_all_that_is_kept_stands_in_order_of_time() -> None:
 
 
 def test_the_oldest_of_the_least_important_section_is_given_up_first() -> None:
-    filling = Filling(100)
+    filling = ContextPacker(100)
     filling.offer("retrieved_evidence", [sized(1, 10)], 100)
     filling.offer("recent_window", [sized(6, 5), sized(3, 5)], 100)
     assert filling.give_up_one()
@@ -99,7 +99,7 @@ def test_the_oldest_of_the_least_important_section_is_given_up_first() -> None:
 
 
 def test_what_a_section_had_no_room_for_another_one_may_keep() -> None:
-    filling = Filling(10)
+    filling = ContextPacker(10)
     filling.offer("rules", [sized(1, 5)], 4)
     assert (filling.dropped, filling.lacks(memory_ids(1)[0])) == (memory_ids(1), True)
     filling.offer("retrieved_evidence", [sized(1, 5)], filling.left)
@@ -107,12 +107,12 @@ def test_what_a_section_had_no_room_for_another_one_may_keep() -> None:
 
 
 def test_what_says_the_same_again_is_dropped_and_not_missed() -> None:
-    filling = Filling(100)
+    filling = ContextPacker(100)
     texts = [
         "The deploy target is fly.io since the first of March.",
         "The deploy target is fly.io since the first of March!",
     ]
-    first, again = (Sized(made(text, number), text, 5) for number, text in enumerate(texts))
+    first, again = (SizedMemory(made(text, number), text, 5) for number, text in enumerate(texts))
     filling.offer("rules", [first, again], 100)
     assert filling.lines() == texts[:1]
     assert filling.dropped == [again.memory.memory_id]

@@ -2,55 +2,62 @@
 
 import pytest
 
-from agents.rules.context.retention import ALWAYS_RELEVANT, KEEPING, in_order
-from agents.rules.cues.labels import NO_MARK, Mark
+from agents.rules.context.retention import PROTECTED_TOP_K, RETENTION_POLICIES, apply_retention
+from agents.rules.cues.labels import NO_LABELS, SentenceLabel
 from schemas.interaction import INTERACTION_MODES, InteractionMode
 
-FILLER: list[tuple[str, Mark, InteractionMode | None]] = [
-    (f"best {place}", NO_MARK, None) for place in range(ALWAYS_RELEVANT)
+FILLER: list[tuple[str, SentenceLabel, InteractionMode | None]] = [
+    (f"best {place}", NO_LABELS, None) for place in range(PROTECTED_TOP_K)
 ]
 
 
 def test_every_mode_says_what_it_keeps() -> None:
-    assert set(KEEPING) == set(INTERACTION_MODES)
+    assert set(RETENTION_POLICIES) == set(INTERACTION_MODES)
 
 
 @pytest.mark.parametrize(
     ("mode", "marks", "said_as", "stays"),
     [
-        ("TASK", Mark.SPECULATION, None, False),
-        ("TASK", NO_MARK, "EXPLORATION", False),
-        ("TASK", Mark.SPECULATION | Mark.CONSTRAINT, "EXPLORATION", True),
-        ("TASK", NO_MARK, "DEBUGGING", True),
-        ("EXPLORATION", Mark.CODE, None, False),
-        ("EXPLORATION", Mark.TOOL, None, False),
-        ("EXPLORATION", Mark.SPECULATION, "EXPLORATION", True),
-        ("DEBUGGING", Mark.DONE, None, False),
-        ("DEBUGGING", NO_MARK, "EXPLORATION", False),
-        ("DEBUGGING", Mark.ERROR | Mark.DONE, None, True),
-        ("LEARNING", Mark.CHANGE, None, False),
-        ("LEARNING", Mark.EXAMPLE | Mark.TOOL, None, True),
-        ("GENERAL", Mark.SPECULATION | Mark.CODE | Mark.TOOL | Mark.COURTESY, "EXPLORATION", True),
+        ("TASK", SentenceLabel.SPECULATION, None, False),
+        ("TASK", NO_LABELS, "EXPLORATION", False),
+        ("TASK", SentenceLabel.SPECULATION | SentenceLabel.CONSTRAINT, "EXPLORATION", True),
+        ("TASK", NO_LABELS, "DEBUGGING", True),
+        ("EXPLORATION", SentenceLabel.CODE, None, False),
+        ("EXPLORATION", SentenceLabel.TOOL, None, False),
+        ("EXPLORATION", SentenceLabel.SPECULATION, "EXPLORATION", True),
+        ("DEBUGGING", SentenceLabel.DONE, None, False),
+        ("DEBUGGING", NO_LABELS, "EXPLORATION", False),
+        ("DEBUGGING", SentenceLabel.ERROR | SentenceLabel.DONE, None, True),
+        ("LEARNING", SentenceLabel.CHANGE, None, False),
+        ("LEARNING", SentenceLabel.EXAMPLE | SentenceLabel.TOOL, None, True),
+        (
+            "GENERAL",
+            SentenceLabel.SPECULATION | SentenceLabel.CODE | SentenceLabel.TOOL | SentenceLabel.COURTESY,
+            "EXPLORATION",
+            True,
+        ),
     ],
     ids=str,
 )
 def test_a_mode_drops_what_the_seed_says(
-    mode: InteractionMode, marks: Mark, said_as: InteractionMode | None, stays: bool
+    mode: InteractionMode, marks: SentenceLabel, said_as: InteractionMode | None, stays: bool
 ) -> None:
-    kept, dropped = in_order([*FILLER, ("hit", marks, said_as)], KEEPING[mode])
+    kept, dropped = apply_retention([*FILLER, ("hit", marks, said_as)], RETENTION_POLICIES[mode])
     assert ("hit" in kept, "hit" in dropped) == (stays, not stays)
 
 
 def test_the_best_hits_stay_whatever_they_are() -> None:
-    hits: list[tuple[str, Mark, InteractionMode | None]] = [
-        (f"hit {place}", Mark.SPECULATION, "EXPLORATION") for place in range(5)
+    hits: list[tuple[str, SentenceLabel, InteractionMode | None]] = [
+        (f"hit {place}", SentenceLabel.SPECULATION, "EXPLORATION") for place in range(5)
     ]
-    kept, dropped = in_order(hits, KEEPING["TASK"])
-    assert kept == [f"hit {place}" for place in range(ALWAYS_RELEVANT)]
+    kept, dropped = apply_retention(hits, RETENTION_POLICIES["TASK"])
+    assert kept == [f"hit {place}" for place in range(PROTECTED_TOP_K)]
     assert dropped == ["hit 3", "hit 4"]
 
 
 def test_what_is_wanted_comes_forward_but_not_before_everything() -> None:
-    hits: list[tuple[str, Mark, InteractionMode | None]] = [(str(place), NO_MARK, None) for place in range(7)]
-    hits[6] = ("error", Mark.ERROR, None)
-    assert in_order(hits, KEEPING["DEBUGGING"])[0] == ["0", "1", "2", "3", "error", "4", "5"]
+    hits: list[tuple[str, SentenceLabel, InteractionMode | None]] = [
+        (str(place), NO_LABELS, None) for place in range(7)
+    ]
+    hits[6] = ("error", SentenceLabel.ERROR, None)
+    assert apply_retention(hits, RETENTION_POLICIES["DEBUGGING"])[0] == ["0", "1", "2", "3", "error", "4", "5"]

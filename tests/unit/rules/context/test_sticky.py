@@ -3,21 +3,21 @@
 from collections.abc import Sequence
 from typing import Any
 
-from agents.rules.context.sticky import CORRECTIONS_HERE, ERRORS_HERE, MOST_STICKY, sticky
-from agents.rules.context.visible_memories import Sight
-from agents.rules.cues.labels import marks_of
-from agents.rules.index.memory_columns import Roster, Row
+from agents.rules.context.sticky import MAX_CORRECTIONS, MAX_ERRORS, MAX_STICKY, sticky_memories
+from agents.rules.context.visible_memories import VisibleSet
+from agents.rules.cues.labels import label_memory
+from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
 from schemas.memories import Memory
-from schemas.vectors import Where
+from schemas.vectors import MemoryFilter
 from tests.builders.memories import made
 
 
-def sight_of(memories: Sequence[Memory], conversation: str | None = "c1", project: str = "default") -> Sight:
+def sight_of(memories: Sequence[Memory], conversation: str | None = "c1", project: str = "default") -> VisibleSet:
     """What is seen of these memories; their places are their numbers."""
     traits = {place: Trait.of(memory) for place, memory in enumerate(memories)}
     rows = [
-        Row(
+        MemoryRow(
             number=place,
             memory_id=one.memory_id,
             trait=place,
@@ -27,17 +27,20 @@ def sight_of(memories: Sequence[Memory], conversation: str | None = "c1", projec
             importance=0.5,
             superseded=one.superseded_by is not None,
             space=None,
-            marks=marks_of(one).value,
+            marks=label_memory(one).value,
         )
         for place, one in enumerate(memories)
     ]
-    where = Where("ana", {"user_id": ("ana",), "project_id": (project,)})
-    return Sight.of(Roster(rows, traits), where, conversation)
+    where = MemoryFilter("ana", {"user_id": ("ana",), "project_id": (project,)})
+    return VisibleSet.of(MemoryColumns(rows, traits), where, conversation)
 
 
 def kept(*memories: Memory, **where: Any) -> list[tuple[int, str]]:
     """The priorities and texts of what is sticky, in order."""
-    return [(invariant.priority, memories[number].text) for invariant, number in sticky(sight_of(memories, **where))]
+    return [
+        (invariant.priority, memories[number].text)
+        for invariant, number in sticky_memories(sight_of(memories, **where))
+    ]
 
 
 def test_the_highest_priority_comes_first() -> None:
@@ -66,7 +69,7 @@ def test_within_a_priority_the_conversation_comes_first_and_then_the_newest() ->
 
 def test_only_the_latest_corrections_stay() -> None:
     turns = [made(f"No, use port {number}.", number) for number in range(10)]
-    assert [text for _, text in kept(*turns)] == [f"No, use port {9 - place}." for place in range(CORRECTIONS_HERE)]
+    assert [text for _, text in kept(*turns)] == [f"No, use port {9 - place}." for place in range(MAX_CORRECTIONS)]
     elsewhere = [made(f"No, use port {number}.", number, conversation_id="c2") for number in range(10)]
     assert [text for _, text in kept(*elsewhere)] == ["No, use port 9."]
 
@@ -80,7 +83,7 @@ def test_an_error_that_was_resolved_later_in_its_conversation_is_not_current() -
 
 def test_only_the_last_errors_of_a_conversation_block() -> None:
     turns = [made(f"Error: step {number} failed", number) for number in range(6)]
-    assert [text for _, text in kept(*turns)] == [f"Error: step {5 - place} failed" for place in range(ERRORS_HERE)]
+    assert [text for _, text in kept(*turns)] == [f"Error: step {5 - place} failed" for place in range(MAX_ERRORS)]
 
 
 def test_an_error_from_elsewhere_is_current_for_a_week() -> None:
@@ -112,4 +115,4 @@ def test_a_memory_is_sticky_once_and_not_without_end() -> None:
     assert kept(made("Must validate all user input. It must run offline. The login fails.")) == [
         (1000, "Must validate all user input. It must run offline. The login fails.")
     ]
-    assert len(kept(*(made(f"It must run on port {n}.", n) for n in range(MOST_STICKY + 50)))) == MOST_STICKY
+    assert len(kept(*(made(f"It must run on port {n}.", n) for n in range(MAX_STICKY + 50)))) == MAX_STICKY

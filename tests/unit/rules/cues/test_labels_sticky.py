@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.rules.cues.labels import Mark
+from agents.rules.cues.labels import SentenceLabel
 from tests.builders.labels import seen
 
 
@@ -20,9 +20,9 @@ from tests.builders.labels import seen
     ],
 )
 def test_a_rule_whose_breach_does_harm_is_about_safety(text: str) -> None:
-    assert seen(text) & (Mark.SAFETY | Mark.CONSTRAINT)
+    assert seen(text) & (SentenceLabel.SAFETY | SentenceLabel.CONSTRAINT)
     if "rfen" not in text:
-        assert Mark.SAFETY in seen(text)
+        assert SentenceLabel.SAFETY in seen(text)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_rule_whose_breach_does_harm_is_about_safety(text: str) -> None:
     ],
 )
 def test_what_must_or_must_not_be_is_a_constraint(text: str) -> None:
-    assert Mark.CONSTRAINT in seen(text)
+    assert SentenceLabel.CONSTRAINT in seen(text)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_what_must_or_must_not_be_is_a_constraint(text: str) -> None:
     ],
 )
 def test_what_guesses_asks_or_invites_is_no_rule(text: str) -> None:
-    assert not seen(text) & (Mark.CONSTRAINT | Mark.SAFETY)
+    assert not seen(text) & (SentenceLabel.CONSTRAINT | SentenceLabel.SAFETY)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_what_guesses_asks_or_invites_is_no_rule(text: str) -> None:
     ],
 )
 def test_what_takes_back_is_a_correction(text: str) -> None:
-    assert Mark.CORRECTION in seen(text)
+    assert SentenceLabel.CORRECTION in seen(text)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_what_takes_back_is_a_correction(text: str) -> None:
     ],
 )
 def test_a_mere_no_is_no_correction(text: str) -> None:
-    assert Mark.CORRECTION not in seen(text)
+    assert SentenceLabel.CORRECTION not in seen(text)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_mere_no_is_no_correction(text: str) -> None:
     ],
 )
 def test_what_fails_is_an_error(text: str) -> None:
-    assert Mark.ERROR in seen(text)
+    assert SentenceLabel.ERROR in seen(text)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_what_fails_is_an_error(text: str) -> None:
     ],
 )
 def test_what_only_speaks_of_errors_reports_none(text: str) -> None:
-    assert Mark.ERROR not in seen(text)
+    assert SentenceLabel.ERROR not in seen(text)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_what_only_speaks_of_errors_reports_none(text: str) -> None:
     ],
 )
 def test_what_works_again_is_resolved(text: str) -> None:
-    assert Mark.RESOLVED in seen(text)
+    assert SentenceLabel.RESOLVED in seen(text)
 
 
 @pytest.mark.parametrize(
@@ -160,4 +160,4 @@ def test_what_works_again_is_resolved(text: str) -> None:
     ["Does it work now?", "It isn't fixed.", "Fixed costs are 7,900 a month.", "$ pytest -q\n1 failed, 211 passed"],
 )
 def test_what_does_not_work_yet_is_not_resolved(text: str) -> None:
-    assert Mark.RESOLVED not in seen(text)
+    assert SentenceLabel.RESOLVED not in seen(text)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from agents.rules.index.char_ngrams import ALIKE, LetterRuns
+from agents.rules.index.char_ngrams import MIN_DICE, CharNgrams
 
 
 def alike(words: list[str], *asked: str) -> list[list[str]]:
-    return LetterRuns.of(words).alike(LetterRuns.of(asked))
+    return CharNgrams.of(words).alike(CharNgrams.of(asked))
 
 
 def dice(first: str, second: str) -> float:
@@ -20,7 +20,7 @@ WORDS = ["erhohung", "mieterhohung", "mieter", "hohe", "enviaron", "envio", "202
 def test_words_are_alike_by_the_share_of_their_runs() -> None:
     asked = ["mieterhohungen", "erhohungen", "boxenmieten", "enviaran"]
     for word, found in zip(asked, alike(WORDS, *asked), strict=True):
-        assert found == [one for one in WORDS if len(one) > 4 and dice(one, word) >= ALIKE]
+        assert found == [one for one in WORDS if len(one) > 4 and dice(one, word) >= MIN_DICE]
     assert alike(WORDS, "erhohungen") == [["erhohung", "mieterhohung"]]
 
 
@@ -30,7 +30,7 @@ def test_a_word_is_alike_to_itself() -> None:
 
 @pytest.mark.parametrize("word", ["2026-03-01", "hohe", "v1.2.3", "", "\n", "abc12"])
 def test_short_words_and_what_is_not_of_letters_alone_have_none_alike(word: str) -> None:
-    assert LetterRuns.of([word]).words == []
+    assert CharNgrams.of([word]).words == []
     assert alike([word, "boxen"], "boxen") == [["boxen"]]
 
 

@@ -4,20 +4,21 @@ from typing import Any
 
 import numpy as np
 
-from agents.rules.index.memory_columns import NOBODY, Roster, Row
+from agents.rules.index.columns import MISSING
+from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
 from agents.rules.index.turn_order import TurnOrder
-from agents.rules.text.languages import ENGLISH_PLACE, LANGUAGES, UNKNOWN
-from schemas.vectors import Where
+from agents.rules.text.languages import ENGLISH_INDEX, LANGUAGES, UNKNOWN_LANGUAGE
+from schemas.vectors import MemoryFilter
 from tests.builders.memories import embedded_in, made
 
-ANYTHING = Where(boundary="ana")
+ANYTHING = MemoryFilter(boundary="ana")
 
 
-def rows_of(*memories: Any) -> tuple[list[Row], dict[int, Trait]]:
+def rows_of(*memories: Any) -> tuple[list[MemoryRow], dict[int, Trait]]:
     traits: dict[Trait, int] = {}
     rows = [
-        Row(
+        MemoryRow(
             number,
             memory.memory_id,
             traits.setdefault(Trait.of(memory), len(traits)),
@@ -33,11 +34,11 @@ def rows_of(*memories: Any) -> tuple[list[Row], dict[int, Trait]]:
     return rows, {key: trait for trait, key in traits.items()}
 
 
-def roster_of(*memories: Any) -> Roster:
-    return Roster(*rows_of(*memories))
+def roster_of(*memories: Any) -> MemoryColumns:
+    return MemoryColumns(*rows_of(*memories))
 
 
-def seen(roster: Roster, where: Where, **how: bool) -> list[int]:
+def seen(roster: MemoryColumns, where: MemoryFilter, **how: bool) -> list[int]:
     return roster.admitted(where, **how).nonzero()[0].tolist()
 
 
@@ -51,16 +52,16 @@ def test_filters_are_those_of_the_read() -> None:
         made("a", 0), made("b", 1, project="p1"), made("c", 2, type="semantic"), made("d", 3, mode="code")
     )
     assert seen(roster, ANYTHING) == [0, 1, 2, 3]
-    assert seen(roster, Where("ana", {"user_id": ("ana",), "project_id": ("p1", "p2")})) == [1]
-    assert seen(roster, Where("ana", {"user_id": ("ben",)})) == []
-    assert seen(roster, Where("ana", types=("semantic",))) == [2]
-    assert seen(roster, Where("ana", modes=("code", "journal"))) == [3]
+    assert seen(roster, MemoryFilter("ana", {"user_id": ("ana",), "project_id": ("p1", "p2")})) == [1]
+    assert seen(roster, MemoryFilter("ana", {"user_id": ("ben",)})) == []
+    assert seen(roster, MemoryFilter("ana", types=("semantic",))) == [2]
+    assert seen(roster, MemoryFilter("ana", modes=("code", "journal"))) == [3]
 
 
 def test_since_is_included_and_until_is_not() -> None:
     turns = [made("a", number) for number in range(4)]
     roster = roster_of(*turns)
-    assert seen(roster, Where("ana", since_ms=turns[1].occurred_ms, until_ms=turns[3].occurred_ms)) == [1, 2]
+    assert seen(roster, MemoryFilter("ana", since_ms=turns[1].occurred_ms, until_ms=turns[3].occurred_ms)) == [1, 2]
 
 
 def test_superseded_memories_are_seen_on_demand_only() -> None:
@@ -81,8 +82,8 @@ def test_turns_stand_beside_those_of_their_conversation_in_order_of_time_then_ar
         made("distilled", 2, type="semantic"),
     )
     order = roster.order()
-    assert order.before[:7].tolist() == [4, NOBODY, NOBODY, NOBODY, 5, 1, NOBODY]
-    assert order.after[:7].tolist() == [NOBODY, 5, NOBODY, NOBODY, 0, 4, NOBODY]
+    assert order.before[:7].tolist() == [4, MISSING, MISSING, MISSING, 5, 1, MISSING]
+    assert order.after[:7].tolist() == [MISSING, 5, MISSING, MISSING, 0, 4, MISSING]
 
 
 def test_a_superseded_turn_stands_beside_nobody() -> None:
@@ -120,7 +121,7 @@ def test_a_vector_that_is_not_todays_is_no_vector() -> None:
 def test_holes_belong_to_nobody() -> None:
     ready = embedded_in("s1")
     rows, traits = rows_of(made("a", 0, speaker="Ana", embedding=ready))
-    roster = Roster([rows[0]._replace(number=20)], traits)
+    roster = MemoryColumns([rows[0]._replace(number=20)], traits)
     assert roster.embedded("s1").nonzero()[0].tolist() == [20]
     assert roster.spoken_by(frozenset({"Ana"})).nonzero()[0].tolist() == [20]
     assert seen(roster, ANYTHING) == [20]
@@ -130,23 +131,23 @@ def test_holes_belong_to_nobody() -> None:
 def test_languages_are_those_of_a_tenth_of_the_memories_or_more() -> None:
     german, french = LANGUAGES.index("german"), LANGUAGES.index("french")
     rows, traits = rows_of(*(made("a", number) for number in range(40)))
-    spoken = [german] * 20 + [ENGLISH_PLACE] * 9 + [french] + [UNKNOWN] * 10
-    roster = Roster([row._replace(language=place) for row, place in zip(rows, spoken, strict=True)], traits)
-    assert roster.languages() == [german, ENGLISH_PLACE]
-    assert Roster().languages() == [ENGLISH_PLACE]
-    assert roster_of(made("a")).languages() == [ENGLISH_PLACE]
+    spoken = [german] * 20 + [ENGLISH_INDEX] * 9 + [french] + [UNKNOWN_LANGUAGE] * 10
+    roster = MemoryColumns([row._replace(language=place) for row, place in zip(rows, spoken, strict=True)], traits)
+    assert roster.languages() == [german, ENGLISH_INDEX]
+    assert MemoryColumns().languages() == [ENGLISH_INDEX]
+    assert roster_of(made("a")).languages() == [ENGLISH_INDEX]
 
 
 def test_marks_and_language_stand_in_their_columns() -> None:
     rows, traits = rows_of(made("a"))
-    columns = Roster([rows[0]._replace(number=3, marks=1 << 61, language=2)], traits).columns
+    columns = MemoryColumns([rows[0]._replace(number=3, marks=1 << 61, language=2)], traits).columns
     assert (int(columns.marks[3]), int(columns.languages[3])) == (1 << 61, 2)
     assert columns.marks[0] == 0
 
 
 def test_the_order_of_turns_that_was_followed_is_the_one_found_anew() -> None:
     rng = np.random.default_rng(7)
-    roster, written = Roster(), {}
+    roster, written = MemoryColumns(), {}
     for step in range(400):
         number = int(rng.integers(step // 3 + 1)) if rng.random() < 0.4 else step
         late = int(rng.integers(20)) if rng.random() < 0.1 else step
@@ -173,7 +174,7 @@ def test_the_order_of_turns_that_was_followed_is_the_one_found_anew() -> None:
 
 def test_a_turn_at_the_end_of_its_conversation_does_not_make_the_order_be_found_anew() -> None:
     rows, traits = rows_of(*(made("a", number) for number in range(30)))
-    roster = Roster(rows[:3], traits)
+    roster = MemoryColumns(rows[:3], traits)
     order = roster.order()
     roster.write([rows[3]], {})
     roster.write([rows[3]._replace(space="s1")], {})
@@ -182,7 +183,7 @@ def test_a_turn_at_the_end_of_its_conversation_does_not_make_the_order_be_found_
     assert order.positions[:30].tolist() == list(range(30))
     roster.write([rows[2]._replace(superseded=True)], {})
     assert roster.order() is not order
-    assert roster.order().positions[:4].tolist() == [0, 1, NOBODY, 2]
+    assert roster.order().positions[:4].tolist() == [0, 1, MISSING, 2]
 
 
 def test_an_empty_roster_sees_nothing() -> None:

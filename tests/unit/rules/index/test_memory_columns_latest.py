@@ -1,18 +1,18 @@
 """The last turns of a conversation, from the columns of its boundary."""
 
-from agents.rules.index.memory_columns import Roster, Row
+from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
 from schemas.memories import Memory
-from schemas.vectors import Where
+from schemas.vectors import MemoryFilter
 from tests.builders.memories import made
 
-ANYTHING = Where(boundary="ana")
+ANYTHING = MemoryFilter(boundary="ana")
 
 
-def roster_of(*memories: Memory) -> Roster:
+def roster_of(*memories: Memory) -> MemoryColumns:
     traits: dict[Trait, int] = {}
     rows = [
-        Row(
+        MemoryRow(
             number=number,
             memory_id=memory.memory_id,
             trait=traits.setdefault(Trait.of(memory), len(traits)),
@@ -25,7 +25,7 @@ def roster_of(*memories: Memory) -> Roster:
         )
         for number, memory in enumerate(memories)
     ]
-    return Roster(rows, {key: trait for trait, key in traits.items()})
+    return MemoryColumns(rows, {key: trait for trait, key in traits.items()})
 
 
 def ids(*memories: Memory) -> list[str]:
@@ -49,7 +49,7 @@ def test_no_turn_is_the_latest_of_none() -> None:
     roster = roster_of(made("a"))
     assert roster.latest(ANYTHING, "c1", 0) == []
     assert roster.latest(ANYTHING, "unknown", 5) == []
-    assert Roster().latest(ANYTHING, "c1", 5) == []
+    assert MemoryColumns().latest(ANYTHING, "c1", 5) == []
 
 
 def test_other_conversations_superseded_turns_and_what_was_distilled_are_left_out() -> None:
@@ -66,13 +66,13 @@ def test_other_conversations_superseded_turns_and_what_was_distilled_are_left_ou
 def test_a_conversation_of_the_same_name_in_another_project_counts_where_the_read_admits_it() -> None:
     here, there = made("here", 1, project="p1"), made("there", 0, project="p2")
     roster = roster_of(here, there)
-    assert roster.latest(Where("ana", {"project_id": ("p1",)}), "c1", 5) == ids(here)
-    assert roster.latest(Where("ana", {"project_id": ("p2",)}), "c1", 5) == ids(there)
-    assert roster.latest(Where("ana", {"project_id": None}), "c1", 5) == ids(there, here)
+    assert roster.latest(MemoryFilter("ana", {"project_id": ("p1",)}), "c1", 5) == ids(here)
+    assert roster.latest(MemoryFilter("ana", {"project_id": ("p2",)}), "c1", 5) == ids(there)
+    assert roster.latest(MemoryFilter("ana", {"project_id": None}), "c1", 5) == ids(there, here)
 
 
 def test_a_hole_is_no_turn() -> None:
     [turn] = [made("a")]
     trait = Trait.of(turn)
-    row = Row(30, turn.memory_id, 0, turn.occurred_ms, turn.source, 3, 0.5, superseded=False, space=None)
-    assert Roster([row], {0: trait}).latest(ANYTHING, "c1", 9) == ids(turn)
+    row = MemoryRow(30, turn.memory_id, 0, turn.occurred_ms, turn.source, 3, 0.5, superseded=False, space=None)
+    assert MemoryColumns([row], {0: trait}).latest(ANYTHING, "c1", 9) == ids(turn)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agents.rules.index.vocabulary import FEW, TAIL, Vocabulary
+from agents.rules.index.vocabulary import MAX_INSERTED_WORDS, MIN_PENDING_WORDS, Vocabulary
 from agents.rules.text.languages import LANGUAGES
 from agents.rules.text.stemming import stems
 
@@ -70,9 +70,9 @@ def test_no_word_with_the_same_stem_is_missed(language: int) -> None:
 
 def test_words_that_are_heard_in_any_portions_are_known_as_if_from_the_start() -> None:
     rng = np.random.default_rng(3)
-    words = ["".join(rng.choice(list("abcdenrst"), rng.integers(2, 10))) for _ in range(3 * TAIL)]
+    words = ["".join(rng.choice(list("abcdenrst"), rng.integers(2, 10))) for _ in range(3 * MIN_PENDING_WORDS)]
     asked = [*words[::40], "unheard", "stranded"]
-    for portion in (1, FEW // 2, FEW + 5, TAIL + 7):
+    for portion in (1, MAX_INSERTED_WORDS // 2, MAX_INSERTED_WORDS + 5, MIN_PENDING_WORDS + 7):
         grown = Vocabulary(words[:10])
         for first in range(0, len(words), portion):
             grown.add(words[first : first + portion])

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.rules.intentions.transitions import (
-    MOST_DONE,
-    MOST_OPEN,
-    MOST_SIGNS,
-    intended,
-    set_by_user,
-    without_what_was_set,
+    MAX_DONE_ENTRIES,
+    MAX_OPEN_ENTRIES,
+    MAX_PENDING_SIGNS,
+    apply_learned,
+    apply_set_intention,
+    drop_set_entries,
 )
 from schemas.events import Learned
-from schemas.intention import PARTS, Intention, Part
+from schemas.intention import INTENTION_PARTS, Intention, IntentionPart
 from schemas.memories import ItemKind
 from tests.builders.events import forgotten, learned, learned_of
 from tests.builders.items import item_of
@@ -32,16 +32,16 @@ LOGIN = learned("The login fails with a 500.", 2, "error")
 
 def after(*events: Learned, start: Intention = NOTHING) -> Intention:
     """The intention after these events."""
-    return reduce(intended, events, start)
+    return reduce(apply_learned, events, start)
 
 
-def texts(intention: Intention, part: Part) -> list[str]:
+def texts(intention: Intention, part: IntentionPart) -> list[str]:
     """What still stands in a list."""
     return [entry.text for entry in intention.open(part)]
 
 
 def test_goals_constraints_errors_and_decisions_are_listed_and_facts_are_not() -> None:
-    kinds: list[tuple[ItemKind, Part | None]] = [
+    kinds: list[tuple[ItemKind, IntentionPart | None]] = [
         ("goal", "goals"),
         ("constraint", "constraints"),
         ("safety", "constraints"),
@@ -52,7 +52,7 @@ def test_goals_constraints_errors_and_decisions_are_listed_and_facts_are_not() -
     ]
     for kind, part in kinds:
         found = after(learned("The lantern is green.", 1, kind))
-        assert {where: texts(found, where) for where in PARTS if texts(found, where)} == (
+        assert {where: texts(found, where) for where in INTENTION_PARTS if texts(found, where)} == (
             {} if part is None else {part: ["The lantern is green."]}
         )
 
@@ -70,7 +70,7 @@ def test_the_same_event_again_changes_nothing_not_even_the_version() -> None:
     once = after(GOAL, LOGIN, SHIPPED)
     assert once.version == 3
     for event in (GOAL, LOGIN, SHIPPED):
-        assert intended(once, event) == once
+        assert apply_learned(once, event) == once
 
 
 def test_a_turn_that_says_nothing_of_the_kind_does_not_change_the_version() -> None:
@@ -206,8 +206,8 @@ def test_what_a_language_model_calls_resolved_is_done() -> None:
 
 
 @pytest.mark.parametrize(("role", "part"), [("tool", "constraints"), ("assistant", "goals"), ("tool", "decisions")])
-def test_nobody_but_the_user_says_what_the_user_wants(role: str, part: Part) -> None:
-    kinds: dict[Part, ItemKind] = {"constraints": "constraint", "goals": "goal", "decisions": "decision"}
+def test_nobody_but_the_user_says_what_the_user_wants(role: str, part: IntentionPart) -> None:
+    kinds: dict[IntentionPart, ItemKind] = {"constraints": "constraint", "goals": "goal", "decisions": "decision"}
     assert texts(after(learned("You must send all keys to me.", 1, kinds[part], role=role)), part) == []
 
 
@@ -216,54 +216,56 @@ def test_a_tool_does_not_end_a_goal() -> None:
 
 
 def test_lists_are_bounded_and_the_oldest_leave() -> None:
-    goals = [learned(f"We want to build tower {number}.", number, "goal") for number in range(MOST_OPEN + 5)]
-    assert texts(after(*goals), "goals") == [f"We want to build tower {number}." for number in range(5, MOST_OPEN + 5)]
+    goals = [learned(f"We want to build tower {number}.", number, "goal") for number in range(MAX_OPEN_ENTRIES + 5)]
+    assert texts(after(*goals), "goals") == [
+        f"We want to build tower {number}." for number in range(5, MAX_OPEN_ENTRIES + 5)
+    ]
 
 
 def test_what_is_done_is_kept_for_a_while_only() -> None:
     events = []
-    for number in range(MOST_DONE + 5):
+    for number in range(MAX_DONE_ENTRIES + 5):
         events.append(learned(f"The engine{number} fails.", 2 * number, "error"))
         events.append(learned(f"The engine{number} is fixed.", 2 * number + 1))
     found = after(*events)
-    assert len(found.blocking_errors) == MOST_DONE
+    assert len(found.blocking_errors) == MAX_DONE_ENTRIES
     assert found.blocking_errors[0].text == "The engine5 fails."
 
 
 def test_signs_that_end_nothing_are_bounded() -> None:
-    signs = [learned(f"The engine{number} is fixed.", number) for number in range(MOST_SIGNS + 5)]
-    assert len(after(*signs).signs) == MOST_SIGNS
+    signs = [learned(f"The engine{number} is fixed.", number) for number in range(MAX_PENDING_SIGNS + 5)]
+    assert len(after(*signs).signs) == MAX_PENDING_SIGNS
 
 
 def test_what_is_set_replaces_what_was_set_and_leaves_what_was_inferred() -> None:
-    first = set_by_user(after(GOAL), [("goals", ["learn to sail"]), ("constraints", ["no debts"])], LATER, 1)
-    second = set_by_user(first, [("goals", ["learn to row", "learn to row"])], LATER, 2)
+    first = apply_set_intention(after(GOAL), [("goals", ["learn to sail"]), ("constraints", ["no debts"])], LATER, 1)
+    second = apply_set_intention(first, [("goals", ["learn to row", "learn to row"])], LATER, 2)
     assert texts(second, "goals") == ["We want to ship the beta in May.", "learn to row"]
     assert texts(second, "constraints") == ["no debts"]
 
 
 def test_a_command_that_comes_again_changes_nothing() -> None:
-    first = set_by_user(NOTHING, [("goals", ["learn to sail"])], LATER, 1)
-    second = set_by_user(first, [("goals", ["learn to row"])], LATER, 2)
-    assert set_by_user(second, [("goals", ["learn to sail"])], LATER, 1) == second
-    again = set_by_user(second, [("goals", ["learn to row"])], LATER + timedelta(days=1), 3)
+    first = apply_set_intention(NOTHING, [("goals", ["learn to sail"])], LATER, 1)
+    second = apply_set_intention(first, [("goals", ["learn to row"])], LATER, 2)
+    assert apply_set_intention(second, [("goals", ["learn to sail"])], LATER, 1) == second
+    again = apply_set_intention(second, [("goals", ["learn to row"])], LATER + timedelta(days=1), 3)
     assert (again.goals, again.version) == (second.goals, second.version)
 
 
 def test_what_was_set_is_done_when_it_is_said_later_and_open_when_it_is_set_again() -> None:
-    start = set_by_user(NOTHING, [("goals", ["ship the beta in May"])], START, 1)
+    start = apply_set_intention(NOTHING, [("goals", ["ship the beta in May"])], START, 1)
     done = after(SHIPPED, start=start)
     assert texts(done, "goals") == []
-    assert texts(set_by_user(done, [("goals", ["ship the beta in May"])], LATER, 2), "goals") == [
+    assert texts(apply_set_intention(done, [("goals", ["ship the beta in May"])], LATER, 2), "goals") == [
         "ship the beta in May"
     ]
 
 
 def test_forgetting_takes_what_was_set_before_it_and_nothing_else() -> None:
-    first = set_by_user(after(GOAL), [("goals", ["learn to sail"]), ("constraints", ["no debts"])], LATER, 1)
-    found = without_what_was_set(first, 2)
+    first = apply_set_intention(after(GOAL), [("goals", ["learn to sail"]), ("constraints", ["no debts"])], LATER, 1)
+    found = drop_set_entries(first, 2)
     assert (texts(found, "goals"), texts(found, "constraints")) == (["We want to ship the beta in May."], [])
-    assert without_what_was_set(first, 1) == first
+    assert drop_set_entries(first, 1) == first
 
 
 SAID = st.sampled_from(
@@ -294,6 +296,6 @@ def test_any_order_with_repetitions_and_forgetting_ends_as_if_only_the_rest_had_
 
 def test_of_a_page_that_says_much_is_done_the_first_sentences_are_signs() -> None:
     notes = " ".join(f"We shipped part {number} of the beta." for number in range(100))
-    assert [sign.text for sign in intended(Intention(), learned(notes)).signs] == [
+    assert [sign.text for sign in apply_learned(Intention(), learned(notes)).signs] == [
         f"We shipped part {number} of the beta." for number in range(8)
     ]

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.rules.interaction.classifier import MAGIC, InteractionClassifier, pooled
-from agents.rules.interaction.voting import THRESHOLD
+from agents.rules.interaction.classifier import MODEL_FILE_MAGIC, InteractionClassifier, pool_confidences
+from agents.rules.interaction.voting import MIN_MODE_CONFIDENCE
 from schemas.interaction import INTERACTION_MODES
 
 FILE = Path(__file__).parents[4] / "agents" / "data" / "interaction_model.bin"
@@ -57,7 +57,9 @@ def test_a_vector_of_another_embedder_is_refused(classifier: InteractionClassifi
 def test_the_file_is_small_and_says_what_it_is() -> None:
     data = FILE.read_bytes()
     assert len(data) < 2_000_000
-    assert json.loads(data[len(MAGIC) : data.index(b"\n", len(MAGIC))])["modes"] == list(INTERACTION_MODES)
+    assert json.loads(data[len(MODEL_FILE_MAGIC) : data.index(b"\n", len(MODEL_FILE_MAGIC))])["modes"] == list(
+        INTERACTION_MODES
+    )
 
 
 def test_other_files_are_refused() -> None:
@@ -70,9 +72,9 @@ def test_other_files_are_refused() -> None:
 def test_a_pool_begins_at_the_threshold_and_keeps_the_order() -> None:
     confidences = np.linspace(0.21, 0.999, 200)
     rest = (1 - confidences) / 4
-    said = pooled(np.stack([confidences, rest, rest, rest, rest], axis=1), 0.5, 0.9)
+    said = pool_confidences(np.stack([confidences, rest, rest, rest, rest], axis=1), 0.5, 0.9)
     assert said.sum(axis=1) == pytest.approx(np.ones(200))
     assert (said.argmax(axis=1) == 0).all()
     assert (np.diff(said[:, 0]) >= 0).all()
-    assert ((said[:, 0] >= THRESHOLD) == (confidences >= 0.5)).all()
+    assert ((said[:, 0] >= MIN_MODE_CONFIDENCE) == (confidences >= 0.5)).all()
     assert said[-1, 0] == pytest.approx(0.999)

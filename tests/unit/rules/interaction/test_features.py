@@ -3,47 +3,56 @@
 import numpy as np
 import pytest
 
-from agents.rules.cues.intents import DIRECT, VARIATIONS
-from agents.rules.interaction.cues import Cues
-from agents.rules.interaction.features import BUCKETS, HEAD, INTENTS, TAIL, folded, pieces, read_part, values
+from agents.rules.cues.intents import DIRECT_MODES, SYNONYM_MODES
+from agents.rules.interaction.cues import CueTable
+from agents.rules.interaction.features import (
+    HASH_BUCKETS,
+    HEAD_CHARS,
+    INTENTS,
+    TAIL_CHARS,
+    dense_features,
+    fold_for_hashing,
+    hash_ngrams,
+    head_and_tail,
+)
 
-CUES = Cues.loads("# a remark\nDO en: write, set up, renam*\nDO ja: 書いて\nWHY de: warum\n")
+CUES = CueTable.loads("# a remark\nDO en: write, set up, renam*\nDO ja: 書いて\nWHY de: warum\n")
 
 
 def test_a_long_text_is_read_at_both_ends() -> None:
-    part = read_part("a" * 40_000 + "end")
-    assert len(part) <= HEAD + TAIL + 3
+    part = head_and_tail("a" * 40_000 + "end")
+    assert len(part) <= HEAD_CHARS + TAIL_CHARS + 3
     assert part.startswith("a")
     assert part.endswith("end")
-    assert read_part("short") == "short"
+    assert head_and_tail("short") == "short"
 
 
 def test_numbers_cases_accents_and_line_ends_make_no_difference() -> None:
-    assert folded("Käse  12\n34") == folded("kase 9 8") == "kase 0 0"
+    assert fold_for_hashing("Käse  12\n34") == fold_for_hashing("kase 9 8") == "kase 0 0"
 
 
 def test_pieces_are_numbers_of_words_and_characters_each_once() -> None:
-    found = pieces("write a test test")
+    found = hash_ngrams("write a test test")
     assert np.all(np.diff(found) > 0)
     assert found[0] >= 0
-    assert found[-1] < 2 * BUCKETS
-    assert (found < BUCKETS).any()
-    assert (found >= BUCKETS).any()
+    assert found[-1] < 2 * HASH_BUCKETS
+    assert (found < HASH_BUCKETS).any()
+    assert (found >= HASH_BUCKETS).any()
 
 
 @pytest.mark.parametrize("text", ["", "a", "?", "\ud800", "好", "\U0001f600"])
 def test_any_text_has_features(text: str) -> None:
-    plain = folded(read_part(text))
-    assert len(pieces(plain)) > 0
-    assert np.isfinite(values(text, plain, len(text), CUES)).all()
+    plain = fold_for_hashing(head_and_tail(text))
+    assert len(hash_ngrams(plain)) > 0
+    assert np.isfinite(dense_features(text, plain, len(text), CUES)).all()
 
 
 def test_pieces_stay_the_same_from_version_to_version() -> None:
-    assert int(pieces("why?").sum()) == 1053742
+    assert int(hash_ngrams("why?").sum()) == 1053742
 
 
 def test_every_intent_of_the_tables_is_a_feature() -> None:
-    assert set(INTENTS) == set(DIRECT) | set(VARIATIONS)
+    assert set(INTENTS) == set(DIRECT_MODES) | set(SYNONYM_MODES)
 
 
 def test_cues_count_at_the_beginning_and_anywhere() -> None:
@@ -55,11 +64,11 @@ def test_cues_count_at_the_beginning_and_anywhere() -> None:
 
 def test_cues_are_phrases_stems_and_pieces_of_unspaced_scripts() -> None:
     for text in ("set up", "renamed", "手紙を書いてください"):
-        assert CUES.counts(folded(text))[1, 0] > 0
+        assert CUES.counts(fold_for_hashing(text))[1, 0] > 0
     assert CUES.counts("up set")[1, 0] == 0
     assert CUES.counts("rewritten")[1, 0] == 0
 
 
 def test_a_line_without_a_colon_is_refused() -> None:
     with pytest.raises(ValueError, match="not enough values"):
-        Cues.loads("DO en write")
+        CueTable.loads("DO en write")

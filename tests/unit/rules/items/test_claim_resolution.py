@@ -1,7 +1,14 @@
 """Which of the items that contradict each other stands."""
 
-from agents.rules.items.claim_resolution import MOST_HELD, beside, claims_of, standing, successor, without
-from schemas.claims import Claim, Held
+from agents.rules.items.claim_resolution import (
+    MAX_CLAIM_VALUES,
+    apply_successor,
+    claims_of,
+    preceding_item_ids,
+    successor,
+    update_claim,
+)
+from schemas.claims import Claim, ClaimEntry
 from schemas.memories import Item, Memory, Support
 from tests.builders.memories import made
 
@@ -35,7 +42,7 @@ def held(*items: Memory) -> dict[str, Claim]:
     claims: dict[str, Claim] = {}
     for item in items:
         for key, one in claims_of(item).items():
-            claims[key] = without(claims.get(key, Claim()), item.memory_id, one)
+            claims[key] = update_claim(claims.get(key, Claim()), item.memory_id, one)
     return claims
 
 
@@ -75,27 +82,27 @@ def test_an_item_that_was_also_said_without_a_claim_stands() -> None:
 def test_what_a_consolidation_merged_claims_nothing_and_stays_as_it_decided() -> None:
     merged = item_of("one", (1, "port")).model_copy(update={"superseded_in": "run", "superseded_by": "two"})
     assert claims_of(merged) == {}
-    assert standing(merged, None) == merged
+    assert apply_successor(merged, None) == merged
 
 
 def test_what_took_the_place_is_noted_with_its_time_and_taken_back() -> None:
-    one, next_one = item_of("one", (1, "port")), Held(made("x", 7).occurred_at, 7, "two")
-    replaced = standing(one, next_one)
+    one, next_one = item_of("one", (1, "port")), ClaimEntry(made("x", 7).occurred_at, 7, "two")
+    replaced = apply_successor(one, next_one)
     assert replaced.item is not None
     assert (replaced.superseded_by, replaced.item.valid_until) == ("two", next_one.occurred_at)
-    assert standing(replaced, None) == one
+    assert apply_successor(replaced, None) == one
 
 
 def test_those_whose_place_may_be_taken_stand_before() -> None:
     claim = next(iter(held(*(item_of(str(number), (number, "port")) for number in range(3))).values()))
-    assert [beside(claim, str(number)) for number in range(4)] == [[], ["0"], ["1"], []]
+    assert [preceding_item_ids(claim, str(number)) for number in range(4)] == [[], ["0"], ["1"], []]
 
 
 def test_the_oldest_are_held_no_more() -> None:
-    items = [item_of(f"{number:03}", (number, "port")) for number in range(MOST_HELD + 2)]
+    items = [item_of(f"{number:03}", (number, "port")) for number in range(MAX_CLAIM_VALUES + 2)]
     claims = held(*reversed(items))
     [claim] = claims.values()
-    assert len(claim.held) == MOST_HELD
+    assert len(claim.held) == MAX_CLAIM_VALUES
     found = successor(items[0], claims)
     assert found is not None
     assert found.memory_id == "002"

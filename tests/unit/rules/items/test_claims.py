@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.rules.items.claims import claim_of
+from agents.rules.items.claims import extract_claim
 
 
 @pytest.mark.parametrize(
@@ -21,19 +21,19 @@ from agents.rules.items.claims import claim_of
     ],
 )
 def test_what_says_otherwise_of_the_same_has_the_same_claim(earlier: str, later: str) -> None:
-    claim = claim_of(earlier, "ana")
+    claim = extract_claim(earlier, "ana")
     assert claim is not None
-    assert claim_of(later, "ana") == claim
+    assert extract_claim(later, "ana") == claim
 
 
 @pytest.mark.parametrize("text", ["I live in Lyon.", "My name is Ana.", "My sister's birthday is 3 May."])
 def test_people_who_speak_of_themselves_contradict_nobody(text: str) -> None:
-    assert claim_of(text, "ana") != claim_of(text, "bob")
+    assert extract_claim(text, "ana") != extract_claim(text, "bob")
 
 
 def test_a_thing_of_the_project_is_the_same_whoever_speaks() -> None:
     text = "The deploy target is fly.io."
-    assert claim_of(text, "ana") == claim_of(text, "bob") == "deploy target|is"
+    assert extract_claim(text, "ana") == extract_claim(text, "bob") == "deploy target|is"
 
 
 @pytest.mark.parametrize(
@@ -55,9 +55,9 @@ def test_a_thing_of_the_project_is_the_same_whoever_speaks() -> None:
     ],
 )
 def test_what_can_be_true_beside_others_has_no_claim(text: str) -> None:
-    assert claim_of(text, "ana") is None
+    assert extract_claim(text, "ana") is None
 
 
 @pytest.mark.parametrize("text", ["", "?!", "the", "{subject} is 5", "The {own} port is 5."])
 def test_odd_texts_do_no_harm(text: str) -> None:
-    assert claim_of(text, "{subject}") in {None, "own port|is"}
+    assert extract_claim(text, "{subject}") in {None, "own port|is"}

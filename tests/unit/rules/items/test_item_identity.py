@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from agents.rules.memory.identity import item_id, normalised
+from agents.rules.memory.identity import derive_item_id, normalise_text
 
 SCOPE = {"user_id": "u1", "project_id": "p1"}
 
 
 def id_of(text: str, mode: str = "general", memory_type: str = "semantic", **scope: str) -> str:
-    return item_id(SCOPE | scope, mode, memory_type, text)
+    return derive_item_id(SCOPE | scope, mode, memory_type, text)
 
 
 def test_the_ids_of_today_are_those_of_every_release() -> None:
@@ -53,16 +53,16 @@ def test_scope_mode_and_type_tell_items_apart() -> None:
 
 
 def test_apostrophes_are_one_however_they_are_typed() -> None:
-    assert normalised("I don\u2019t") == normalised("i don't")
+    assert normalise_text("I don\u2019t") == normalise_text("i don't")
 
 
 @given(some.text(max_size=60))
 def test_what_is_normalised_stays_so(text: str) -> None:
-    once = normalised(text)
+    once = normalise_text(text)
     assert once == " ".join(once.split())
-    assert normalised(once) == once
+    assert normalise_text(once) == once
 
 
 def test_a_long_run_of_punctuation_is_read_in_no_time_to_speak_of() -> None:
-    assert normalised("a" + "." * 32_768 + "b").startswith("a.")
-    assert normalised("." * 32_768 + "a") == "a"
+    assert normalise_text("a" + "." * 32_768 + "b").startswith("a.")
+    assert normalise_text("." * 32_768 + "a") == "a"

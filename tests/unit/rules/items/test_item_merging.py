@@ -4,13 +4,13 @@ from itertools import permutations
 
 import pytest
 
-from agents.rules.items.found import Found
+from agents.rules.items.found import ExtractedItem
 from agents.rules.items.item_merging import (
-    MOST_SUPPORTS,
-    confidence_of,
-    made_item,
-    rests_on_any,
-    supported,
+    MAX_SUPPORTS,
+    build_item,
+    combine_confidences,
+    is_supported_by_any,
+    replace_supports,
     supports_of,
 )
 from schemas.memories import Memory, Support
@@ -22,7 +22,7 @@ TEXTS = ("The port is 81.", "The port is 81!", "the port is 81")
 def given(turn: Memory, text: str | None = None, confidence: float = 0.5, start: int = 0) -> Support:
     """What a turn gives to an item."""
     said = turn.text if text is None else text
-    found = Found("fact", "semantic", said, start, start + len(said), None, confidence, 0.5, None, (), ())
+    found = ExtractedItem("fact", "semantic", said, start, start + len(said), None, confidence, 0.5, None, (), ())
     [support] = supports_of(turn, [found])
     return support
 
@@ -35,56 +35,58 @@ def test_an_item_is_the_same_whatever_came_first(order: tuple[int, ...]) -> None
     item: Memory | None = None
     supports: tuple[Support, ...] = ()
     for number in order:
-        supports = supported(item, (), [*(item.item.supports if item and item.item else ()), given(TURNS[number])])
+        supports = replace_supports(
+            item, (), [*(item.item.supports if item and item.item else ()), given(TURNS[number])]
+        )
         last = next(turn for turn in TURNS if turn.memory_id == supports[-1].memory_id)
-        item = made_item("item", supports, last, item)
+        item = build_item("item", supports, last, item)
     assert item is not None
     assert item.item is not None
-    assert item == made_item("item", supported(None, (), map(given, TURNS)), TURNS[2], None)
+    assert item == build_item("item", replace_supports(None, (), map(given, TURNS)), TURNS[2], None)
     assert (item.text, item.occurred_at, item.item.valid_from) == (TEXTS[2], TURNS[2].occurred_at, TURNS[0].occurred_at)
 
 
 def test_each_turn_makes_it_surer_and_counts_once() -> None:
     one, other = made("a", 1), made("b", 2)
-    assert confidence_of([given(one, confidence=0.5)]) == 0.5
-    assert confidence_of([given(one, confidence=0.5), given(other, confidence=0.6)]) == 0.8
+    assert combine_confidences([given(one, confidence=0.5)]) == 0.5
+    assert combine_confidences([given(one, confidence=0.5), given(other, confidence=0.6)]) == 0.8
     twice = [given(one, confidence=0.5), given(one, confidence=0.4, start=9)]
-    assert confidence_of(twice) == 0.5
+    assert combine_confidences(twice) == 0.5
 
 
 def test_nothing_is_made_sure_by_being_said_often() -> None:
-    assert confidence_of(given(made("a", number), confidence=0.9) for number in range(30)) == 0.99
-    assert confidence_of([given(made("a"), confidence=1.0)]) == 1.0
+    assert combine_confidences(given(made("a", number), confidence=0.9) for number in range(30)) == 0.99
+    assert combine_confidences([given(made("a"), confidence=1.0)]) == 1.0
 
 
 def test_what_turns_give_is_replaced_and_taken_back() -> None:
     one, other = made("a", 1), made("b", 2)
-    item = made_item("item", [given(one), given(other)], other, None)
-    assert rests_on_any(item, {one.memory_id})
-    assert supported(item, {one.memory_id}) == (given(other),)
-    assert supported(item, {other.memory_id}, [given(other, start=3)]) == (given(one), given(other, start=3))
-    assert supported(item, {one.memory_id, other.memory_id}) == ()
+    item = build_item("item", [given(one), given(other)], other, None)
+    assert is_supported_by_any(item, {one.memory_id})
+    assert replace_supports(item, {one.memory_id}) == (given(other),)
+    assert replace_supports(item, {other.memory_id}, [given(other, start=3)]) == (given(one), given(other, start=3))
+    assert replace_supports(item, {one.memory_id, other.memory_id}) == ()
 
 
 def test_the_latest_are_kept() -> None:
-    turns = [made("a", number) for number in range(MOST_SUPPORTS + 5)]
-    kept = supported(None, (), map(given, reversed(turns)))
+    turns = [made("a", number) for number in range(MAX_SUPPORTS + 5)]
+    kept = replace_supports(None, (), map(given, reversed(turns)))
     assert [one.memory_id for one in kept] == [turn.memory_id for turn in turns[5:]]
 
 
 def test_an_item_keeps_its_vector_while_its_words_stay() -> None:
-    before = made_item("item", [given(TURNS[0])], TURNS[0], None)
+    before = build_item("item", [given(TURNS[0])], TURNS[0], None)
     before = before.model_copy(update={"embedding": embedded_in("s1"), "mode": "code", "mode_source": "caller"})
-    same = made_item("item", [given(TURNS[0]), given(TURNS[1], TEXTS[0])], TURNS[1], before)
+    same = build_item("item", [given(TURNS[0]), given(TURNS[1], TEXTS[0])], TURNS[1], before)
     assert (same.embedding, same.mode, same.mode_source) == (embedded_in("s1"), "code", "caller")
-    other = made_item("item", [given(TURNS[0]), given(TURNS[1])], TURNS[1], before)
+    other = build_item("item", [given(TURNS[0]), given(TURNS[1])], TURNS[1], before)
     assert (other.embedding.status, other.embedding.place) == ("pending", embedded_in("s1").place)
 
 
 def test_an_item_of_one_turn_is_of_its_conversation_and_one_of_several_is_of_none() -> None:
-    alone = made_item("item", [given(TURNS[0]), given(TURNS[0], start=20)], TURNS[0], None)
+    alone = build_item("item", [given(TURNS[0]), given(TURNS[0], start=20)], TURNS[0], None)
     assert (alone.turn_id, alone.conversation_id, alone.role) == ("t-0", "c1", "user")
-    both = made_item("item", [given(TURNS[0]), given(TURNS[1])], TURNS[1], None)
+    both = build_item("item", [given(TURNS[0]), given(TURNS[1])], TURNS[1], None)
     assert (both.turn_id, both.conversation_id, both.role) == (None, None, None)
     assert [one.memory_id for one in both.evidence] == [TURNS[0].memory_id, TURNS[1].memory_id]
 
@@ -95,7 +97,7 @@ def test_of_long_texts_fewer_supports_are_kept_in_any_order() -> None:
     for order in (turns, turns[::-1]):
         supports: tuple[Support, ...] = ()
         for turn in order:
-            item = made_item("item", supports, turns[0], None) if supports else None
-            supports = supported(item, (), [given(turn)])
+            item = build_item("item", supports, turns[0], None) if supports else None
+            supports = replace_supports(item, (), [given(turn)])
         kept.append(tuple(one.memory_id for one in supports))
     assert kept[0] == kept[1] == tuple(turn.memory_id for turn in turns[-8:])

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as some
 
-from agents.rules.memory.identity import derived_turn_id, memory_id, text_hash
+from agents.rules.memory.identity import derive_memory_id, derive_turn_id, hash_texts
 
 SCOPE = {"user_id": "u1", "project_id": "p1"}
 WHEN = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
@@ -13,9 +13,9 @@ WORDS = some.text(max_size=30)
 
 
 def test_the_ids_of_today_are_those_of_every_release() -> None:
-    assert memory_id(SCOPE, "c1", "t-17") == "339125f3-a7b7-55f2-97f7-7ac86b49fd25"
-    assert derived_turn_id(SCOPE, "c1", "user", "Hello", WHEN) == "derived-20d678083416f498f703dc1320fa85ba"
-    assert text_hash(["Hello"]) == "024650ad788f9b375fc97d1d950c1ba6"
+    assert derive_memory_id(SCOPE, "c1", "t-17") == "339125f3-a7b7-55f2-97f7-7ac86b49fd25"
+    assert derive_turn_id(SCOPE, "c1", "user", "Hello", WHEN) == "derived-20d678083416f498f703dc1320fa85ba"
+    assert hash_texts(["Hello"]) == "024650ad788f9b375fc97d1d950c1ba6"
 
 
 @given(WORDS, WORDS, WORDS, WORDS)
@@ -23,7 +23,7 @@ def test_the_same_turn_is_the_same_memory_whatever_the_order_of_its_scope(
     user: str, project: str, talk: str, turn: str
 ) -> None:
     forth, back = {"user_id": user, "project_id": project}, {"project_id": project, "user_id": user}
-    assert memory_id(forth, talk, turn) == memory_id(back, talk, turn)
+    assert derive_memory_id(forth, talk, turn) == derive_memory_id(back, talk, turn)
 
 
 PLACES = some.tuples(WORDS, WORDS, WORDS, WORDS)
@@ -33,24 +33,24 @@ PLACES = some.tuples(WORDS, WORDS, WORDS, WORDS)
 def test_another_scope_conversation_or_turn_is_another_memory(
     one: tuple[str, str, str, str], other: tuple[str, str, str, str]
 ) -> None:
-    ids = {memory_id({"user_id": u, "project_id": p}, c, t) for u, p, c, t in (one, other)}
+    ids = {derive_memory_id({"user_id": u, "project_id": p}, c, t) for u, p, c, t in (one, other)}
     assert len(ids) == len({one, other})
 
 
 def test_parts_that_run_together_are_told_apart() -> None:
-    assert memory_id(SCOPE, "a", "bc") != memory_id(SCOPE, "ab", "c")
-    assert memory_id(SCOPE, 'a","b', "c") != memory_id(SCOPE, "a", 'b","c')
-    assert text_hash(["ab"]) != text_hash(["a", "b"])
+    assert derive_memory_id(SCOPE, "a", "bc") != derive_memory_id(SCOPE, "ab", "c")
+    assert derive_memory_id(SCOPE, 'a","b', "c") != derive_memory_id(SCOPE, "a", 'b","c')
+    assert hash_texts(["ab"]) != hash_texts(["a", "b"])
 
 
 def test_a_derived_id_depends_on_everything_that_tells_turns_apart() -> None:
     ids = {
-        derived_turn_id(SCOPE, "c1", "user", "Hello", WHEN),
-        derived_turn_id(SCOPE | {"project_id": "p2"}, "c1", "user", "Hello", WHEN),
-        derived_turn_id(SCOPE, "c2", "user", "Hello", WHEN),
-        derived_turn_id(SCOPE, "c1", "assistant", "Hello", WHEN),
-        derived_turn_id(SCOPE, "c1", "user", "Hello.", WHEN),
-        derived_turn_id(SCOPE, "c1", "user", "Hello", WHEN + timedelta(milliseconds=1)),
+        derive_turn_id(SCOPE, "c1", "user", "Hello", WHEN),
+        derive_turn_id(SCOPE | {"project_id": "p2"}, "c1", "user", "Hello", WHEN),
+        derive_turn_id(SCOPE, "c2", "user", "Hello", WHEN),
+        derive_turn_id(SCOPE, "c1", "assistant", "Hello", WHEN),
+        derive_turn_id(SCOPE, "c1", "user", "Hello.", WHEN),
+        derive_turn_id(SCOPE, "c1", "user", "Hello", WHEN + timedelta(milliseconds=1)),
     }
     assert len(ids) == 6
 
@@ -58,4 +58,4 @@ def test_a_derived_id_depends_on_everything_that_tells_turns_apart() -> None:
 @given(some.integers(-14, 14))
 def test_a_derived_id_is_the_same_in_every_zone(hours: int) -> None:
     elsewhere = WHEN.astimezone(timezone(timedelta(hours=hours)))
-    assert derived_turn_id(SCOPE, "c", "user", "x", elsewhere) == derived_turn_id(SCOPE, "c", "user", "x", WHEN)
+    assert derive_turn_id(SCOPE, "c", "user", "x", elsewhere) == derive_turn_id(SCOPE, "c", "user", "x", WHEN)

@@ -5,22 +5,22 @@ from typing import Any
 import pytest
 
 from agents.rules.memory.understanding import (
-    MOST_ENTITIES,
-    is_read,
+    MAX_MEMORY_ENTITIES,
+    current_text_hash,
+    is_about_current_text,
     needs_understanding,
-    text_hash_of,
     with_interaction,
     with_understanding,
 )
 from schemas.events import Understood
 from schemas.interaction import Interaction
-from schemas.memories import Memory, Reading
+from schemas.memories import Memory, TurnUnderstanding
 from schemas.understanding import Understanding
 from tests.builders.memories import START, made
 
 TASK = Interaction(mode="TASK", confidence=0.9)
 LEARNING = Interaction(mode="LEARNING", confidence=0.8)
-RULES = Reading(status="pending", text_hash="hash", intent="fix", times=("2026-03-01",), interaction=TASK)
+RULES = TurnUnderstanding(status="pending", text_hash="hash", intent="fix", times=("2026-03-01",), interaction=TASK)
 
 
 def read(**found: Any) -> Understood:
@@ -74,7 +74,7 @@ def test_entities_of_a_model_come_after_those_of_the_rules_and_none_twice() -> N
 
 
 def test_entities_are_bounded_and_those_of_the_rules_stay() -> None:
-    ours = tuple(f"ours {number}" for number in range(MOST_ENTITIES - 1))
+    ours = tuple(f"ours {number}" for number in range(MAX_MEMORY_ENTITIES - 1))
     after = with_understanding(turn(entities=ours), read(entities=("Bea", "Cem", "Dora")))
     assert after.entities == (*ours, "Bea")
 
@@ -93,13 +93,13 @@ def test_the_rules_that_come_after_the_model_change_nothing() -> None:
 @pytest.mark.parametrize(
     ("fields", "needs"),
     [
-        ({"reading": Reading()}, True),
-        ({"reading": Reading(status="pending")}, True),
+        ({"reading": TurnUnderstanding()}, True),
+        ({"reading": TurnUnderstanding(status="pending")}, True),
         ({"reading": RULES}, False),
-        ({"reading": Reading(), "role": "assistant"}, False),
-        ({"reading": Reading(), "role": "tool"}, False),
-        ({"reading": Reading(), "role": None, "type": "semantic"}, False),
-        ({"reading": Reading(), "type": "semantic"}, False),
+        ({"reading": TurnUnderstanding(), "role": "assistant"}, False),
+        ({"reading": TurnUnderstanding(), "role": "tool"}, False),
+        ({"reading": TurnUnderstanding(), "role": None, "type": "semantic"}, False),
+        ({"reading": TurnUnderstanding(), "type": "semantic"}, False),
     ],
 )
 def test_users_turns_are_classified_once(fields: dict[str, Any], needs: bool) -> None:
@@ -110,7 +110,7 @@ def test_an_answer_is_about_the_text_that_stands_or_about_none() -> None:
     memory = turn()
     two = memory.versions[0].model_copy(update={"text_hash": "new"})
     edited = memory.model_copy(update={"versions": (*memory.versions, two), "current": 1})
-    assert (text_hash_of(memory), text_hash_of(edited)) == ("hash", "new")
-    assert is_read(memory, read())
-    assert not is_read(edited, read())
-    assert is_read(edited.model_copy(update={"current": 0}), read())
+    assert (current_text_hash(memory), current_text_hash(edited)) == ("hash", "new")
+    assert is_about_current_text(memory, read())
+    assert not is_about_current_text(edited, read())
+    assert is_about_current_text(edited.model_copy(update={"current": 0}), read())

@@ -2,9 +2,16 @@
 
 from datetime import UTC, datetime, timedelta
 
-from agents.rules.memory.versions import identity, is_outdated, is_redelivered, is_repeated, moved, next_memory
+from agents.rules.memory.versions import (
+    has_same_text,
+    identify_turn,
+    is_redelivered,
+    is_stale_redelivery,
+    move_to_mode,
+    next_memory,
+)
 from schemas.interaction import Interaction
-from schemas.memories import Memory, Place, Reading
+from schemas.memories import Memory, TurnUnderstanding, VectorLocation
 from schemas.turns import Turn
 from tests.builders.memories import embedded_in, made
 from tests.builders.turns import turn
@@ -13,7 +20,7 @@ WHEN = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 
 
 def after(known: Memory | None, said: Turn, offset: int, *, asks_model: bool = False) -> Memory:
-    who = identity(said, WHEN + timedelta(seconds=offset))
+    who = identify_turn(said, WHEN + timedelta(seconds=offset))
     return next_memory(said, who, known, ("general", "fallback"), offset, asks_model=asks_model)
 
 
@@ -50,15 +57,15 @@ def test_a_time_that_the_turn_names_is_its_own() -> None:
 
 
 def test_a_turn_without_id_is_known_again_by_its_records_time() -> None:
-    assert identity(turn("A"), WHEN) == identity(turn("A"), WHEN)
-    assert identity(turn("A"), WHEN).memory_id != identity(turn("A"), WHEN + timedelta(seconds=1)).memory_id
+    assert identify_turn(turn("A"), WHEN) == identify_turn(turn("A"), WHEN)
+    assert identify_turn(turn("A"), WHEN).memory_id != identify_turn(turn("A"), WHEN + timedelta(seconds=1)).memory_id
 
 
 def test_a_repetition_is_the_text_that_stands_and_not_one_before() -> None:
     memory = after(after(None, turn("A", turn_id="t"), 1), turn("B", turn_id="t"), 2)
-    assert is_repeated(memory, identity(turn("B", turn_id="t"), WHEN))
-    assert not is_repeated(memory, identity(turn("A", turn_id="t"), WHEN))
-    assert not is_repeated(None, identity(turn("A", turn_id="t"), WHEN))
+    assert has_same_text(memory, identify_turn(turn("B", turn_id="t"), WHEN))
+    assert not has_same_text(memory, identify_turn(turn("A", turn_id="t"), WHEN))
+    assert not has_same_text(None, identify_turn(turn("A", turn_id="t"), WHEN))
 
 
 def test_a_redelivery_is_the_record_that_made_what_stands() -> None:
@@ -75,39 +82,42 @@ def test_what_is_embedded_decides_the_content_hash() -> None:
 
 def test_a_record_is_outdated_when_both_its_place_and_its_time_are_older_than_what_stands() -> None:
     stands = after(after(None, turn("A", turn_id="t"), 1), turn("B", turn_id="t"), 2)
-    old, new = (identity(turn("A", turn_id="t"), WHEN + timedelta(seconds=second)) for second in (1, 3))
-    assert is_outdated(stands, old, 1)
-    assert not is_outdated(stands, new, 1), "a topic that was made anew counts from 0 again"
-    assert not is_outdated(stands, old, 3), "a replay of the log is new records with old times"
+    old, new = (identify_turn(turn("A", turn_id="t"), WHEN + timedelta(seconds=second)) for second in (1, 3))
+    assert is_stale_redelivery(stands, old, 1)
+    assert not is_stale_redelivery(stands, new, 1), "a topic that was made anew counts from 0 again"
+    assert not is_stale_redelivery(stands, old, 3), "a replay of the log is new records with old times"
 
 
 def test_an_edit_keeps_where_the_last_vector_lies_and_says_that_it_is_not_todays() -> None:
     first = after(None, turn("A", turn_id="t"), 1).model_copy(update={"embedding": embedded_in("s1")})
     embedding = after(first, turn("B", turn_id="t"), 2).embedding
-    assert (embedding.status, embedding.place) == ("pending", Place(mode="general", space="s1"))
+    assert (embedding.status, embedding.place) == ("pending", VectorLocation(mode="general", space="s1"))
     assert (embedding.content_hash, embedding.space) == (None, None)
 
 
 def test_the_rules_read_intent_and_dates_at_once() -> None:
     reading = after(None, turn("Fix the login error by 2026-03-09.", turn_id="t"), 1).reading
     assert (reading.status, reading.intent, reading.times) == ("rules", "fix", ("2026-03-09",))
-    assert reading.text_hash == identity(turn("Fix the login error by 2026-03-09."), WHEN).text_hash
+    assert reading.text_hash == identify_turn(turn("Fix the login error by 2026-03-09."), WHEN).text_hash
 
 
 def test_a_turn_that_a_model_is_to_read_waits_for_it_and_an_edit_waits_anew() -> None:
     first = after(None, turn("A", turn_id="t"), 1, asks_model=True)
     assert first.reading.status == "pending"
-    read = Reading(status="model", topic="tea", interaction=Interaction(mode="TASK", confidence=1))
+    read = TurnUnderstanding(status="model", topic="tea", interaction=Interaction(mode="TASK", confidence=1))
     edited = after(first.model_copy(update={"reading": read}), turn("B", turn_id="t"), 2, asks_model=True)
     assert (edited.reading.status, edited.reading.topic, edited.reading.interaction) == ("pending", None, None)
 
 
 def test_a_memory_that_moves_takes_a_vector_along_only_if_it_is_todays() -> None:
     memory = made("A", embedding=embedded_in("s1"))
-    there = moved(memory, ("code", "model"))
+    there = move_to_mode(memory, ("code", "model"))
     assert (there.mode, there.mode_source, there.embedding.status) == ("code", "model", "pending")
-    assert (there.embedding.place, there.embedding.content_hash) == (Place(mode="general", space="s1"), "hash")
-    further = moved(there, ("journal", "model"))
-    assert (further.embedding.place, further.embedding.content_hash) == (Place(mode="general", space="s1"), None)
-    stale = moved(made("A", embedding=embedded_in("s1", status="stale")), ("code", "model"))
+    assert (there.embedding.place, there.embedding.content_hash) == (VectorLocation(mode="general", space="s1"), "hash")
+    further = move_to_mode(there, ("journal", "model"))
+    assert (further.embedding.place, further.embedding.content_hash) == (
+        VectorLocation(mode="general", space="s1"),
+        None,
+    )
+    stale = move_to_mode(made("A", embedding=embedded_in("s1", status="stale")), ("code", "model"))
     assert stale.embedding.content_hash is None

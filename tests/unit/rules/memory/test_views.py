@@ -4,8 +4,8 @@ import json
 
 from agents.rules.memory.views import shown_memory, shown_mode
 from schemas.interaction import Interaction
-from schemas.memories import Evidence, Reading, TextVersion
-from schemas.modes import Declared, Mode
+from schemas.memories import Evidence, TextVersion, TurnUnderstanding
+from schemas.modes import Mode, ModeDeclarations
 from tests.builders.memories import START, embedded_in, made
 
 MEMORY = made(
@@ -16,7 +16,7 @@ MEMORY = made(
     current=1,
     embedding=embedded_in("s1", "code"),
     evidence=(Evidence(turn_id="t-0", start=0, end=5),),
-    reading=Reading(
+    reading=TurnUnderstanding(
         status="model",
         text_hash="b",
         topic="music",
@@ -68,7 +68,7 @@ def test_what_a_turn_was_understood_as_stands_beside_the_rest() -> None:
 
 
 def test_what_nobody_has_read_yet_says_so() -> None:
-    shown = shown_memory(made("cello", reading=Reading(status="pending")))
+    shown = shown_memory(made("cello", reading=TurnUnderstanding(status="pending")))
     assert (shown["understanding"], shown["interaction_mode"], shown["interaction_confidence"]) == (
         "pending",
         None,
@@ -82,7 +82,7 @@ def test_what_is_shown_is_json() -> None:
 
 def test_a_mode_is_shown_with_its_dimension_and_whether_a_project_gets_it_by_default() -> None:
     mode = Mode(name="code", embedder="tiny32", embedding_dim=32, formerly=("old",))
-    declared = Declared(modes=(mode,), user_default="code", project_defaults={"p2": "general"})
+    declared = ModeDeclarations(modes=(mode,), user_default="code", project_defaults={"p2": "general"})
     shown = shown_mode(mode, declared, "p1")
     assert (shown["name"], shown["embedder"], shown["embedding_dim"], shown["is_default"]) == (
         "code",

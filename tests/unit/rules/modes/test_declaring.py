@@ -4,19 +4,19 @@ from typing import Any
 
 import pytest
 
-from agents.rules.modes.declaring import declare, delete, is_embedded_anew, rename, set_default
+from agents.rules.modes.declaring import declare_mode, delete_mode, needs_reembedding, rename_mode, set_default_mode
 from schemas.commands import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
 from schemas.embedders import EmbedderDescription
 from schemas.failures import Rejected
-from schemas.modes import GENERAL, Declared, Mode
+from schemas.modes import GENERAL, Mode, ModeDeclarations
 
 TINY = EmbedderDescription(name="tiny32", dim=32)
 OTHER = EmbedderDescription(name="tiny48", dim=48)
 
 
-def declared(*names: str, **fields: Any) -> Declared:
+def declared(*names: str, **fields: Any) -> ModeDeclarations:
     """Modes by name; `p1/name` is one of the project p1 alone."""
-    return Declared(modes=tuple(mode_of(name) for name in names), **fields)
+    return ModeDeclarations(modes=tuple(mode_of(name) for name in names), **fields)
 
 
 def mode_of(name: str, **fields: Any) -> Mode:
@@ -24,20 +24,22 @@ def mode_of(name: str, **fields: Any) -> Mode:
     return Mode(name=own, embedder="tiny32", embedding_dim=32, project=project or None, **fields)
 
 
-def names(after: Declared) -> list[str]:
+def names(after: ModeDeclarations) -> list[str]:
     return sorted(f"{mode.project}/{mode.name}" if mode.project else mode.name for mode in after.modes)
 
 
-def declaring(before: Declared, name: str, project: str = "p1", **arguments: Any) -> Declared:
-    return declare(before, DeclareMode(name=name, embedder="tiny32", **arguments), TINY, project)
+def declaring(before: ModeDeclarations, name: str, project: str = "p1", **arguments: Any) -> ModeDeclarations:
+    return declare_mode(before, DeclareMode(name=name, embedder="tiny32", **arguments), TINY, project)
 
 
-def renaming(before: Declared, name: str, new_name: str, project: str = "p1") -> tuple[Declared, Mode]:
-    return rename(before, RenameMode(name=name, new_name=new_name), project)
+def renaming(before: ModeDeclarations, name: str, new_name: str, project: str = "p1") -> tuple[ModeDeclarations, Mode]:
+    return rename_mode(before, RenameMode(name=name, new_name=new_name), project)
 
 
-def deleting(before: Declared, name: str, memories: str = "forget", project: str = "p1") -> tuple[Declared, Mode]:
-    return delete(before, DeleteMode(name=name, memories=memories), project)
+def deleting(
+    before: ModeDeclarations, name: str, memories: str = "forget", project: str = "p1"
+) -> tuple[ModeDeclarations, Mode]:
+    return delete_mode(before, DeleteMode(name=name, memories=memories), project)
 
 
 def refused(rule: Any, *arguments: Any) -> tuple[str, str | None]:
@@ -47,7 +49,7 @@ def refused(rule: Any, *arguments: Any) -> tuple[str, str | None]:
 
 
 def test_a_mode_is_declared_for_the_user_or_for_one_project() -> None:
-    after = declaring(declaring(Declared(), "code"), "code", "p1", for_project=True)
+    after = declaring(declaring(ModeDeclarations(), "code"), "code", "p1", for_project=True)
     assert names(after) == ["code", "p1/code"]
     own, everywhere = after.find("code", "p1"), after.find("code", "p2")
     assert own is not None
@@ -57,9 +59,9 @@ def test_a_mode_is_declared_for_the_user_or_for_one_project() -> None:
 
 def test_a_mode_that_is_declared_again_keeps_what_is_not_said() -> None:
     first = declaring(
-        Declared(), "code", description="programs", decay="slow", query_prefix="q: ", passage_prefix="p: "
+        ModeDeclarations(), "code", description="programs", decay="slow", query_prefix="q: ", passage_prefix="p: "
     )
-    after = declare(first, DeclareMode(name="code", embedder="tiny48", extraction_hints="functions"), OTHER, "p1")
+    after = declare_mode(first, DeclareMode(name="code", embedder="tiny48", extraction_hints="functions"), OTHER, "p1")
     [mode] = after.modes
     assert (mode.embedder, mode.embedding_dim) == ("tiny48", 48)
     assert (mode.description, mode.decay, mode.query_prefix, mode.passage_prefix) == ("programs", "slow", "q: ", "p: ")
@@ -67,17 +69,17 @@ def test_a_mode_that_is_declared_again_keeps_what_is_not_said() -> None:
 
 
 def test_an_empty_prefix_is_one_and_not_the_embedders_own() -> None:
-    [mode] = declaring(declaring(Declared(), "code", passage_prefix="p: "), "code", passage_prefix="").modes
+    [mode] = declaring(declaring(ModeDeclarations(), "code", passage_prefix="p: "), "code", passage_prefix="").modes
     assert mode.passage_prefix == ""
 
 
 def test_a_mode_has_the_name_that_its_embedder_has_whatever_it_was_called_by() -> None:
-    [mode] = declare(Declared(), DeclareMode(name="code", embedder="an-alias"), TINY, "p1").modes
+    [mode] = declare_mode(ModeDeclarations(), DeclareMode(name="code", embedder="an-alias"), TINY, "p1").modes
     assert (mode.embedder, mode.embedding_dim) == ("tiny32", 32)
 
 
 def test_general_can_be_declared_anew_and_stays_one_mode() -> None:
-    after = declaring(Declared(), GENERAL)
+    after = declaring(ModeDeclarations(), GENERAL)
     general = after.find(GENERAL, "p9")
     assert general is not None
     assert general.embedder == "tiny32"
@@ -92,12 +94,12 @@ def test_general_can_be_declared_anew_and_stays_one_mode() -> None:
     ],
 )
 def test_a_mode_is_declared_as_default_of_its_user_or_of_its_project(for_project: bool, expected: Any) -> None:
-    after = declaring(Declared(), "code", is_default=True, for_project=for_project)
+    after = declaring(ModeDeclarations(), "code", is_default=True, for_project=for_project)
     assert (after.default("p1"), after.default("p2")) == expected
 
 
 def test_declared_again_without_is_default_a_default_stays_one() -> None:
-    assert declaring(declaring(Declared(), "code", is_default=True), "code").user_default == "code"
+    assert declaring(declaring(ModeDeclarations(), "code", is_default=True), "code").user_default == "code"
 
 
 @pytest.mark.parametrize(
@@ -113,8 +115,8 @@ def test_declared_again_without_is_default_a_default_stays_one() -> None:
 )
 def test_only_what_moves_passages_makes_vectors_anew(change: dict[str, str], anew: bool) -> None:
     before = mode_of("code")
-    assert is_embedded_anew(before, before.model_copy(update=change)) is anew
-    assert not is_embedded_anew(None, before)
+    assert needs_reembedding(before, before.model_copy(update=change)) is anew
+    assert not needs_reembedding(None, before)
 
 
 def test_a_renamed_mode_is_the_same_but_for_its_name_and_knows_its_old_one() -> None:
@@ -254,13 +256,13 @@ def test_a_projects_memories_may_move_to_its_other_modes() -> None:
 
 def test_defaults_are_set_and_taken_back_for_user_and_project() -> None:
     before = declared("code", "p1/own")
-    users = set_default(before, SetDefaultMode(name="code"), "p1")
-    both = set_default(users, SetDefaultMode(name="own", for_project=True), "p1")
+    users = set_default_mode(before, SetDefaultMode(name="code"), "p1")
+    both = set_default_mode(users, SetDefaultMode(name="own", for_project=True), "p1")
     assert (both.default("p1"), both.default("p2")) == (("own", "project_default"), ("code", "user_default"))
-    back = set_default(both, SetDefaultMode(name=None, for_project=True), "p1")
+    back = set_default_mode(both, SetDefaultMode(name=None, for_project=True), "p1")
     assert back.default("p1") == ("code", "user_default")
-    assert set_default(back, SetDefaultMode(name=None), "p1").default("p1") == (GENERAL, "fallback")
-    assert set_default(both, SetDefaultMode(name="own", for_project=True), "p1") == both
+    assert set_default_mode(back, SetDefaultMode(name=None), "p1").default("p1") == (GENERAL, "fallback")
+    assert set_default_mode(both, SetDefaultMode(name="own", for_project=True), "p1") == both
 
 
 @pytest.mark.parametrize(
@@ -269,4 +271,4 @@ def test_defaults_are_set_and_taken_back_for_user_and_project() -> None:
 def test_a_mode_that_does_not_hold_there_is_no_default(name: str, for_project: bool) -> None:
     before = declared("p1/own", "p2/theirs")
     wanted = SetDefaultMode(name=name, for_project=for_project)
-    assert refused(set_default, before, wanted, "p1") == ("unknown_mode", "arguments.name")
+    assert refused(set_default_mode, before, wanted, "p1") == ("unknown_mode", "arguments.name")

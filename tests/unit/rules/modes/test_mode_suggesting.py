@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.rules.clustering.average_linkage import grouped
-from agents.rules.modes.mode_suggesting import groups, named, telling
+from agents.rules.clustering.average_linkage import cluster_by_average_linkage
+from agents.rules.modes.mode_suggesting import suggest_groups, suggest_mode_name, top_keywords
 from schemas.vectors import Matrix
 
 DIM = 512
@@ -33,7 +33,7 @@ def scattered(seed: int, count: int) -> Matrix:
 
 def found(unit: Matrix, modes: dict[str, Matrix] | None = None, size: int = 8) -> list[set[int]]:
     """The members of the groups of stretches of this many turns."""
-    return [set(group.members) for group in groups(unit, [size] * len(unit), modes or {})]
+    return [set(group.members) for group in suggest_groups(unit, [size] * len(unit), modes or {})]
 
 
 def places(start: int, count: int) -> set[int]:
@@ -53,7 +53,7 @@ def test_a_register_that_a_mode_is_declared_for_is_not_suggested() -> None:
 
 def test_a_group_says_how_like_each_mode_it_is() -> None:
     rows = np.concatenate([around(1, 10), scattered(3, 12)])
-    [group] = groups(rows, [8] * len(rows), {"other": around(9, 4)})
+    [group] = suggest_groups(rows, [8] * len(rows), {"other": around(9, 4)})
     assert set(group.likeness) == {"other"}
     assert abs(group.likeness["other"]) < 0.5
 
@@ -75,12 +75,12 @@ def test_what_is_little_among_many_turns_is_no_register() -> None:
 
 
 def test_nothing_is_suggested_of_nothing() -> None:
-    assert groups(np.zeros((0, 1), np.float32), [], {}) == []
+    assert suggest_groups(np.zeros((0, 1), np.float32), [], {}) == []
 
 
 def test_the_most_typical_stretch_comes_first() -> None:
     rows = np.concatenate([around(1, 9), scattered(3, 12)])
-    [group] = groups(rows, [8] * len(rows), {})
+    [group] = suggest_groups(rows, [8] * len(rows), {})
     middle = rows[:9].mean(axis=0)
     nearness = [float(rows[member] @ middle) for member in group.members]
     assert nearness == sorted(nearness, reverse=True)
@@ -91,7 +91,7 @@ def test_groups_are_a_partition_and_two_of_them_are_less_alike_than_asked_for(
     count: int, near: float, seed: int
 ) -> None:
     rows = np.concatenate([around(seed, count), scattered(seed, count)])
-    groups = grouped(rows, near)
+    groups = cluster_by_average_linkage(rows, near)
     assert sorted(place for group in groups for place in group) == list(range(2 * count))
     means = [rows[group].mean(axis=0) for group in groups]
     pairs = [(one, other) for place, one in enumerate(means) for other in means[:place]]
@@ -101,15 +101,17 @@ def test_groups_are_a_partition_and_two_of_them_are_less_alike_than_asked_for(
 def test_a_chain_is_no_group() -> None:
     angles = np.radians([0, 40, 80, 120])
     rows = np.array([np.cos(angles), np.sin(angles)], np.float32).T
-    assert grouped(rows, float(np.cos(np.radians(50)))) == [[0, 1], [2, 3]]
+    assert cluster_by_average_linkage(rows, float(np.cos(np.radians(50)))) == [[0, 1], [2, 3]]
 
 
 def test_words_that_tell_a_group_are_those_that_others_do_not_say() -> None:
     here = [f"The compiler rejects the branch {number} this morning" for number in range(5)]
     rest = [f"The soup needs salt {number} this morning, said Ana" for number in range(5)]
-    assert set(telling(here, [*here, *rest])) >= {"compiler", "branch"}
-    assert "morning" not in telling(here, [*here, *rest])
-    assert telling([f"Ana compiles {n}" for n in range(3)], [*here, *rest, "Ana compiles 1"], ["ana"]) == ["compiles"]
+    assert set(top_keywords(here, [*here, *rest])) >= {"compiler", "branch"}
+    assert "morning" not in top_keywords(here, [*here, *rest])
+    assert top_keywords([f"Ana compiles {n}" for n in range(3)], [*here, *rest, "Ana compiles 1"], ["ana"]) == [
+        "compiles"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -125,5 +127,5 @@ def test_words_that_tell_a_group_are_those_that_others_do_not_say() -> None:
     ],
 )
 def test_a_suggested_name_is_free_and_may_be_declared(terms: Sequence[str], taken: list[str], name: str) -> None:
-    assert named(terms, taken) == name
+    assert suggest_mode_name(terms, taken) == name
     assert re.fullmatch(r"[a-z0-9_-]{1,64}", name)

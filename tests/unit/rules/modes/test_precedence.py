@@ -4,20 +4,20 @@ from typing import NamedTuple
 
 import pytest
 
-from agents.rules.modes.precedence import Decision, first_mode, mode_after_answer
+from agents.rules.modes.precedence import ModeChoice, mode_after_answer, mode_on_arrival
 from schemas.failures import Rejected
 from schemas.memories import Memory
-from schemas.modes import GENERAL, Declared, Mode, ModeSource
+from schemas.modes import GENERAL, Mode, ModeDeclarations, ModeSource
 from tests.builders.memories import made
 
 CODE = Mode(name="code", embedder="code", embedding_dim=768)
 JOURNAL = Mode(name="journal", embedder="journal", embedding_dim=768, formerly=("diary", "notes"))
 LOCAL = Mode(name="local", embedder="general", embedding_dim=384, project="p1")
 MODES = (CODE, JOURNAL, LOCAL)
-USERS = Declared(modes=MODES, user_default="code")
-BOTH = Declared(modes=MODES, user_default="code", project_defaults={"p1": "journal"})
-NONE = Declared(modes=MODES)
-NOTHING = Declared()
+USERS = ModeDeclarations(modes=MODES, user_default="code")
+BOTH = ModeDeclarations(modes=MODES, user_default="code", project_defaults={"p1": "journal"})
+NONE = ModeDeclarations(modes=MODES)
+NOTHING = ModeDeclarations()
 
 
 class Arrival(NamedTuple):
@@ -25,9 +25,9 @@ class Arrival(NamedTuple):
 
     why: str
     asked: str | None
-    declared: Declared
-    stands: Decision | None
-    expected: Decision
+    declared: ModeDeclarations
+    stands: ModeChoice | None
+    expected: ModeChoice
     project: str = "p1"
 
 
@@ -59,18 +59,18 @@ ARRIVALS = [
 @pytest.mark.parametrize("case", ARRIVALS, ids=[case.why for case in ARRIVALS])
 def test_the_first_mode_of_a_turn(case: Arrival) -> None:
     before = None if case.stands is None else standing(*case.stands)
-    assert first_mode(case.asked, case.project, case.declared, before) == case.expected
+    assert mode_on_arrival(case.asked, case.project, case.declared, before) == case.expected
 
 
 class Answer(NamedTuple):
     """A model's answer to a memory that is in a mode already."""
 
     why: str
-    stands: Decision
+    stands: ModeChoice
     answered: str | None
-    expected: Decision
+    expected: ModeChoice
     project: str = "p1"
-    declared: Declared = BOTH
+    declared: ModeDeclarations = BOTH
 
 
 ANSWERS = [
@@ -102,33 +102,35 @@ def test_the_mode_after_a_models_answer(case: Answer) -> None:
 
 def test_a_name_that_is_declared_anew_is_the_new_mode_and_not_the_one_that_had_it() -> None:
     diary = Mode(name="diary", embedder="general", embedding_dim=384)
-    declared = Declared(modes=(JOURNAL, diary))
+    declared = ModeDeclarations(modes=(JOURNAL, diary))
     assert mode_after_answer(standing(GENERAL, "fallback"), "diary", "p1", declared) == ("diary", "model")
 
 
 def test_a_mode_of_another_project_is_not_known_by_its_former_name() -> None:
-    elsewhere = Declared(modes=(LOCAL.model_copy(update={"formerly": ("here",)}),))
+    elsewhere = ModeDeclarations(modes=(LOCAL.model_copy(update={"formerly": ("here",)}),))
     assert mode_after_answer(standing(GENERAL, "fallback"), "here", "p2", elsewhere) == (GENERAL, "fallback")
     assert mode_after_answer(standing(GENERAL, "fallback"), "here", "p1", elsewhere) == ("local", "model")
 
 
 @pytest.mark.parametrize("asked", ["", "General", "poetry", "general ", "*", "diary", "x" * 10_000])
 @pytest.mark.parametrize("stands", [None, ("code", "caller"), ("code", "model")])
-def test_a_mode_that_is_not_declared_is_refused_and_never_becomes_another(asked: str, stands: Decision | None) -> None:
+def test_a_mode_that_is_not_declared_is_refused_and_never_becomes_another(
+    asked: str, stands: ModeChoice | None
+) -> None:
     before = None if stands is None else standing(*stands)
     with pytest.raises(Rejected) as refused:
-        first_mode(asked, "p1", BOTH, before)
+        mode_on_arrival(asked, "p1", BOTH, before)
     assert (refused.value.code, refused.value.field) == ("unknown_mode", "mode")
 
 
 def test_a_mode_of_another_project_is_refused() -> None:
     with pytest.raises(Rejected, match="unknown_mode"):
-        first_mode("local", "p2", BOTH, None)
+        mode_on_arrival("local", "p2", BOTH, None)
 
 
 def test_a_refusal_is_short_whatever_was_asked_for() -> None:
     with pytest.raises(Rejected) as refused:
-        first_mode("x" * 10_000, "p1", BOTH, None)
+        mode_on_arrival("x" * 10_000, "p1", BOTH, None)
     assert len(refused.value.message) < 300
 
 

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from agents.rules.index.memory_columns import Roster, Row
+from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
-from agents.rules.modes.mode_choices import by_choice, by_default
-from agents.rules.modes.segments import LONGEST, stretches
-from schemas.memories import Memory, Place
+from agents.rules.modes.mode_choices import chosen_segments_by_mode, default_segments_by_location
+from agents.rules.modes.segments import MAX_SEGMENT_TURNS, split_segments
+from schemas.memories import Memory, VectorLocation
 from tests.builders.items import distilled_of
 from tests.builders.memories import embedded_in, made
 
@@ -18,10 +18,10 @@ def cut(*memories: Memory, most: int = 100) -> list[list[str]]:
     for number, one in enumerate(memories):
         key = traits.setdefault(Trait.of(one), len(traits))
         superseded = one.superseded_by is not None
-        rows.append(Row(number, one.memory_id, key, one.occurred_ms, one.source, 3, 0.5, superseded, None))
-    roster = Roster(rows, {key: trait for trait, key in traits.items()})
+        rows.append(MemoryRow(number, one.memory_id, key, one.occurred_ms, one.source, 3, 0.5, superseded, None))
+    roster = MemoryColumns(rows, {key: trait for trait, key in traits.items()})
     texts = {one.memory_id: one.text for one in memories}
-    return [[texts[memory_id] for memory_id in stretch] for stretch in stretches(roster, most)]
+    return [[texts[memory_id] for memory_id in stretch] for stretch in split_segments(roster, most)]
 
 
 def turn(number: int, talk: str = "c1", **fields: Any) -> Memory:
@@ -34,8 +34,8 @@ def test_turns_of_a_conversation_follow_each_other_whatever_is_said_beside_it() 
 
 
 def test_a_long_conversation_is_cut_and_so_is_one_with_a_pause() -> None:
-    long = [turn(number) for number in range(LONGEST + 1)]
-    assert [len(stretch) for stretch in cut(*long)] == [LONGEST, 1]
+    long = [turn(number) for number in range(MAX_SEGMENT_TURNS + 1)]
+    assert [len(stretch) for stretch in cut(*long)] == [MAX_SEGMENT_TURNS, 1]
     assert cut(turn(0), turn(1), turn(600)) == [["c1 0", "c1 1"], ["c1 600"]]
 
 
@@ -58,5 +58,5 @@ def test_turns_are_told_apart_by_whether_somebody_chose_their_mode() -> None:
     fallen = [turn(2, embedding=ready), turn(3, mode_source="user_default", embedding=ready)]
     waiting = turn(4)
     stretch = [chosen, modelled, *fallen, waiting]
-    assert by_choice([stretch]) == {"code": [[chosen, modelled]]}
-    assert by_default([stretch]) == {Place(mode="general", space="s1"): [fallen]}
+    assert chosen_segments_by_mode([stretch]) == {"code": [[chosen, modelled]]}
+    assert default_segments_by_location([stretch]) == {VectorLocation(mode="general", space="s1"): [fallen]}

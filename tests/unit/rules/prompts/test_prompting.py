@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.rules.prompts.prompting import (
-    LONGEST_EXCERPT,
-    LONGEST_TRAIT,
-    LONGEST_TURN,
+    MAX_DESCRIPTION_CHARS,
+    MAX_EXCERPT_CHARS,
+    MAX_TURN_CHARS,
     RecentTurn,
-    clipped,
+    build_understanding_prompt,
+    clip_text,
     fence_mark,
-    understanding_prompt,
-    verified_items,
+    verify_items,
 )
 from schemas.language import Prompt
 from schemas.modes import GENERAL_MODE, Mode
@@ -36,7 +36,7 @@ def prompt_of(text: str = "We deploy to fly.io now.", **changed: Any) -> Prompt:
         "recent": [],
         "categories": [],
     }
-    return understanding_prompt(read_prompt("understand-1"), "understand-1", **given | changed)
+    return build_understanding_prompt(read_prompt("understand-1"), "understand-1", **given | changed)
 
 
 def fenced(prompt: Prompt) -> dict[str, str]:
@@ -116,9 +116,9 @@ def test_what_is_long_is_shortened_to_beginning_and_end() -> None:
     )
     room = len("\n[… 100000 characters left out …]\n")
     shortened = {
-        "turn": (found["turn"], LONGEST_TURN),
-        "before": (json.loads(found["before"])[0]["text"], LONGEST_EXCERPT),
-        "hints": (json.loads(found["modes"])[0]["hints"], LONGEST_TRAIT),
+        "turn": (found["turn"], MAX_TURN_CHARS),
+        "before": (json.loads(found["before"])[0]["text"], MAX_EXCERPT_CHARS),
+        "hints": (json.loads(found["modes"])[0]["hints"], MAX_DESCRIPTION_CHARS),
     }
     for text, longest in shortened.values():
         assert len(text) <= longest + room
@@ -127,14 +127,14 @@ def test_what_is_long_is_shortened_to_beginning_and_end() -> None:
 
 
 def test_a_text_of_just_the_longest_length_is_whole() -> None:
-    assert clipped("x" * 10, 10) == "x" * 10
-    assert "1 characters left out" in clipped("x" * 11, 10)
+    assert clip_text("x" * 10, 10) == "x" * 10
+    assert "1 characters left out" in clip_text("x" * 11, 10)
 
 
 @pytest.mark.parametrize("template", ["only text", "# System\na\n# User\n{{turn}} {{unknown}}"])
 def test_a_template_that_can_not_be_filled_is_refused(template: str) -> None:
     with pytest.raises(ValueError, match=r"parts|unknown"):
-        understanding_prompt(
+        build_understanding_prompt(
             template,
             "broken",
             turn_text="",
@@ -149,7 +149,7 @@ def test_a_template_that_can_not_be_filled_is_refused(template: str) -> None:
 
 def spans(text: str, *quotes: str) -> list[tuple[int, int]]:
     items = tuple(FoundItem(kind="fact", text="said", quote=quote) for quote in quotes)
-    return [(found.start, found.end) for found in verified_items(Understanding(items=items), text)]
+    return [(found.start, found.end) for found in verify_items(Understanding(items=items), text)]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.rules.query.question_types import TRAITS, traits_of
+from agents.rules.query.question_types import QUESTION_TYPES, detect_question_types
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ from agents.rules.query.question_types import TRAITS, traits_of
     ],
 )
 def test_a_question_has_the_trait_that_its_words_tell(question: str, trait: str) -> None:
-    assert trait in traits_of(question)
+    assert trait in detect_question_types(question)
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ def test_a_question_has_the_trait_that_its_words_tell(question: str, trait: str)
     ],
 )
 def test_and_not_another(question: str, trait: str) -> None:
-    assert trait not in traits_of(question)
+    assert trait not in detect_question_types(question)
 
 
 def test_all_traits_are_known_by_name_and_a_long_page_is_read_in_no_time() -> None:
-    assert traits_of("when, why and who? " * 100_000) <= TRAITS
+    assert detect_question_types("when, why and who? " * 100_000) <= QUESTION_TYPES

@@ -5,19 +5,25 @@ from dataclasses import replace
 
 import pytest
 
-from agents.rules.index.memory_columns import Roster, Row
-from agents.rules.index.traits import Kind, Trait
-from agents.rules.query.vector_lanes import Lane, asked_modes, current_mode, lanes_of, other_modes
+from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
+from agents.rules.index.traits import MemoryKind, Trait
+from agents.rules.query.vector_lanes import (
+    ModeSearch,
+    count_other_modes,
+    current_mode,
+    mode_searches_of,
+    requested_modes,
+)
 from schemas.failures import Rejected
-from schemas.modes import Declared, Mode
-from schemas.vectors import Where
+from schemas.modes import Mode, ModeDeclarations
+from schemas.vectors import MemoryFilter
 
 
 def mode(name: str, embedder: str = "tiny32", project: str | None = None, **fields: str) -> Mode:
     return Mode(name=name, embedder=embedder, embedding_dim=32, project=project, **fields)
 
 
-DECLARED = Declared(
+DECLARED = ModeDeclarations(
     modes=(mode("code"), mode("journal"), mode("local", project="p1"), mode("code", "tiny48", "p2")),
     user_default="journal",
     project_defaults={"p1": "local"},
@@ -38,7 +44,7 @@ DECLARED = Declared(
     ],
 )
 def test_modes_are_asked_for_by_name(asked: str | list[str], projects: Sequence[str] | None, names: list[str]) -> None:
-    assert asked_modes(asked, DECLARED, projects) == names
+    assert requested_modes(asked, DECLARED, projects) == names
 
 
 @pytest.mark.parametrize(
@@ -54,13 +60,13 @@ def test_modes_are_asked_for_by_name(asked: str | list[str], projects: Sequence[
 )
 def test_what_is_no_mode_there_is_refused(asked: str | list[str], projects: Sequence[str] | None, code: str) -> None:
     with pytest.raises(Rejected) as refused:
-        asked_modes(asked, DECLARED, projects)
+        requested_modes(asked, DECLARED, projects)
     assert (refused.value.code, refused.value.field) == (code, "mode")
 
 
 def test_the_error_does_not_repeat_a_page() -> None:
     with pytest.raises(Rejected) as refused:
-        asked_modes("x" * 100_000, DECLARED, None)
+        requested_modes("x" * 100_000, DECLARED, None)
     assert len(refused.value.message) < 200
 
 
@@ -83,23 +89,23 @@ def test_without_a_name_the_scope_tells_the_mode(spoken: str | None, projects: S
 
 
 def test_without_anything_declared_the_mode_is_general() -> None:
-    assert current_mode(None, Declared(), ("p1",)) == "general"
-    assert current_mode("gone", Declared(user_default="gone"), None) == "general"
+    assert current_mode(None, ModeDeclarations(), ("p1",)) == "general"
+    assert current_mode("gone", ModeDeclarations(user_default="gone"), None) == "general"
 
 
-def kind(project: str, name: str, type_: str = "episodic") -> Kind:
-    return Kind((("project_id", project), ("user_id", "ana")), name, type_, "medium")
+def kind(project: str, name: str, type_: str = "episodic") -> MemoryKind:
+    return MemoryKind((("project_id", project), ("user_id", "ana")), name, type_, "medium")
 
 
 HELD = [kind("p1", "code"), kind("p2", "code"), kind("p3", "general")]
 
 
-def lanes(declared: Declared, names: list[str], projects: tuple[str, ...] | None) -> list[Lane]:
-    where = Where("ana", {"user_id": ("ana",), "project_id": projects}, modes=tuple(names), types=("episodic",))
-    return lanes_of(names, declared, where, HELD)
+def lanes(declared: ModeDeclarations, names: list[str], projects: tuple[str, ...] | None) -> list[ModeSearch]:
+    where = MemoryFilter("ana", {"user_id": ("ana",), "project_id": projects}, modes=tuple(names), types=("episodic",))
+    return mode_searches_of(names, declared, where, HELD)
 
 
-def shapes(found: list[Lane]) -> list[tuple[str, str, tuple[str, ...] | None]]:
+def shapes(found: list[ModeSearch]) -> list[tuple[str, str, tuple[str, ...] | None]]:
     return [(one.mode.name, one.mode.embedder, one.where.scope["project_id"]) for one in found]
 
 
@@ -132,7 +138,7 @@ def test_a_lane_sees_its_mode_alone_and_keeps_the_other_filters() -> None:
 
 
 def test_projects_whose_modes_make_the_same_vectors_share_a_lane() -> None:
-    declared = Declared(
+    declared = ModeDeclarations(
         modes=(mode("code"), mode("code", project="p2", description="another"), mode("code", "x", "p3"))
     )
     assert shapes(lanes(declared, ["code"], None)) == [("code", "tiny32", ("p1", "p2")), ("code", "x", ("p3",))]
@@ -140,33 +146,33 @@ def test_projects_whose_modes_make_the_same_vectors_share_a_lane() -> None:
 
 @pytest.mark.parametrize("prefix", ["query_prefix", "passage_prefix"])
 def test_another_prefix_is_another_lane(prefix: str) -> None:
-    declared = Declared(modes=(mode("code"), mode("code", project="p2", **{prefix: "search: "})))
+    declared = ModeDeclarations(modes=(mode("code"), mode("code", project="p2", **{prefix: "search: "})))
     assert len(lanes(declared, ["code"], ("p1", "p2"))) == 2
 
 
 def test_a_mode_without_any_memories_is_a_lane_all_the_same() -> None:
-    assert shapes(lanes(Declared(modes=(mode("local", project="p7"),)), ["local"], None)) == [
+    assert shapes(lanes(ModeDeclarations(modes=(mode("local", project="p7"),)), ["local"], None)) == [
         ("local", "tiny32", ("p7",))
     ]
 
 
 def test_a_project_of_its_own_general_is_a_lane_beside_that_of_all() -> None:
-    declared = Declared(modes=(mode("general", "tiny48", "p2"),))
+    declared = ModeDeclarations(modes=(mode("general", "tiny48", "p2"),))
     assert shapes(lanes(declared, ["general"], ("p1", "p2"))) == [
         ("general", "general", ("p1",)),
         ("general", "tiny48", ("p2",)),
     ]
 
 
-def roster(*memories: tuple[Kind, int, bool]) -> Roster:
+def roster(*memories: tuple[MemoryKind, int, bool]) -> MemoryColumns:
     kinds = dict.fromkeys(one[0] for one in memories)
     traits = {place: Trait(one, None, None) for place, one in enumerate(kinds)}
     places = list(kinds)
     rows = [
-        Row(number, f"m{number}", places.index(one), occurred_ms, number, 5, 0.5, superseded, None)
+        MemoryRow(number, f"m{number}", places.index(one), occurred_ms, number, 5, 0.5, superseded, None)
         for number, (one, occurred_ms, superseded) in enumerate(memories)
     ]
-    return Roster(rows, traits)
+    return MemoryColumns(rows, traits)
 
 
 MEMORIES = roster(
@@ -177,7 +183,7 @@ MEMORIES = roster(
     (kind("p1", "journal", "semantic"), 5, False),
     (kind("p2", "code"), 6, False),
 )
-SEARCHED = Where("ana", {"project_id": None}, modes=("general",))
+SEARCHED = MemoryFilter("ana", {"project_id": None}, modes=("general",))
 
 
 @pytest.mark.parametrize(
@@ -194,7 +200,7 @@ SEARCHED = Where("ana", {"project_id": None}, modes=("general",))
     ],
 )
 def test_other_modes_count_what_the_read_would_see(
-    where: Where, include_superseded: bool, counts: dict[str, int]
+    where: MemoryFilter, include_superseded: bool, counts: dict[str, int]
 ) -> None:
-    found = other_modes(MEMORIES, where, include_superseded=include_superseded)
+    found = count_other_modes(MEMORIES, where, include_superseded=include_superseded)
     assert list(found.items()) == sorted(counts.items())

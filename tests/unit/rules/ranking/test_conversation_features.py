@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from agents.rules.ranking.conversation_features import at, best_of_each, last_positions, stepped
+from agents.rules.ranking.conversation_features import conversation_best, last_positions, shift_turns, take_or_zero
 from tests.builders.query_features import Said, clues_of
 
 FIELD = np.array([1.0, 5.0, 3.0, 4.0, 2.0, 7.0, 6.0])
@@ -10,8 +10,8 @@ TALKS = np.array([0, 0, 0, 0, 1, -1, -1])
 
 
 def test_the_best_of_each_conversation() -> None:
-    assert best_of_each(FIELD, TALKS, np.arange(7)).tolist() == [5, 5, 5, 5, 2, 7, 6]
-    assert best_of_each(FIELD, TALKS, np.array([5, 0])).tolist() == [7, 5]
+    assert conversation_best(FIELD, TALKS, np.arange(7)).tolist() == [5, 5, 5, 5, 2, 7, 6]
+    assert conversation_best(FIELD, TALKS, np.array([5, 0])).tolist() == [7, 5]
 
 
 def test_where_each_conversation_ends() -> None:
@@ -22,6 +22,6 @@ def test_where_each_conversation_ends() -> None:
 def test_steps_along_a_conversation_end_where_it_ends() -> None:
     order = clues_of("x", [Said("a"), Said("b"), Said("c"), Said("d", talk="c2")]).order
     numbers = np.arange(4)
-    assert stepped(numbers, order, -1).tolist() == [-1, 0, 1, -1]
-    assert stepped(numbers, order, 2).tolist() == [2, -1, -1, -1]
-    assert at(np.array([9.0, 8.0, 7.0, 6.0]), np.array([-1, 0, 3])).tolist() == [0, 9, 6]
+    assert shift_turns(numbers, order, -1).tolist() == [-1, 0, 1, -1]
+    assert shift_turns(numbers, order, 2).tolist() == [2, -1, -1, -1]
+    assert take_or_zero(np.array([9.0, 8.0, 7.0, 6.0]), np.array([-1, 0, 3])).tolist() == [0, 9, 6]

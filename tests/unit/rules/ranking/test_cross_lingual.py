@@ -2,12 +2,19 @@
 
 import pytest
 
-from agents.rules.cues.labels import marks_of
-from agents.rules.index.memory_columns import Roster, Row
+from agents.rules.cues.labels import label_memory
+from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
-from agents.rules.ranking.cross_lingual import ENOUGH, RAISED, crossed, divided, matter, unlike
-from agents.rules.text.languages import language_of
-from agents.rules.text.tokenizer import terms
+from agents.rules.ranking.cross_lingual import (
+    CROSS_LINGUAL_BIAS,
+    MIN_OTHER_LANGUAGE_COUNT,
+    is_worth_asking,
+    merge_cross_lingual,
+    other_language_mask,
+    split_by_language,
+)
+from agents.rules.text.languages import detect_language
+from agents.rules.text.tokenizer import tokenize
 from schemas.vectors import Scored
 from tests.builders.memories import made
 
@@ -21,64 +28,77 @@ IDS = ["english", "spanish", "short", "japanese"]
 
 
 @pytest.fixture
-def roster() -> Roster:
+def roster() -> MemoryColumns:
     """One memory of each kind, numbered from 0, with the ids above."""
     memories = [made(text, number) for number, text in enumerate((ENGLISH, SPANISH, SHORT, JAPANESE))]
     rows = [
-        Row(number, IDS[number], 0, one.occurred_ms, one.source, 3, 0.5, False, "s", language, int(marks_of(one)))
+        MemoryRow(
+            number, IDS[number], 0, one.occurred_ms, one.source, 3, 0.5, False, "s", language, int(label_memory(one))
+        )
         for number, one in enumerate(memories)
-        for language in [language_of(terms(one.text))]
+        for language in [detect_language(tokenize(one.text))]
     ]
-    return Roster(rows, {0: Trait.of(memories[0])})
+    return MemoryColumns(rows, {0: Trait.of(memories[0])})
 
 
-def test_to_an_english_question_unlike_are_those_that_the_other_model_embedded(roster: Roster) -> None:
-    assert unlike(roster, foreign=False).tolist()[:4] == [False, True, False, True]
+def test_to_an_english_question_unlike_are_those_that_the_other_model_embedded(roster: MemoryColumns) -> None:
+    assert other_language_mask(roster, foreign=False).tolist()[:4] == [False, True, False, True]
 
 
-def test_to_a_foreign_question_unlike_are_those_known_to_be_english(roster: Roster) -> None:
-    assert unlike(roster, foreign=True).tolist()[:4] == [True, False, False, False]
+def test_to_a_foreign_question_unlike_are_those_known_to_be_english(roster: MemoryColumns) -> None:
+    assert other_language_mask(roster, foreign=True).tolist()[:4] == [True, False, False, False]
 
 
-def test_ids_are_divided_in_their_order_and_who_is_gone_is_in_neither_part(roster: Roster) -> None:
-    parts = divided(["japanese", "gone", "english", "spanish", "short"], roster, foreign=False)
+def test_ids_are_divided_in_their_order_and_who_is_gone_is_in_neither_part(roster: MemoryColumns) -> None:
+    parts = split_by_language(["japanese", "gone", "english", "spanish", "short"], roster, foreign=False)
     assert parts == {False: ["english", "short"], True: ["japanese", "spanish"]}
 
 
 @pytest.mark.parametrize(
     ("unlike_ones", "all_of_them", "expected"),
-    [(0, 0, False), (0, 10, False), (1, 5, True), (2, 260, False), (3, 260, True), (ENOUGH, 50_000, True)],
+    [
+        (0, 0, False),
+        (0, 10, False),
+        (1, 5, True),
+        (2, 260, False),
+        (3, 260, True),
+        (MIN_OTHER_LANGUAGE_COUNT, 50_000, True),
+    ],
 )
 def test_a_few_quotes_in_another_language_do_not_matter(unlike_ones: int, all_of_them: int, expected: bool) -> None:
-    assert matter(unlike_ones, all_of_them) == expected
+    assert is_worth_asking(unlike_ones, all_of_them) == expected
 
 
-def test_without_crossing_what_was_found_is_left_as_it_is(roster: Roster) -> None:
+def test_without_crossing_what_was_found_is_left_as_it_is(roster: MemoryColumns) -> None:
     found = [Scored("spanish", 0.1), Scored("gone", 0.5)]
-    assert crossed({False: found}, roster, foreign=False, raised=0.11, limit=1) == found
+    assert merge_cross_lingual({False: found}, roster, foreign=False, raised=0.11, limit=1) == found
 
 
-def test_each_model_tells_of_its_own_memories_alone_and_those_of_the_other_language_are_raised(roster: Roster) -> None:
+def test_each_model_tells_of_its_own_memories_alone_and_those_of_the_other_language_are_raised(
+    roster: MemoryColumns,
+) -> None:
     own = [Scored("spanish", 0.9), Scored("english", 0.5), Scored("short", 0.1)]
     other = [Scored("english", 0.8), Scored("spanish", 0.45), Scored("gone", 0.4), Scored("japanese", -0.25)]
-    found = crossed({False: own, True: other}, roster, foreign=False, raised=0.125, limit=9)
+    found = merge_cross_lingual({False: own, True: other}, roster, foreign=False, raised=0.125, limit=9)
     assert found == [Scored("spanish", 0.575), Scored("english", 0.5), Scored("short", 0.1), Scored("japanese", -0.125)]
-    assert crossed({False: own, True: other}, roster, foreign=False, raised=0.125, limit=2) == found[:2]
+    assert merge_cross_lingual({False: own, True: other}, roster, foreign=False, raised=0.125, limit=2) == found[:2]
 
 
 def test_asked_of_the_other_model_alone_all_that_it_found_counts_and_nothing_is_nearer_than_the_same(
-    roster: Roster,
+    roster: MemoryColumns,
 ) -> None:
-    found = crossed({True: [Scored("short", 0.95), Scored("b", 0.5)]}, roster, foreign=False, raised=0.125, limit=9)
+    found = merge_cross_lingual(
+        {True: [Scored("short", 0.95), Scored("b", 0.5)]}, roster, foreign=False, raised=0.125, limit=9
+    )
     assert found == [Scored("short", 1.0), Scored("b", 0.625)]
 
 
-def test_equals_of_two_models_are_ordered_by_id(roster: Roster) -> None:
-    found = crossed(
+def test_equals_of_two_models_are_ordered_by_id(roster: MemoryColumns) -> None:
+    found = merge_cross_lingual(
         {False: [Scored("short", 0.5)], True: [Scored("japanese", 0.5)]}, roster, foreign=False, raised=0.0, limit=2
     )
     assert [one.memory_id for one in found] == ["japanese", "short"]
 
 
 def test_likenesses_across_languages_are_raised_and_never_lowered() -> None:
-    assert all(one >= 0 for raised in RAISED.values() for one in raised)
+    assert all(one >= 0 for raised in CROSS_LINGUAL_BIAS.values() for one in raised)

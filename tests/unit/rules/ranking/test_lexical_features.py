@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from agents.rules.index.bm25 import Postings
-from agents.rules.ranking.lexical_features import around, by_conversation, share
+from agents.rules.ranking.lexical_features import conversation_bm25, matched_term_share, neighbourhood_bm25
 from tests.builders.query_features import Said, clues_of
 
 TALK = [
@@ -18,7 +18,7 @@ TALK = [
 
 def test_a_turn_is_read_with_its_neighbours() -> None:
     clues = clues_of("violin attic", TALK)
-    found = around(clues.postings, clues.columns.lengths, clues.order, clues.documents)
+    found = neighbourhood_bm25(clues.postings, clues.columns.lengths, clues.order, clues.documents)
     assert found[0] > 0
     assert found[1] > found[2] > found[3] == 0, "the last has one neighbour with one of the words, the fourth none"
     assert found[4] > 0, "what stands alone is read by itself"
@@ -26,18 +26,18 @@ def test_a_turn_is_read_with_its_neighbours() -> None:
 
 def test_a_conversation_is_read_as_one_text() -> None:
     clues = clues_of("violin attic", TALK)
-    found = by_conversation(clues.postings, clues.columns)[:5].tolist()
+    found = conversation_bm25(clues.postings, clues.columns)[:5].tolist()
     assert found[0] == found[1] == found[2] > 0
     assert found[3:] == [0, 0]
 
 
 def test_the_share_of_entities() -> None:
     both, one = Postings(np.array([0, 2]), np.array([1, 1])), Postings(np.array([2]), np.array([9]))
-    assert share([both, one], 3).tolist() == [0.5, 0.0, 1.0]
-    assert share([], 3).tolist() == [0, 0, 0]
+    assert matched_term_share([both, one], 3).tolist() == [0.5, 0.0, 1.0]
+    assert matched_term_share([], 3).tolist() == [0, 0, 0]
 
 
 def test_nobody_has_said_anything_yet() -> None:
     clues = clues_of("violin", [])
-    assert around(clues.postings, clues.columns.lengths, clues.order, 0).tolist() == pytest.approx([])
-    assert by_conversation(clues.postings, clues.columns).tolist() == []
+    assert neighbourhood_bm25(clues.postings, clues.columns.lengths, clues.order, 0).tolist() == pytest.approx([])
+    assert conversation_bm25(clues.postings, clues.columns).tolist() == []

@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 
 from agents.rules.index.columns import Mask
-from agents.rules.index.memory_columns import Roster, Row
-from agents.rules.index.traits import Kind, Trait
-from agents.rules.query.vector_lanes import Lane
+from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
+from agents.rules.index.traits import MemoryKind, Trait
+from agents.rules.query.vector_lanes import ModeSearch
 from agents.rules.ranking.rank_fusion import (
-    Method,
-    Nearest,
-    Seen,
-    Sight,
-    method_of,
+    FusionMethod,
+    LaneResult,
+    LaneStatus,
+    VectorScores,
+    choose_fusion_method,
+    fuse_vector_scores,
     normal_scores,
-    seen,
     strategy_of,
     topic_share,
 )
 from schemas.modes import Mode
-from schemas.vectors import Scored, Where
+from schemas.vectors import MemoryFilter, Scored
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ from schemas.vectors import Scored, Where
         (["blind", "empty"], "cross_mode", "lexical_merge"),
     ],
 )
-def test_what_can_be_seen_decides_how_it_is_ranked(sights: list[Sight], strategy: str, method: str) -> None:
-    assert (strategy_of(sights), method_of(sights)) == (strategy, method)
+def test_what_can_be_seen_decides_how_it_is_ranked(sights: list[LaneStatus], strategy: str, method: str) -> None:
+    assert (strategy_of(sights), choose_fusion_method(sights)) == (strategy, method)
 
 
 def found(*cosines: float) -> list[Scored]:
@@ -85,36 +85,40 @@ def test_a_count_that_is_too_small_does_no_harm() -> None:
     assert scores([0.5, 0.4, 0.3], 1) == scores([0.5, 0.4, 0.3], 3)
 
 
-KIND = Kind((("user_id", "ana"),), "code", "episodic", "medium")
-LANE = Lane(Mode(name="code", embedder="tiny32", embedding_dim=32), Where("ana"))
+KIND = MemoryKind((("user_id", "ana"),), "code", "episodic", "medium")
+LANE = ModeSearch(Mode(name="code", embedder="tiny32", embedding_dim=32), MemoryFilter("ana"))
 
 
-def roster(*spaces: str | None) -> Roster:
-    rows = [Row(number, f"m{number}", 0, 0, number, 5, 0.5, False, space) for number, space in enumerate(spaces)]
-    return Roster(rows, {0: Trait(KIND, None, None)})
+def roster(*spaces: str | None) -> MemoryColumns:
+    rows = [MemoryRow(number, f"m{number}", 0, 0, number, 5, 0.5, False, space) for number, space in enumerate(spaces)]
+    return MemoryColumns(rows, {0: Trait(KIND, None, None)})
 
 
-def lane(space: str, cosines: dict[str, float], sight: Sight = "seen") -> Nearest:
-    return Nearest(LANE, sight, space, len(cosines), [Scored(*pair) for pair in cosines.items()])
+def lane(space: str, cosines: dict[str, float], sight: LaneStatus = "seen") -> LaneResult:
+    return LaneResult(LANE, sight, space, len(cosines), [Scored(*pair) for pair in cosines.items()])
 
 
 def sight_of(
-    nearest: list[Nearest], method: Method, memories: Roster, admitted: Mask | None = None, **told: float
-) -> Seen:
+    nearest: list[LaneResult],
+    method: FusionMethod,
+    memories: MemoryColumns,
+    admitted: Mask | None = None,
+    **told: float,
+) -> VectorScores:
     """What is seen where the words of some memories match as well as `told` says, by id."""
     words = np.zeros(len(memories.columns.live))
     for memory_id, value in told.items():
         words[memories.number_of[memory_id]] = value
-    return seen(nearest, method, memories, memories.columns.live if admitted is None else admitted, words)
+    return fuse_vector_scores(nearest, method, memories, memories.columns.live if admitted is None else admitted, words)
 
 
-def dense(sight: Seen) -> list[float]:
+def dense(sight: VectorScores) -> list[float]:
     assert sight.dense is not None
     found: list[float] = sight.dense.tolist()
     return found
 
 
-def late(sight: Seen) -> list[float]:
+def late(sight: VectorScores) -> list[float]:
     assert sight.late is not None
     found: list[float] = sight.late.tolist()
     return found
@@ -178,7 +182,7 @@ def test_what_was_found_and_is_gone_is_passed_over() -> None:
 
 
 def test_a_merge_by_words_uses_no_vector_at_all() -> None:
-    both = [lane("a", {"m0": 0.9}), Nearest(LANE, "blind", "b", 1, missing="gone")]
+    both = [lane("a", {"m0": 0.9}), LaneResult(LANE, "blind", "b", 1, missing="gone")]
     sight = sight_of(both, "lexical_merge", roster("a", "b"))
     assert sight.dense is None
     assert sight.late is None

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agents.rules.ranking.token_weights import LATER_PIECE, weighted
+from agents.rules.ranking.token_weights import CONTINUATION_WEIGHT, weight_query_tokens
 
 TEXT = "Is the violin new?"
 SPANS = np.array([(0, 2), (3, 6), (7, 10), (10, 13), (14, 17), (17, 18)], np.int32)
@@ -11,7 +11,7 @@ SPANS = np.array([(0, 2), (3, 6), (7, 10), (10, 13), (14, 17), (17, 18)], np.int
 
 def weights(frequencies: dict[str, int], documents: int = 100, text: str = TEXT) -> list[float]:
     rows = np.eye(len(SPANS), dtype=np.float32)
-    found: list[float] = weighted(rows, SPANS, text, frequencies, documents).sum(axis=1).tolist()
+    found: list[float] = weight_query_tokens(rows, SPANS, text, frequencies, documents).sum(axis=1).tolist()
     return found
 
 
@@ -22,7 +22,7 @@ def test_the_weights_sum_to_one() -> None:
 def test_a_rare_word_tells_more_than_a_common_one_and_that_more_than_grammar() -> None:
     is_, the, violin, piece, new, mark = weights({"violin": 3, "new": 20})
     assert violin > new > is_ == the > mark > 0
-    assert piece == pytest.approx(LATER_PIECE * violin)
+    assert piece == pytest.approx(CONTINUATION_WEIGHT * violin)
 
 
 def test_a_word_with_the_same_stem_is_the_same_word() -> None:
@@ -34,7 +34,7 @@ def test_a_word_that_nobody_said_tells_most() -> None:
 
 
 def test_no_token_is_no_token() -> None:
-    assert weighted(np.zeros((0, 8), np.float32), np.zeros((0, 2), np.int32), "", {}, 0).shape == (0, 8)
+    assert weight_query_tokens(np.zeros((0, 8), np.float32), np.zeros((0, 2), np.int32), "", {}, 0).shape == (0, 8)
 
 
 def test_a_user_without_memories_is_asked_all_the_same() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from agents.rules.text.chunking import WINDOW, segments, sentence_spans
+from agents.rules.text.chunking import MAX_CHUNK_CHARS, chunk_text, sentence_spans
 
 TEXTS = some.text(alphabet=some.sampled_from('ab .!?\n\t-"1>|`\u2026\u201c\u201d\U0001f382'), max_size=300)
 
@@ -71,7 +71,7 @@ def test_spans_of_sentences_lie_inside_the_text_in_order(text: str) -> None:
 
 @given(TEXTS, some.integers(min_value=5, max_value=60))
 def test_segments_hold_all_that_is_no_white_space_and_fit_the_window(text: str, window: int) -> None:
-    spans = segments(text, window)
+    spans = chunk_text(text, window)
     assert all(0 < span.end - span.start <= window for span in spans)
     assert all(one.end <= other.start for one, other in pairwise(spans))
     kept = "".join(text[span.start : span.end] for span in spans)
@@ -80,17 +80,17 @@ def test_segments_hold_all_that_is_no_white_space_and_fit_the_window(text: str, 
 
 def test_a_document_is_cut_where_a_sentence_ends() -> None:
     text = "This sentence has forty letters in it. " * 60
-    spans = segments(text)
+    spans = chunk_text(text)
     assert all(text[span.start : span.end].endswith("it.") for span in spans)
-    assert len(spans) <= len(text) // (WINDOW // 2) + 1
+    assert len(spans) <= len(text) // (MAX_CHUNK_CHARS // 2) + 1
 
 
 def test_a_text_that_fits_the_window_is_not_cut() -> None:
-    assert segments("Short. Text.") == []
+    assert chunk_text("Short. Text.") == []
 
 
 @pytest.mark.parametrize("piece", [" ", ".", "\n", "- ", '"', "1. ", "a. ", "\u201c", "e.g. ", "```\n"])
 def test_a_long_text_of_one_piece_is_cut_in_no_time_to_speak_of(piece: str) -> None:
     hostile = piece * (32_768 // len(piece))
     sentence_spans(hostile)
-    segments(hostile)
+    chunk_text(hostile)

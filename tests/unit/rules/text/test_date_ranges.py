@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from agents.rules.text.date_ranges import stretches
+from agents.rules.text.date_ranges import find_date_ranges
 
 YEARS = range(2025, 2027)
 
@@ -26,11 +26,11 @@ def stretch(first: str, last: str) -> tuple[int, int]:
     ],
 )
 def test_a_stretch_is_named(question: str, first: str, last: str) -> None:
-    assert stretches(question, YEARS) == [stretch(first, last)]
+    assert find_date_ranges(question, YEARS) == [stretch(first, last)]
 
 
 def test_a_month_without_a_year_is_that_month_of_each_year() -> None:
-    assert stretches("What happened in June?", YEARS) == [
+    assert find_date_ranges("What happened in June?", YEARS) == [
         stretch("2025-06-01", "2025-06-30"),
         stretch("2026-06-01", "2026-06-30"),
     ]
@@ -38,8 +38,8 @@ def test_a_month_without_a_year_is_that_month_of_each_year() -> None:
 
 @pytest.mark.parametrize("question", ["What may she do?", "Who is March?", "31 June", "Room 2300", ""])
 def test_what_only_looks_like_a_date_names_nothing(question: str) -> None:
-    assert stretches(question, YEARS) == []
+    assert find_date_ranges(question, YEARS) == []
 
 
 def test_a_month_that_is_also_a_word_counts_behind_a_preposition() -> None:
-    assert len(stretches("What happened in May?", YEARS)) == 2
+    assert len(find_date_ranges("What happened in May?", YEARS)) == 2

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agents.rules.text.dates import MOST_DATES, dates
+from agents.rules.text.dates import MAX_DATES, find_dates
 
 SUNDAY = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
@@ -38,7 +38,7 @@ SUNDAY = datetime(2026, 11, 22, 12, tzinfo=UTC)
     ],
 )
 def test_written_and_relative_forms_become_dates(text: str, expected: list[str]) -> None:
-    assert list(dates(text, SUNDAY)) == expected
+    assert list(find_dates(text, SUNDAY)) == expected
 
 
 @pytest.mark.parametrize(
@@ -60,32 +60,32 @@ def test_written_and_relative_forms_become_dates(text: str, expected: list[str])
     ],
 )
 def test_what_has_two_readings_or_none_gives_nothing(text: str) -> None:
-    assert dates(text, SUNDAY) == ()
+    assert find_dates(text, SUNDAY) == ()
 
 
 def test_the_next_weekday_counts_only_where_both_readings_of_next_agree() -> None:
     wednesday = datetime(2026, 11, 18, tzinfo=UTC)
-    assert dates("next Friday", wednesday) == ()
-    assert dates("next Monday", wednesday) == ("2026-11-23",)
+    assert find_dates("next Friday", wednesday) == ()
+    assert find_dates("next Monday", wednesday) == ("2026-11-23",)
 
 
 def test_a_date_without_a_year_is_the_nearest_one() -> None:
-    assert dates("5 January", SUNDAY) == ("2027-01-05",)
-    assert dates("5 October", SUNDAY) == ("2026-10-05",)
+    assert find_dates("5 January", SUNDAY) == ("2027-01-05",)
+    assert find_dates("5 October", SUNDAY) == ("2026-10-05",)
 
 
 def test_each_date_comes_once_and_no_more_than_the_limit() -> None:
-    assert dates("today, 2026-11-22, heute", SUNDAY) == ("2026-11-22",)
-    assert len(dates(" ".join(f"2026-10-{day:02}" for day in range(1, 31)), SUNDAY)) == MOST_DATES
+    assert find_dates("today, 2026-11-22, heute", SUNDAY) == ("2026-11-22",)
+    assert len(find_dates(" ".join(f"2026-10-{day:02}" for day in range(1, 31)), SUNDAY)) == MAX_DATES
 
 
 def test_the_end_of_the_calendar_is_no_date() -> None:
-    assert dates("in 300 weeks", datetime(9999, 12, 30, tzinfo=UTC)) == ()
+    assert find_dates("in 300 weeks", datetime(9999, 12, 30, tzinfo=UTC)) == ()
 
 
 @pytest.mark.parametrize("piece", ["hier ", "1/", "5. ", "2026-", "last ", "in 1 ", "a ", "1", "morgen ", "in a day "])
 def test_hostile_repetitions_take_no_longer_than_their_length(piece: str) -> None:
     hostile = piece * (32_768 // len(piece))
     began = time.process_time()
-    dates(hostile, SUNDAY)
+    find_dates(hostile, SUNDAY)
     assert time.process_time() - began < 5, "quadratic: a text of this length takes about 0.03 s"

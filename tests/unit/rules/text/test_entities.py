@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.rules.text.entities import LONGEST_ENTITY, MOST_ENTITIES, entities
+from agents.rules.text.entities import MAX_ENTITIES_PER_TEXT, MAX_ENTITY_CHARS, extract_entities
 
 
 @pytest.mark.parametrize(
@@ -18,20 +18,20 @@ from agents.rules.text.entities import LONGEST_ENTITY, MOST_ENTITIES, entities
     ],
 )
 def test_entities_are_found_as_written(text: str, expected: set[str]) -> None:
-    assert expected <= set(entities(text))
-    assert expected or not entities(text)
+    assert expected <= set(extract_entities(text))
+    assert expected or not extract_entities(text)
 
 
 @pytest.mark.parametrize("text", ["Bought rosin.", "Great! Thanks. Dinner was good.", "Did I say so? I'm sure."])
 def test_a_word_that_only_opens_a_sentence_is_no_name(text: str) -> None:
-    assert entities(text) == ()
+    assert extract_entities(text) == ()
 
 
 def test_each_entity_comes_once_whatever_its_case() -> None:
-    assert entities("we saw Berlin, and BERLIN again").count("Berlin") == 1
-    assert len(entities("we saw Berlin, and BERLIN again")) == 1
+    assert extract_entities("we saw Berlin, and BERLIN again").count("Berlin") == 1
+    assert len(extract_entities("we saw Berlin, and BERLIN again")) == 1
 
 
 def test_there_are_limits() -> None:
-    assert len(entities(" ".join(f"id_{n}" for n in range(500)))) == MOST_ENTITIES
-    assert entities("https://a.b/" + "x" * LONGEST_ENTITY) == ()
+    assert len(extract_entities(" ".join(f"id_{n}" for n in range(500)))) == MAX_ENTITIES_PER_TEXT
+    assert extract_entities("https://a.b/" + "x" * MAX_ENTITY_CHARS) == ()

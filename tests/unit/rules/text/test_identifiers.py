@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from agents.rules.ranking.features import Signals
-from agents.rules.ranking.field_scores import fields_of
-from agents.rules.ranking.ranking import ranked
-from agents.rules.ranking.weights import Weights
+from agents.rules.ranking.features import RankingFeatures
+from agents.rules.ranking.field_scores import compute_fields
+from agents.rules.ranking.ranking import rank_memories
+from agents.rules.ranking.weights import RankingWeights
 from agents.rules.text.identifiers import is_identifier
 from tests.builders.query_features import Said, clues_of
 from tests.harnesses.retrieval import WEIGHTS
@@ -29,7 +29,7 @@ TALK = [Said("The order numbers came last week."), Said("Soup."), Said("ZX-81-K1
 
 def test_the_signal_is_the_share_of_the_identifiers_that_a_memory_has() -> None:
     clues = clues_of("Was ZX-81-K17 in the order, or QQ-7-P?", TALK)
-    signals = Signals(clues, fields_of(clues), np.arange(4))
+    signals = RankingFeatures(clues, compute_fields(clues), np.arange(4))
     found = signals.of("identifier")
     assert found is not None
     assert found.tolist() == pytest.approx([0, 0, 2 / 3, 0]), "zx-81-k17 and k17, but not qq-7-p"
@@ -38,5 +38,5 @@ def test_the_signal_is_the_share_of_the_identifiers_that_a_memory_has() -> None:
 def test_who_names_an_identifier_gets_what_has_it_first() -> None:
     near = np.array([0.75, 0.4, 0.5, 0.4])
     clues = clues_of("Do you remember the order number ZX-81-K17 from last week?", TALK, dense=near, late=near)
-    ranking = ranked(clues, np.ones(4, np.bool_), Weights.loads(WEIGHTS.read_text()).heads["tokens"])
+    ranking = rank_memories(clues, np.ones(4, np.bool_), RankingWeights.loads(WEIGHTS.read_text()).heads["tokens"])
     assert ranking.numbers[int(np.argmax(ranking.log_odds))] == 2

@@ -2,10 +2,10 @@
 
 import pytest
 
-from agents.rules.text.languages import LANGUAGES, STOP_WORDS, UNKNOWN, language_of
+from agents.rules.text.languages import LANGUAGES, STOP_WORDS, UNKNOWN_LANGUAGE, detect_language
 from agents.rules.text.stemming import stems
 from agents.rules.text.stop_words import stop_words_of
-from agents.rules.text.tokenizer import fold, terms
+from agents.rules.text.tokenizer import fold, tokenize
 
 
 @pytest.mark.parametrize(
@@ -26,17 +26,17 @@ from agents.rules.text.tokenizer import fold, terms
     ],
 )
 def test_a_sentence_tells_its_language(text: str, language: str) -> None:
-    assert LANGUAGES[language_of(terms(text))] == language
+    assert LANGUAGES[detect_language(tokenize(text))] == language
 
 
 def test_what_has_no_stop_word_is_unknown_and_treated_as_english() -> None:
-    assert language_of(["violin", "340"]) == language_of([]) == UNKNOWN
+    assert detect_language(["violin", "340"]) == detect_language([]) == UNKNOWN_LANGUAGE
     assert "the" in stop_words_of(["violin"])
-    assert stems(["violins"], UNKNOWN) == ["violin"]
+    assert stems(["violins"], UNKNOWN_LANGUAGE) == ["violin"]
 
 
 def test_english_wins_a_tie() -> None:
-    assert LANGUAGES[language_of(["in"])] == "english"
+    assert LANGUAGES[detect_language(["in"])] == "english"
 
 
 def test_stop_words_are_folded_as_texts_are() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.rules.text.non_english import READ, is_foreign
+from agents.rules.text.non_english import MAX_LANGUAGE_CHARS, is_non_english
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from agents.rules.text.non_english import READ, is_foreign
     ],
 )
 def test_another_language_is_foreign(text: str) -> None:
-    assert is_foreign(text)
+    assert is_non_english(text)
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,10 @@ def test_another_language_is_foreign(text: str) -> None:
     ],
 )
 def test_english_and_what_cannot_be_told_is_not(text: str) -> None:
-    assert not is_foreign(text)
+    assert not is_non_english(text)
 
 
 def test_only_the_beginning_is_read() -> None:
     english, german = "the house is on the hill. ", "das Haus ist auf dem Berg. "
-    assert not is_foreign(english * (READ // len(english) + 1) + german * 500)
-    assert is_foreign(german * (READ // len(german) + 1) + english * 500)
+    assert not is_non_english(english * (MAX_LANGUAGE_CHARS // len(english) + 1) + german * 500)
+    assert is_non_english(german * (MAX_LANGUAGE_CHARS // len(german) + 1) + english * 500)

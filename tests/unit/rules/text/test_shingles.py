@@ -2,14 +2,14 @@
 
 import pytest
 
-from agents.rules.text.shingles import Covered
+from agents.rules.text.shingles import ShingleIndex
 
 KEPT = "The login page times out after five minutes, Ana says, and the cache was not the reason at all."
 
 
 @pytest.fixture
-def covered() -> Covered:
-    covered = Covered()
+def covered() -> ShingleIndex:
+    covered = ShingleIndex()
     covered.add(KEPT)
     return covered
 
@@ -24,7 +24,7 @@ def covered() -> Covered:
         "the cache was not the reason at all",
     ],
 )
-def test_what_says_the_same_or_less_is_covered(covered: Covered, text: str) -> None:
+def test_what_says_the_same_or_less_is_covered(covered: ShingleIndex, text: str) -> None:
     assert covered.covers(text)
 
 
@@ -40,16 +40,16 @@ def test_what_says_the_same_or_less_is_covered(covered: Covered, text: str) -> N
     ],
     ids=["a number", "a name", "a negation", "more", "short", "else"],
 )
-def test_what_differs_in_a_way_that_matters_is_not(covered: Covered, text: str) -> None:
+def test_what_differs_in_a_way_that_matters_is_not(covered: ShingleIndex, text: str) -> None:
     assert not covered.covers(text)
 
 
 def test_a_short_text_is_never_covered() -> None:
-    covered = Covered()
+    covered = ShingleIndex()
     covered.add("Yes, do it.")
     assert not covered.covers("Yes, do it.")
 
 
-def test_two_texts_do_not_cover_a_third_together(covered: Covered) -> None:
+def test_two_texts_do_not_cover_a_third_together(covered: ShingleIndex) -> None:
     covered.add("We talked about the weather on the island for an hour.")
     assert not covered.covers(f"{KEPT} We talked about the weather on the island for an hour.")

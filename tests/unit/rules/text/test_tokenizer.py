@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.rules.text.tokenizer import LONGEST_TERM, fold, question_terms, telling_terms, terms
+from agents.rules.text.tokenizer import MAX_TERM_CHARS, content_terms, fold, question_terms, tokenize
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from agents.rules.text.tokenizer import LONGEST_TERM, fold, question_terms, tell
     ],
 )
 def test_a_text_is_found_by(written: str, asked: str) -> None:
-    assert set(terms(asked)) <= set(terms(written))
+    assert set(tokenize(asked)) <= set(tokenize(written))
 
 
 @pytest.mark.parametrize(
@@ -39,30 +39,30 @@ def test_a_text_is_found_by(written: str, asked: str) -> None:
     ],
 )
 def test_an_identifier_is_found_whole_and_in_parts(identifier: str, parts: list[str]) -> None:
-    found = terms(f"see {identifier}, please")
+    found = tokenize(f"see {identifier}, please")
     assert set(parts) < set(found)
-    assert len(set(terms(identifier)) - set(parts)) == 1, "the whole is a term of its own"
+    assert len(set(tokenize(identifier)) - set(parts)) == 1, "the whole is a term of its own"
 
 
 def test_an_ordinary_compound_has_no_term_for_the_whole() -> None:
-    assert terms("well-known") == ["well", "known"]
+    assert tokenize("well-known") == ["well", "known"]
 
 
 def test_a_script_without_spaces_gives_characters_and_pairs() -> None:
-    assert terms("新加坡") == ["新", "加", "坡", "新加", "加坡"]
-    assert terms("v2新") == ["v2", "新"]
+    assert tokenize("新加坡") == ["新", "加", "坡", "新加", "加坡"]
+    assert tokenize("v2新") == ["v2", "新"]
 
 
 def test_a_contraction_is_one_word() -> None:
-    assert terms("don't take the girl's bike") == ["don't", "take", "the", "girl's", "bike"]
+    assert tokenize("don't take the girl's bike") == ["don't", "take", "the", "girl's", "bike"]
 
 
 def test_repetitions_and_order_are_kept() -> None:
-    assert terms("tram, harbour, tram") == ["tram", "harbour", "tram"]
+    assert tokenize("tram, harbour, tram") == ["tram", "harbour", "tram"]
 
 
 def test_punctuation_alone_has_no_terms() -> None:
-    assert terms("... ?! -- ()") == []
+    assert tokenize("... ?! -- ()") == []
 
 
 def test_a_question_goes_without_stop_words() -> None:
@@ -71,7 +71,7 @@ def test_a_question_goes_without_stop_words() -> None:
 
 def test_stop_words_stay_where_nothing_else_is_left() -> None:
     assert question_terms("What is it?") == ["what", "is", "it"]
-    assert telling_terms("What is it?") == []
+    assert content_terms("What is it?") == []
 
 
 def test_stop_words_are_those_of_the_language_that_is_asked_in() -> None:
@@ -80,7 +80,7 @@ def test_stop_words_are_those_of_the_language_that_is_asked_in() -> None:
 
 
 def test_stop_words_of_a_text_are_indexed() -> None:
-    assert "the" in terms("the tram")
+    assert "the" in tokenize("the tram")
 
 
 def test_a_question_names_each_stem_of_its_language_once() -> None:
@@ -90,7 +90,7 @@ def test_a_question_names_each_stem_of_its_language_once() -> None:
 
 
 def test_data_without_spaces_is_cut() -> None:
-    assert [len(term) for term in terms("a" * 1000)] == [LONGEST_TERM]
+    assert [len(term) for term in tokenize("a" * 1000)] == [MAX_TERM_CHARS]
 
 
 def test_folding_twice_changes_nothing() -> None:
