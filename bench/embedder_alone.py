@@ -8,7 +8,7 @@ from statistics import median
 from fastembed import TextEmbedding
 from fastembed.common.model_description import ModelSource, PoolingType
 
-from streams.adapters.export.model_export import Precision, export
+from streams.adapters.export.model_export import Precision, export_model
 
 MODEL, DIM = "all-MiniLM-L6-v2", 384
 
@@ -18,7 +18,7 @@ class EmbedderAlone:
 
     def __init__(self, models: Path, precision: Precision) -> None:
         """Export the model below `models`, unless it is there, and load it."""
-        folder = export(MODEL, models / f"{MODEL}-{precision}", precision, lambda _: None)
+        folder = export_model(MODEL, models / f"{MODEL}-{precision}", precision, lambda _: None)
         name = f"bench/{precision}"
         source = ModelSource(hf=name)
         TextEmbedding.add_custom_model(

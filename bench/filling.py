@@ -20,10 +20,10 @@ from bench.texts import mixed_turns
 from schemas.memories import Embedding, Memory, TextVersion, VectorLocation
 from schemas.modes import GENERAL, VectorSpace
 from schemas.vectors import Point
-from streams.adapters.embedding.inference.token_grid import from_grid, to_grid
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.embedding.inference.token_grid import dequantise_tokens, quantise_tokens
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.runtime.kafka_app import kafka_app
+from streams.runtime.kafka_app import create_kafka_app
 from streams.settings import Settings
 from streams.tables.memory_table import MemoryTable
 from streams.wire.partitioning import partition_of
@@ -66,10 +66,10 @@ async def fill(data_dir: Path, users: Sequence[tuple[str, int]], told: Told) -> 
 
 
 @asynccontextmanager
-async def _stores(data_dir: Path) -> AsyncIterator[tuple[MemoryTable, SqliteWords, EdgeIndex]]:
+async def _stores(data_dir: Path) -> AsyncIterator[tuple[MemoryTable, SqliteLexicalIndex, EdgeIndex]]:
     """The stores of the worker, which does not run."""
     settings = Settings(data_dir=data_dir, partitions=PARTITIONS)
-    table, words = MemoryTable(kafka_app(settings, "filling")), SqliteWords(data_dir / "words")
+    table, words = MemoryTable(create_kafka_app(settings, "filling")), SqliteLexicalIndex(data_dir / "words")
     index = EdgeIndex(data_dir / "vectors")
     for partition in range(PARTITIONS):
         words.open(partition)
@@ -126,7 +126,7 @@ def _memory(user: str, number: int, text: str, named: tuple[str, ...], space: st
 def _points(memories: Sequence[Memory], space: VectorSpace, random: np.random.Generator) -> list[Point]:
     dim = space.fingerprint.token_dim
     pooled = _units(random, len(memories), space.fingerprint.dim)
-    tokens = from_grid(to_grid(_units(random, len(memories) * TOKENS_A_TURN, dim))) if dim else None
+    tokens = dequantise_tokens(quantise_tokens(_units(random, len(memories) * TOKENS_A_TURN, dim))) if dim else None
     return [
         Point(
             memory_id=memory.memory_id,

@@ -13,9 +13,9 @@ from agents.retrieval.vector_search import DENSE_LIMIT, MAXSIM_LIMIT
 from agents.rules.query.questions import parse_question
 from schemas.modes import GENERAL, VectorSpace
 from schemas.vectors import MemoryFilter
-from streams.adapters.embedding.catalog.entries import catalog
+from streams.adapters.embedding.catalog.entries import build_catalog
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.client.memory_client import MemoryClient
 from streams.settings import Settings
@@ -50,8 +50,8 @@ async def seconds_of_queries(data_dir: Path, user: str, asked: Sequence[str]) ->
     memories is asked. The question is embedded by the system's own model, as what fastembed gives has no token vectors.
     """
     partition, settings = partition_of(user.encode(), Settings().partitions), Settings(data_dir=data_dir)
-    model = FastembedModel.load(catalog(settings.models, {}, settings.embedding_precision)[GENERAL].local)
-    words, index = SqliteWords(data_dir / "words"), EdgeIndex(data_dir / "vectors")
+    model = FastembedModel.load(build_catalog(settings.models, {}, settings.embedding_precision)[GENERAL].local)
+    words, index = SqliteLexicalIndex(data_dir / "words"), EdgeIndex(data_dir / "vectors")
     words.open(partition)
     try:
         [fingerprint] = (await index.spaces()).values()
@@ -65,7 +65,7 @@ async def seconds_of_queries(data_dir: Path, user: str, asked: Sequence[str]) ->
             words.postings(partition, user, terms)
             words.entity_postings(partition, user, entities)
             await index.search(space, encoded.pooled, where, DENSE_LIMIT)
-            await index.late(space, rows, where, MAXSIM_LIMIT)
+            await index.maxsim(space, rows, where, MAXSIM_LIMIT)
             times.append(time.perf_counter() - began)
         return median(times[WARM:])
     finally:

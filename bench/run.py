@@ -14,8 +14,8 @@ from bench.report import Report
 from bench.retrieval import request_bytes, seconds_a_question, seconds_of_queries
 from bench.system import System, running
 from bench.texts import mixed_turns, questions, short_turns
-from streams.up.installation import Installation
-from streams.up.jars import default_cache, installed, locked_jars
+from streams.up.installation import KafkaInstallation
+from streams.up.jars import default_cache_dir, installed_class_path, locked_jars
 
 ASKER = "asker-0"
 """Whose questions are timed: the first user of the label `asker`."""
@@ -156,8 +156,8 @@ class Bench:
                 self._report.fact(f"{name}_{kind}_mib", f"{name}, {kind}", row)
 
     def _caches(self) -> None:
-        jars = installed(locked_jars(), default_cache())
-        recorded = jars is not None and Installation(tuple(jars)).archive.exists()
+        jars = installed_class_path(locked_jars(), default_cache_dir())
+        recorded = jars is not None and KafkaInstallation(tuple(jars)).archive.exists()
         self._report.section("what lay in the caches before")
         self._report.fact("kafka_cached", "Kafka's jars", jars is not None)
         self._report.fact("kafka_recorded", "Kafka's recorded start", recorded)

@@ -79,7 +79,7 @@ class Taxonomy(BaseModel):
         """Every category, by name."""
         return [self.categories[name] for name in sorted(self.categories)]
 
-    def having(self, *changed: Category) -> "Taxonomy":
+    def with_categories(self, *changed: Category) -> "Taxonomy":
         """The same with these categories in place of those of their names."""
         return Taxonomy(categories={**self.categories, **{one.name: one for one in changed}})
 

@@ -62,11 +62,11 @@ class IssuedCommands(BaseModel):
     changes: dict[str, Change] = Field(default_factory=dict)
     answered: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
-    def having(self, place: str, change: Change) -> Self:
+    def with_change(self, place: str, change: Change) -> Self:
         """These and one more, without the oldest where they are too many."""
         return self.model_copy(update={"changes": _latest({**self.changes, place: change})})
 
-    def having_answered(self, place: str, result: dict[str, Any]) -> Self:
+    def with_answer(self, place: str, result: dict[str, Any]) -> Self:
         """These and one more answer, without the oldest where they are too many."""
         return self.model_copy(update={"answered": _latest({**self.answered, place: result})})
 

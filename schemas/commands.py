@@ -70,7 +70,7 @@ class DeleteMode(_Arguments):
     memories: Annotated[str, Field(pattern=r"^(forget|move:[a-z0-9_-]{1,64})\z")]
 
     @property
-    def heir(self) -> str | None:
+    def target_mode(self) -> str | None:
         """The mode that gets the memories; None where they are to be forgotten."""
         return None if self.memories == "forget" else self.memories.removeprefix("move:")
 

@@ -110,7 +110,7 @@ class Intention(BaseModel):
         found: tuple[IntentionEntry, ...] = getattr(self, part)
         return found
 
-    def open(self, part: IntentionPart) -> tuple[IntentionEntry, ...]:
+    def open_entries(self, part: IntentionPart) -> tuple[IntentionEntry, ...]:
         """The entries of a list that still stand."""
         return tuple(entry for entry in self.of(part) if entry.resolved_by is None)
 

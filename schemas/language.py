@@ -65,7 +65,7 @@ class Profiles(RootModel[dict[str, Profile]]):
         """All profiles with their names."""
         yield from self.root.items()
 
-    def chosen(self, step: str, role: str) -> str | None:
+    def profile_for(self, step: str, role: str) -> str | None:
         """The name of a step's profile: the step's own, else its role's, else `default`. None where there is none."""
         return next((name for wanted in (step, role, DEFAULT_PROFILE) if (name := self._for(wanted))), None)
 

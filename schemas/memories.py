@@ -224,7 +224,7 @@ class Memory(BaseModel):
     item: Item | None = None
 
     @property
-    def shelf(self) -> str:
+    def index_name(self) -> str:
         """Which memories it is searched among, and compared with: the turns of its boundary, or the items there."""
         return item_index_name(self.boundary) if self.origin == "extracted" else self.boundary
 

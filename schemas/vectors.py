@@ -25,13 +25,13 @@ class Encoded:
     the text, shape (tokens, `token_dim` of the fingerprint): of a question a row of length 1 for each token but the
     special ones, and in `spans` where it stands in the text that was given; of a passage a row for each token of a
     telling word, on a grid of 8-bit integers and so only nearly of length 1, without `spans`. No row where the model
-    gives no token vectors. `shares` is how likely each interaction mode is, shape (5,), where whoever embeds a
+    gives no token vectors. `interaction_probabilities` is how likely each interaction mode is, shape (5,), where whoever embeds a
     passage reads it as well.
     """
 
     pooled: Vector
     tokens: Matrix
-    shares: Vector | None = None
+    interaction_probabilities: Vector | None = None
     spans: Spans | None = None
 
 
@@ -75,4 +75,4 @@ class Scored(NamedTuple):
     """A memory and its cosine with the query, in -1..1."""
 
     memory_id: str
-    cosine: float
+    score: float

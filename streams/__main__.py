@@ -57,15 +57,15 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
 
 
 def _up(options: argparse.Namespace, settings: Settings) -> int:
-    from streams.bootstrap.readiness import answers_requests
-    from streams.bootstrap.scope_guard import check_fields
+    from streams.bootstrap.readiness import readiness_probe
+    from streams.bootstrap.scope_guard import check_scope_fields
     from streams.up.options import UpOptions
     from streams.up.supervisor import run_up
 
     # While Kafka starts its clients complain; what matters is told by `up` itself.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
-    probe = answers_requests(settings.topic_prefix)
-    check_fields(options.data_dir, settings.scope_model)
+    probe = readiness_probe(settings.topic_prefix)
+    check_scope_fields(options.data_dir, settings.scope_model)
     return asyncio.run(run_up(UpOptions(data_dir=options.data_dir, port=options.port, probe=probe)))
 
 
@@ -83,15 +83,15 @@ def _demo(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _asyncapi(_options: argparse.Namespace, settings: Settings) -> int:
-    from streams.api_docs.asyncapi import asyncapi
+    from streams.api_docs.asyncapi import build_asyncapi
 
-    return _print(asyncapi(settings))
+    return _print(build_asyncapi(settings))
 
 
 def _schemas(_options: argparse.Namespace, settings: Settings) -> int:
-    from streams.api_docs.json_schemas import json_schemas
+    from streams.api_docs.json_schemas import build_json_schemas
 
-    return _print(json_schemas(settings))
+    return _print(build_json_schemas(settings))
 
 
 def _print(document: dict[str, Any]) -> int:

@@ -19,7 +19,7 @@ from streams.topics import Topics
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class InputChannels:
     """The channels: the first four are everybody's, the others the worker's own."""
 
     turns: Channel
@@ -35,7 +35,7 @@ class Inputs:
         return [channel for channel in every if channel.act is not None]
 
 
-def inputs(topics: Topics, scope: type[Scope]) -> Inputs:
+def input_channels(topics: Topics, scope: type[Scope]) -> InputChannels:
     """Every channel whose records may want a reply, with scopes of this model."""
     asked = {"retrieve.v1": bind_scope(RetrieveRequest, scope), "assemble.v1": bind_scope(AssembleRequest, scope)}
     turn, command, trigger = (
@@ -44,7 +44,7 @@ def inputs(topics: Topics, scope: type[Scope]) -> Inputs:
         bind_scope(ConsolidationTrigger, scope),
     )
     change, job = bind_scope(Change, scope), bind_scope(Job, scope)
-    return Inputs(
+    return InputChannels(
         turns=Channel(topics.turns, {"turn.v1": turn}, "write", keeps_rejected=True, outlives_deadline=True),
         retrieve=Channel(topics.retrieve, asked, "read", concurrent=True),
         commands=Channel(topics.commands, {"command.v1": command}, "manage"),

@@ -9,7 +9,7 @@ from schemas.scope_models import deployed_scope
 from schemas.scopes import Scope
 
 
-def scope_at(path: object) -> object:
+def load_scope(path: object) -> object:
     """The scope made from the model at `package.module.Model`; nothing: the built-in one.
 
     Raises ValueError for what can't be imported or can't be a scope, and says why.
@@ -31,5 +31,5 @@ def _imported(path: str) -> object:
     return found
 
 
-DeployedScope = Annotated[type[Scope], BeforeValidator(scope_at)]
+DeployedScope = Annotated[type[Scope], BeforeValidator(load_scope)]
 """A scope model, given by its dotted path."""

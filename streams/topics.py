@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 from streams.settings import Settings
 
-DAY_MS = 24 * 3600 * 1000
+REQUEST_RETENTION_MS = 24 * 3600 * 1000
 
 MAX_INPUT_BYTES = 8 * 1024 * 1024
 """The largest record that producers may write."""
@@ -42,12 +42,12 @@ class Topics:
         return [getattr(self, field.name) for field in fields(self)]
 
 
-def named(prefix: str) -> Topics:
+def topics_with_prefix(prefix: str) -> Topics:
     """The topics below a prefix such as `memory.`."""
     return Topics(**{field.name: prefix + field.name.replace("_", "-") for field in fields(Topics)})
 
 
-def configuration(topics: Topics, topic: str) -> dict[str, str]:
+def topic_config(topics: Topics, topic: str) -> dict[str, str]:
     """Kafka's settings of a topic. Only requests and replies are ever deleted by age.
 
     What comes in is kept uncompressed: so the broker unpacks what its senders have packed, and refuses what is too
@@ -58,7 +58,7 @@ def configuration(topics: Topics, topic: str) -> dict[str, str]:
     return {
         "cleanup.policy": "delete",
         "compression.type": "uncompressed" if topic in inputs else "producer",
-        "retention.ms": str(DAY_MS if topic in short_lived else -1),
+        "retention.ms": str(REQUEST_RETENTION_MS if topic in short_lived else -1),
         "max.message.bytes": str(MAX_INPUT_BYTES if topic in inputs else MAX_OUTPUT_BYTES),
     }
 

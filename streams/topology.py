@@ -30,10 +30,10 @@ from agents.intentions.intend import Intend
 from agents.memory.remember import Remember
 from agents.retrieval.retrieve import Retrieve
 from agents.understanding.understand import Understand
-from streams.channels import inputs
+from streams.channels import input_channels
 from streams.flow.consolidation.run_consolidations import RunConsolidations
-from streams.flow.steps.answer import AnswerAsked, AnswerAssemble, AnswerRetrieve
-from streams.flow.steps.apply_changes import Changed, RememberChanges
+from streams.flow.steps.answer import AnswerAssemble, AnswerQuery, AnswerRetrieve
+from streams.flow.steps.apply_changes import OnChanged, RememberChanges
 from streams.flow.steps.categorize import CategorizeLearned
 from streams.flow.steps.embed import AskModel, EmbedRemembered
 from streams.flow.steps.handle_commands import AnswerCommand
@@ -41,7 +41,7 @@ from streams.flow.steps.intend import IntendLearned
 from streams.flow.steps.maintain import RunJobs
 from streams.flow.steps.remember import RememberEvents, RememberTurns
 from streams.flow.steps.step import Requested, Step
-from streams.flow.worker_context import Surroundings
+from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
 from streams.runtime.delivery import Delivery
 
@@ -65,77 +65,77 @@ class Agents:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class BackgroundHooks:
     """Who works beside the events, and is told of them: has a model asked, has vectors made again."""
 
     ask_model: AskModel
-    changed: Changed
+    changed: OnChanged
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Subscription:
     """One reader of one topic: the step that is run there, and the agents that decide in it."""
 
     topic: str
     step: Step
-    by: tuple[object, ...]
+    agents: tuple[object, ...]
 
     @property
-    def deciders(self) -> tuple[str, ...]:
+    def agent_names(self) -> tuple[str, ...]:
         """The agents by their names."""
-        return tuple(type(agent).__name__ for agent in self.by)
+        return tuple(type(agent).__name__ for agent in self.agents)
 
     @property
     def name(self) -> str:
         """What this reader is called."""
-        return "-".join((self.topic, *self.deciders))
+        return "-".join((self.topic, *self.agent_names))
 
 
-def readings(agents: Agents, beside: Beside, around: Surroundings) -> list[Reading]:
+def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) -> list[Subscription]:
     """Every topic's readers."""
-    topics = around.topics
-    served = inputs(topics, around.scope_model)
+    topics = ctx.topics
+    served = input_channels(topics, ctx.scope_model)
     remember, understand, embed, govern = (
         agents.remember,
         agents.understand,
         agents.embed,
         agents.govern,
     )
-    answer = AnswerAsked(AnswerRetrieve(agents.retrieve, around), AnswerAssemble(agents.assemble, around))
-    command = AnswerCommand(govern, around)
+    answer = AnswerQuery(AnswerRetrieve(agents.retrieve, ctx), AnswerAssemble(agents.assemble, ctx))
+    command = AnswerCommand(govern, ctx)
     return [
-        Reading(topics.turns, RememberTurns(served.turns, remember, around), (remember,)),
-        Reading(topics.remembered, EmbedRemembered(embed, understand, beside.ask_model, around), (embed, understand)),
-        Reading(topics.understood, RememberEvents(remember, around), (remember,)),
-        Reading(topics.embedded, RememberEvents(remember, around, embed.has_written), (remember,)),
-        Reading(
+        Subscription(topics.turns, RememberTurns(served.turns, remember, ctx), (remember,)),
+        Subscription(topics.remembered, EmbedRemembered(embed, understand, hooks.ask_model, ctx), (embed, understand)),
+        Subscription(topics.understood, RememberEvents(remember, ctx), (remember,)),
+        Subscription(topics.embedded, RememberEvents(remember, ctx, embed.has_written), (remember,)),
+        Subscription(
             topics.retrieve,
-            Requested(served.retrieve, answer, around),
+            Requested(served.retrieve, answer, ctx),
             (agents.retrieve, agents.assemble),
         ),
-        Reading(topics.commands, Requested(served.commands, command, around), (govern,)),
-        Reading(
+        Subscription(topics.commands, Requested(served.commands, command, ctx), (govern,)),
+        Subscription(
             topics.consolidate,
-            RunConsolidations(served.triggers, agents.consolidate, agents.categorize, around),
+            RunConsolidations(served.triggers, agents.consolidate, agents.categorize, ctx),
             (agents.consolidate,),
         ),
-        Reading(topics.consolidated, RememberEvents(remember, around), (remember,)),
-        Reading(topics.changes, RememberChanges(served.changes, remember, beside.changed, around), (remember,)),
-        Reading(topics.learned, IntendLearned(agents.intend, around), (agents.intend,)),
-        Reading(topics.learned, CategorizeLearned(agents.categorize, around), (agents.categorize,)),
-        Reading(topics.jobs, RunJobs(served.jobs, agents.maintain, around), (agents.maintain,)),
+        Subscription(topics.consolidated, RememberEvents(remember, ctx), (remember,)),
+        Subscription(topics.changes, RememberChanges(served.changes, remember, hooks.changed, ctx), (remember,)),
+        Subscription(topics.learned, IntendLearned(agents.intend, ctx), (agents.intend,)),
+        Subscription(topics.learned, CategorizeLearned(agents.categorize, ctx), (agents.categorize,)),
+        Subscription(topics.jobs, RunJobs(served.jobs, agents.maintain, ctx), (agents.maintain,)),
     ]
 
 
 def connect(
     app: faust.App,
     channels: Mapping[str, Any],
-    readers: Sequence[Reading],
+    subscriptions: Sequence[Subscription],
     meters: Meters,
     on_defect: Callable[[], None],
 ) -> None:
     """Start an agent for each reader on its channel; `on_defect` is called when one ends by an exception."""
-    for reader in readers:
+    for reader in subscriptions:
         app.agent(channels[reader.topic], name=reader.name)(_running(reader.name, reader.step, meters, on_defect))
 
 

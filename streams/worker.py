@@ -28,33 +28,33 @@ from streams.adapters.durable_files import write_durably
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
 from streams.adapters.kafka.publisher import KafkaPublisher
-from streams.adapters.kafka.turns_log import KafkaTurns
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.kafka.turns_log import KafkaTurnsLog
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import (
     INTERACTION_MODEL,
     SystemClock,
-    admission,
-    models_of,
+    build_models,
+    open_admission,
     open_index,
     open_language_models,
 )
-from streams.bootstrap.agents import agents_of
-from streams.bootstrap.scope_guard import keep_fields
-from streams.flow.background.arrival import Arrival
-from streams.flow.background.asking_model import AskingModel
+from streams.bootstrap.agents import build_agents
+from streams.bootstrap.scope_guard import save_scope_fields
+from streams.flow.background.arrival import PartitionPreparer
+from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.reembedding import Reembedding
-from streams.flow.background.scheduling import Scheduling
+from streams.flow.background.scheduling import ConsolidationScheduler
 from streams.flow.support.backoff import until_available
 from streams.flow.support.job_log import JobLog
-from streams.flow.support.progress import Progress
-from streams.flow.worker_context import Surroundings
-from streams.observability.http_server import Observing
-from streams.observability.liveness import Liveness
+from streams.flow.support.progress import AppliedOffsets
+from streams.flow.worker_context import WorkerContext
+from streams.observability.http_server import MonitoringServer
+from streams.observability.liveness import StallDetector
 from streams.observability.logs import configure_logs
 from streams.observability.metrics import Meters
-from streams.observability.worker_status import Standing
-from streams.runtime.fast_start_worker import PromptWorker
-from streams.runtime.kafka_app import kafka_app, kafka_channels
+from streams.observability.worker_status import WorkerStatus
+from streams.runtime.fast_start_worker import FastStartWorker
+from streams.runtime.kafka_app import create_kafka_app, create_kafka_channels
 from streams.settings import Settings
 from streams.tables.category_table import CategoryTable
 from streams.tables.claim_table import ClaimTable
@@ -62,32 +62,32 @@ from streams.tables.intention_table import IntentionTable, scope_key
 from streams.tables.json_table import JsonTable
 from streams.tables.memory_table import MemoryTable
 from streams.tables.mode_table import ModeTable
-from streams.topics import CHANGELOG, configuration, group_id, named
-from streams.topology import Beside, connect, end_process, readings
+from streams.topics import CHANGELOG, group_id, topic_config, topics_with_prefix
+from streams.topology import BackgroundHooks, connect, end_process, subscriptions
 
 log = structlog.get_logger()
 
-MOST_TURNS_WAITING = 20
+MAX_TURN_LAG = 20
 """Turns that wait to be accepted at which the backlog of language models waits, too: a second's worth."""
 
-LOADING_LOOK_S = 0.05
+MODEL_LOADING_POLL_INTERVAL_S = 0.05
 """Between two looks whether the general model is loaded."""
 
-SWITCH_SECONDS = 0.0001
+THREAD_SWITCH_INTERVAL_S = 0.0001
 """How long a thread may keep the interpreter from another one. A question crosses four times between the event loop and
 the thread that reads from Kafka, which then writes its next request, 0.4 ms of Python. Where cores are short a question
 takes three quarters of the time that it takes with 0.5 ms, and a turn as much processor time as before."""
 
 
-class Parts(Service):
+class WorkerParts(Service):
     """Everything of a worker beside the Faust app: started before it, stopped after it."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         settings.data_dir.mkdir(parents=True, exist_ok=True)
-        keep_fields(settings.data_dir, settings.scope_model)
+        save_scope_fields(settings.data_dir, settings.scope_model)
         self.settings = settings
-        self.topics = named(settings.topic_prefix)
+        self.topics = topics_with_prefix(settings.topic_prefix)
         # The general model is loaded while the rest is made.
         self.embedders = EmbedderRegistry.open(
             settings.models,
@@ -96,17 +96,17 @@ class Parts(Service):
             settings.embedding_threads,
             INTERACTION_MODEL,
         )
-        self.app = kafka_app(settings, settings.worker_id or kept_worker_id(settings.data_dir / "worker.id"))
+        self.app = create_kafka_app(settings, settings.worker_id or load_worker_id(settings.data_dir / "worker.id"))
         self.meters = Meters()
         self.publisher = KafkaPublisher(settings.bootstrap_servers, self.meters)
         self.language = open_language_models(settings, self.meters)
-        self.models = models_of(self.embedders, self.language)
+        self.models = build_models(self.embedders, self.language)
         self.index = open_index(settings)
-        self.words = SqliteWords(settings.data_dir / "words")
+        self.words = SqliteLexicalIndex(settings.data_dir / "words")
         self.memories = MemoryTable(self.app)
         self.modes = ModeTable(self.app)
-        self.standing = Standing(self.app, self.topics)
-        self.around = Surroundings(
+        self.standing = WorkerStatus(self.app, self.topics)
+        self.ctx = WorkerContext(
             topics=self.topics,
             partitions=settings.partitions,
             memories=self.memories,
@@ -117,37 +117,37 @@ class Parts(Service):
             consolidations=JsonTable(self.app, "consolidations", RunHistory, key=scope_key),
             issued=JsonTable(self.app, "issued", bind_issued_scope(settings.scope_model), key=str),
             words=self.words,
-            progress=Progress(),
+            progress=AppliedOffsets(),
             publisher=self.publisher,
             clock=SystemClock(),
             meters=self.meters,
             jobs=JobLog(JsonTable(self.app, "jobs", BackfillTimes, key=str)),
-            admit=admission(settings),
+            admit=open_admission(settings),
             scope_model=settings.scope_model,
-            turns_log=KafkaTurns(self.app, self.topics.turns),
+            turns_log=KafkaTurnsLog(self.app, self.topics.turns),
         )
-        self.observing = Observing(self.meters, self._alive, self.standing)
-        self.liveness = Liveness(self.meters.work_done, lambda: sum(self.standing.lag().values()))
+        self.observing = MonitoringServer(self.meters, self._alive, self.standing)
+        self.liveness = StallDetector(self.meters.work_done, lambda: sum(self.standing.lag().values()))
         self._beside: list[asyncio.Task[None]] = []
 
     def wire(self) -> None:
         """Connect the agents to their topics, and the recovery of the tables to the arrival of partitions."""
-        agents = agents_of(self.settings, self.models, self.index, self.around, self._deployment)
+        agents = build_agents(self.settings, self.models, self.index, self.ctx, self._deployment)
         spaces = VectorSpaces(self.modes, self.embedders)
-        self.reembedding = Reembedding(self.index, spaces, self.embedders, self._before_indexer, self.around)
-        self.asking = AskingModel(
+        self.reembedding = Reembedding(self.index, spaces, self.embedders, self._before_indexer, self.ctx)
+        self.asking = UnderstandingQueue(
             agents.understand,
             self.language,
             self.standing.partitions,
-            self.around,
+            self.ctx,
             at_once=self.settings.llm_concurrency,
             backlog_per_second=self.settings.llm_backlog_per_second,
-            busy=lambda: self.standing.lag().get(self.topics.turns, 0) > MOST_TURNS_WAITING,
+            busy=lambda: self.standing.lag().get(self.topics.turns, 0) > MAX_TURN_LAG,
         )
         self.embedders.on_loaded = lambda _: self.reembedding.look(self.standing.partitions())
-        readers = readings(agents, Beside(self.asking.ask, self._changed), self.around)
+        readers = subscriptions(agents, BackgroundHooks(self.asking.ask, self._changed), self.ctx)
         topics = list(dict.fromkeys(reader.topic for reader in readers))
-        connect(self.app, kafka_channels(self.app, topics), readers, self.meters, end_process)
+        connect(self.app, create_kafka_channels(self.app, topics), readers, self.meters, end_process)
         # Faust tells of a recovery when all tables are recovered.
         self.memories.table.on_recover(self._partitions_arrived)
 
@@ -170,7 +170,7 @@ class Parts(Service):
         self.words.close()
 
     def _kept_as(self) -> dict[str, dict[str, str]]:
-        events = {name: configuration(self.topics, name) for name in self.topics.all()}
+        events = {name: topic_config(self.topics, name) for name in self.topics.all()}
         return events | dict.fromkeys(self.app.tables.changelog_topics, CHANGELOG)
 
     def _alive(self) -> bool:
@@ -181,8 +181,8 @@ class Parts(Service):
         partitions = self.standing.partitions()
         try:
             await self._general_tried()
-            changes_end = KafkaTurns(self.app, self.topics.changes).end
-            await Arrival(self._committed, changes_end, self.around).prepare(partitions)
+            changes_end = KafkaTurnsLog(self.app, self.topics.changes).end
+            await PartitionPreparer(self._committed, changes_end, self.ctx).prepare(partitions)
         except Exception:
             log.exception("partitions could not be prepared", partitions=sorted(partitions))
             end_process()
@@ -190,7 +190,7 @@ class Parts(Service):
             runs = [self.reembedding.run(), *([self._ask_models()] if len(self.settings.llm_profiles) else [])]
             if self.settings.consolidate_every is not None:
                 every = timedelta(hours=self.settings.consolidate_every)
-                runs.append(Scheduling(every, self.around).run())
+                runs.append(ConsolidationScheduler(every, self.ctx).run())
             self._beside = [asyncio.create_task(_until_cancelled(run)) for run in runs]
         self.reembedding.look(partitions)
 
@@ -200,29 +200,29 @@ class Parts(Service):
 
     async def _general_tried(self) -> None:
         """Wait until the general model is loaded or known to be missing: what came before would be embedded later."""
-        while self.embedders.standing()[GENERAL]["state"] == "loading":  # noqa: ASYNC110 - no event covers a failure
-            await asyncio.sleep(LOADING_LOOK_S)
+        while self.embedders.status()[GENERAL]["state"] == "loading":  # noqa: ASYNC110 - no event covers a failure
+            await asyncio.sleep(MODEL_LOADING_POLL_INTERVAL_S)
 
     def _changed(self, change: Change, partition: int) -> None:
         """What follows a change: vectors are made again, and a correction counts against the classifier."""
         if change.action == "stale":
             self.reembedding.look((partition,))
         elif change.memory_id is not None:
-            self.models.reader.corrected()
+            self.models.reader.record_correction()
 
     def _before_indexer(self) -> int:
         return self.standing.lag().get(self.topics.remembered, 0)
 
     def _deployment(self) -> dict[str, Any]:
         """What `health` says of the deployment, by this worker."""
-        language = dict(self.language.standing())
-        return {**self.standing(), "language_model": language or "none", "embedders": self.embedders.standing()}
+        language = dict(self.language.status())
+        return {**self.standing(), "language_model": language or "none", "embedders": self.embedders.status()}
 
     async def _committed(self) -> dict[tuple[str, int], int]:
         return dict(await committed_offsets(self.settings, group_id(self.settings)))
 
 
-def kept_worker_id(file: Path) -> str:
+def load_worker_id(file: Path) -> str:
     """The name of the worker of this data directory: the same after every start."""
     if not file.exists():
         write_durably(file, uuid.uuid4().hex)
@@ -242,14 +242,14 @@ async def _until_cancelled(run: Coroutine[Any, Any, None]) -> None:
 
 def run_worker(settings: Settings) -> None:
     """Run until SIGTERM or SIGINT; then finish what is under way, commit, and exit."""
-    sys.setswitchinterval(SWITCH_SECONDS)
+    sys.setswitchinterval(THREAD_SWITCH_INTERVAL_S)
     configure_logs(settings.log_level)
     # A turn is some sixty callbacks: this loop runs them in two thirds of the time of Python's own.
     uvloop.install()
-    parts = Parts(settings)
+    parts = WorkerParts(settings)
     parts.wire()
     # What was imported stays: Faust collects garbage for each table that it opens or closes, a tenth of a second each.
     gc.freeze()
-    worker = PromptWorker(parts.app, parts, quiet=True, loglevel=logging.WARNING, override_logging=False)
+    worker = FastStartWorker(parts.app, parts, quiet=True, loglevel=logging.WARNING, override_logging=False)
     worker.spinner = None
     raise worker.execute_from_commandline()

@@ -85,7 +85,7 @@ class Categorize:
 
         They are put there by a `Change` that assigns. Raises Unavailable.
         """
-        return await self._fits.changed(partition, scope)
+        return await self._fits.reassignments(partition, scope)
 
     async def _declare(self, command: Command, partition: int, _offset: int) -> CommandResult:
         wanted, scope = parse_arguments(DeclareCategory, command), command.scope.model_dump()
@@ -141,7 +141,7 @@ class Categorize:
     async def _reassigned(self, partition: int, scope: ScopeFields) -> dict[str, tuple[CategoryAssignment, ...]]:
         """What a declaration changes now; what can't be looked at now is in the next consolidation."""
         try:
-            found = await self._fits.changed(partition, scope)
+            found = await self._fits.reassignments(partition, scope)
             return dict(islice(found.items(), MAX_ASSIGNED_ITEMS))
         except Unavailable:
             return {}

@@ -45,7 +45,7 @@ class CategoryMatcher:
         self._spaces = spaces
         self._vectors = CategoryVectors()
 
-    async def of(
+    async def match(
         self, memory: Memory, vector: Vector, embedder: Embedder, partition: int
     ) -> tuple[CategoryAssignment, ...] | None:
         """What an item with this vector is under; None for a turn, and where there are no categories."""
@@ -57,7 +57,9 @@ class CategoryMatcher:
         [fits] = await self._fitting(vector[np.newaxis], taxonomy, embedder)
         return fits
 
-    async def changed(self, partition: int, scope: Mapping[str, str]) -> dict[str, tuple[CategoryAssignment, ...]]:
+    async def reassignments(
+        self, partition: int, scope: Mapping[str, str]
+    ) -> dict[str, tuple[CategoryAssignment, ...]]:
         """By id the items of a scope that are under other categories than their records say, and under which.
 
         Items without a vector yet are looked at when they get it.
@@ -94,7 +96,7 @@ class CategoryMatcher:
         """What these items of a mode fit, as far as they have a vector in its space."""
         boundary = boundary_of(scope)
         try:
-            embedder, space = self._spaces.opened(self._spaces.mode(partition, boundary, mode, scope))
+            embedder, space = self._spaces.resolve(self._spaces.mode(partition, boundary, mode, scope))
             vectors = await self._index.vectors(space, ids)
             if not vectors:
                 return {}

@@ -47,7 +47,7 @@ class CategoryMedoids:
         self, memories: Sequence[Memory], mode: str, partition: int, scope: Mapping[str, str], most: int
     ) -> list[Memory]:
         boundary = boundary_of(scope)
-        _, space = self._spaces.opened(self._spaces.mode(partition, boundary, mode, scope))
+        _, space = self._spaces.resolve(self._spaces.mode(partition, boundary, mode, scope))
         vectors = await self._index.vectors(space, [memory.memory_id for memory in memories])
         there = [memory for memory in memories if memory.memory_id in vectors]
         if not there:

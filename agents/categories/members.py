@@ -76,13 +76,15 @@ class CategoryMembers:
 
     def scopes(self, partition: int, boundary: str) -> list[dict[str, str]]:
         """The scopes of a boundary that have memories."""
-        kinds = [kind.scope for shelf in index_names(boundary) for kind in self._words.roster(partition, shelf).kinds]
+        kinds = [
+            kind.scope for shelf in index_names(boundary) for kind in self._words.memory_columns(partition, shelf).kinds
+        ]
         return [dict(scope) for scope in dict.fromkeys(kinds)]
 
     def _shelves(self, partition: int, scope: Mapping[str, str]) -> Iterator[_Shelf]:
         where = MemoryFilter(boundary=boundary_of(scope), scope={field: (value,) for field, value in scope.items()})
         for name in index_names(where.boundary):
-            roster = self._words.roster(partition, name)
+            roster = self._words.memory_columns(partition, name)
             items = roster.of_kind(_is_distilled).astype(np.bool_) if name == where.boundary else roster.columns.live
             yield _Shelf(name, roster, roster.admitted(where) & items)
 

@@ -91,7 +91,7 @@ class RefreshCategories:
         """Remove summaries and anchors that rest on what is not there any more, or with `whole` all of them."""
         before = self._categories.get(partition, scope)
         read = (lambda _: None) if whole else bound(self._memories.get, partition)
-        after = before.having(*(visible_category(one, read) for one in before.all()))
+        after = before.with_categories(*(visible_category(one, read) for one in before.all()))
         if after != before:
             self._categories.put(partition, scope, after)
 
@@ -111,7 +111,7 @@ class RefreshCategories:
         reads_otherwise = (made.summary, made.anchors) != (before.summary, before.anchors)
         texts = {name: getattr(made, name) for name in ("summary", "anchors", "rests_on", "profile", "size")}
         after = before.model_copy(update={**texts, "version": before.version + reads_otherwise})
-        self._categories.put(partition, scope, now.having(after))
+        self._categories.put(partition, scope, now.with_categories(after))
         return after if reads_otherwise else None
 
     async def _made(

@@ -18,7 +18,7 @@ class Admit:
         self._authorizer = authorizer
         self._caps = caps or RequestLimits()
 
-    def admitted(self, message: Any, act: Permission, principal: str | None) -> Any:
+    def admit(self, message: Any, act: Permission, principal: str | None) -> Any:
         """The message, its selector narrowed to what its sender may read.
 
         Raises Rejected: `not_allowed`, or what a cap says.
@@ -30,4 +30,4 @@ class Admit:
         if act != "read":
             self._authorizer.permit(principal, act, message.scope)
             return message
-        return message.model_copy(update={"scope": self._authorizer.read(principal, message.scope)})
+        return message.model_copy(update={"scope": self._authorizer.narrow(principal, message.scope)})

@@ -79,7 +79,7 @@ class HandleCommands:
             **(others or {}),
         }
 
-    async def command(self, command: Command, partition: int, offset: int) -> CommandResult:
+    async def handle(self, command: Command, partition: int, offset: int) -> CommandResult:
         """Carry out a command that stands at this offset. Raises Rejected with the code of the contract."""
         run = self._commands.get(command.command)
         if run is None:
@@ -117,8 +117,8 @@ class HandleCommands:
         after, mode = delete_mode(before, wanted, command.scope.project_id)
         self._modes.put(partition, command.scope.boundary, after)
         result: ResultBody = {"name": mode.name, "moved": 0, "forgotten": 0}
-        action = "forget" if wanted.heir is None else "move"
-        return CommandResult(result, _of_mode(action, mode, before, command, result, to=wanted.heir))
+        action = "forget" if wanted.target_mode is None else "move"
+        return CommandResult(result, _of_mode(action, mode, before, command, result, to=wanted.target_mode))
 
     async def _set_default_mode(self, command: Command, partition: int, _offset: int) -> CommandResult:
         wanted, project = parse_arguments(SetDefaultMode, command), command.scope.project_id

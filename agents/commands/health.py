@@ -77,7 +77,7 @@ class Health:
         fingerprint, error = None, None
         for mode in modes:
             try:
-                opened = self._spaces.opened(mode)[1].fingerprint.digest
+                opened = self._spaces.resolve(mode)[1].fingerprint.digest
             except ModelMissing as missing:
                 error = {"code": "unavailable", "message": str(missing)}
             else:

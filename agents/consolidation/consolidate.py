@@ -92,13 +92,15 @@ class Consolidate:
     def space(self, run: ConsolidationRun, mode: str) -> VectorSpace:
         """The space of a mode's vectors. Raises ModelMissing while its model is not loaded."""
         scope = {PROJECT_FIELD: run.scope[PROJECT_FIELD]}
-        return self._spaces.opened(self._spaces.mode(run.partition, run.trigger.scope.boundary, mode, scope))[1]
+        return self._spaces.resolve(self._spaces.mode(run.partition, run.trigger.scope.boundary, mode, scope))[1]
 
     def turns(self, run: ConsolidationRun, mode: str) -> list[str]:
         """The ids of the turns of a mode that may be distilled, oldest first."""
-        return list_distillable_turns(self._words.roster(run.partition, run.trigger.scope.boundary), run.scope, mode)
+        return list_distillable_turns(
+            self._words.memory_columns(run.partition, run.trigger.scope.boundary), run.scope, mode
+        )
 
-    def read(self, run: ConsolidationRun, space: VectorSpace, ids: Sequence[str]) -> EligibleTurns:
+    def read_turns(self, run: ConsolidationRun, space: VectorSpace, ids: Sequence[str]) -> EligibleTurns:
         """Those of these turns that take part."""
         sources, waiting = [], 0
         for memory_id in ids:
@@ -117,7 +119,7 @@ class Consolidate:
         rows = [kept[source.memory_id].pooled for source in there]
         return there, np.array(rows, np.float32).reshape(len(there), space.fingerprint.dim)
 
-    def standing(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> SupersedeState:
+    def state_of(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> SupersedeState:
         """Whether what a cluster gives is there already, made by this run, or was refused or forgotten."""
         known = self._memories.get(run.partition, self.memory_id(run, mode, cluster))
         if known is None or known.item is None:
@@ -151,7 +153,7 @@ class Consolidate:
         hashes = {source.memory_id: source.content_hash for source in cluster.sources}
         return DistilledCluster(Distilled(run=run.run, memory=memory, sources=hashes), told)
 
-    def became(self, run: ConsolidationRun, event: Distilled) -> SupersedeState:
+    def outcome_of(self, run: ConsolidationRun, event: Distilled) -> SupersedeState:
         """What became of what the keeper was told."""
         memory_id, partition = event.memory.memory_id, run.partition
         if self._memories.is_forgotten(partition, memory_id):

@@ -31,13 +31,13 @@ class Deduplicate:
         """The ids of what was found or distilled in a scope and mode, and stands."""
         found: list[str] = []
         for shelf in index_names(run.trigger.scope.boundary):
-            roster = self._words.roster(run.partition, shelf)
+            roster = self._words.memory_columns(run.partition, shelf)
             there = roster.of_kind(partial(_is_item, run=run, mode=mode, shelf=shelf)).astype(np.bool_)
             standing = roster.columns.live & there & ~roster.columns.superseded
             found += [roster.id_of[number] for number in np.flatnonzero(standing).tolist()]
         return found
 
-    def read(self, run: ConsolidationRun, ids: Sequence[str]) -> tuple[list[DedupEntry], list[ItemsMerged]]:
+    def read_items(self, run: ConsolidationRun, ids: Sequence[str]) -> tuple[list[DedupEntry], list[ItemsMerged]]:
         """These items as they are compared, and which of them fade."""
         known = [self._memories.get(run.partition, one) for one in ids]
         items = [one for one in known if one is not None and one.item is not None and one.superseded_by is None]

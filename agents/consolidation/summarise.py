@@ -63,7 +63,7 @@ class Summarise:
 
     async def text(self, cluster: TurnCluster) -> ClusterSummary:
         """The text that is to stand for a cluster. Never raises for what a model does."""
-        by_rules = ClusterSummary(extractive_summary(cluster.sources), cluster.nearness)
+        by_rules = ClusterSummary(extractive_summary(cluster.sources), cluster.mean_cosine)
         if not self._model.available(STEP, ROLE):
             return by_rules
         try:

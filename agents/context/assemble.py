@@ -118,7 +118,7 @@ class Assemble:
     async def _judged(self, request: AssembleRequest, partition: int) -> tuple[Interaction, Warnings]:
         if request.interaction_mode is not None:
             return Interaction(mode=request.interaction_mode, confidence=1.0), []
-        roster = self._words.roster(partition, request.scope.boundary)
+        roster = self._words.memory_columns(partition, request.scope.boundary)
         turns = (
             roster.latest(_where(request), request.conversation_id, MAX_JUDGED_TURNS) if request.conversation_id else []
         )
@@ -132,7 +132,7 @@ class Assemble:
     def _moment(
         self, request: AssembleRequest, partition: int, mode: InteractionMode, hits: Sequence[str]
     ) -> ContextSnapshot:
-        roster, where = self._words.roster(partition, request.scope.boundary), _where(request)
+        roster, where = self._words.memory_columns(partition, request.scope.boundary), _where(request)
         sight = self._revised.applied(VisibleSet.of(roster, where, request.conversation_id), roster, partition, where)
         said_as = {
             memory.memory_id: memory.reading.interaction.mode
@@ -152,7 +152,7 @@ class Assemble:
 
     def _visible(self, request: AssembleRequest, partition: int, turns: MemoryColumns, admitted: Mask) -> list[str]:
         """The pins that the request may see, each once: turns, what was distilled, and items."""
-        items, where = self._words.roster(partition, item_index_name(request.scope.boundary)), _where(request)
+        items, where = self._words.memory_columns(partition, item_index_name(request.scope.boundary)), _where(request)
         shelves = ((turns, admitted), (items, items.admitted(where)))
         return [
             pin
@@ -180,10 +180,10 @@ async def _fill(packing: PromptPacker, mode: InteractionMode, moment: ContextSna
     await packing.offer("recent_window", moment.turns, room["recent_window"], unbroken=True)
     await packing.offer("retrieved_evidence", offers.evidence, room["retrieved_evidence"])
     await packing.offer("capsules", moment.summaries, room["capsules"] - filling.tokens()["capsules"])
-    for section in RETENTION_POLICIES[mode].spare:
+    for section in RETENTION_POLICIES[mode].overflow_sections:
         window = section == "recent_window"
         await packing.offer(section, moment.turns if window else offers.evidence, filling.left, unbroken=window)
-    filling.drop(offers.aside)
+    filling.drop(offers.excluded)
 
 
 def _result(
@@ -198,7 +198,7 @@ def _result(
         tokens={"total": prompt.tokens, **filling.tokens()},
         dropped=sorted(filling.dropped, key=moment.age_of),
         sticky=[memory_id for _, memory_id in moment.offers.sticky if filling.has(memory_id)],
-        breaches=[breach_of(*one) for one in moment.offers.sticky if filling.lacks(one[1])],
+        breaches=[breach_of(*one) for one in moment.offers.sticky if filling.is_missing(one[1])],
     )
 
 

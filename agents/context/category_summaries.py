@@ -37,7 +37,7 @@ class CategorySummaries:
 
     def about(self, query: str, partition: int, where: MemoryFilter) -> dict[str, Memory]:
         """The capsules by their ids, best first."""
-        roster = self._words.roster(partition, where.boundary)
+        roster = self._words.memory_columns(partition, where.boundary)
         known = self._with_summary(partition, where, roster)
         if not known:
             return {}

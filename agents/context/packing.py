@@ -70,18 +70,18 @@ class PromptPacker:
 
     async def offer(self, section: Section, memory_ids: Iterable[str], room: int, *, unbroken: bool = False) -> None:
         """Offer memories to a section, the most important first."""
-        unknown = self.filling.unknown(memory_ids)
+        unknown = self.filling.not_kept(memory_ids)
         worth = estimate_turns(min(room, self.filling.left))
         found = [memory for memory in map(self._record, unknown[:worth]) if memory is not None]
         self.filling.drop(unknown[worth:])
-        self.filling.offer(section, await self._sized(found), room, unbroken=unbroken)
+        self.filling.offer(section, await self._sized(found), room, contiguous=unbroken)
 
     async def prompt(self) -> PackedPrompt:
         """The prompt, with what is too much given up: parts of a text may count less than the text."""
         while True:
             prompt = build_messages(self._request.system_prompt, self.filling.lines())
             total = sum(await self._tokens.count([message.content for message in prompt]))
-            if total <= self._request.budget_tokens or not self.filling.give_up_one():
+            if total <= self._request.budget_tokens or not self.filling.drop_least_important():
                 return PackedPrompt(prompt, total)
 
     async def _sized(self, memories: Sequence[Memory]) -> list[SizedMemory]:

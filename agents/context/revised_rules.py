@@ -48,13 +48,13 @@ class RevisedRules:
             if number is not None and turn is not None:
                 revised[number] = remaining_labels(turn, items)
         for number, mark in self._told(roster, partition, where) if self._asks_model else ():
-            revised[number] = revised.get(number, SentenceLabel(int(sight.columns.marks[number]))) | mark
-        return sight.revised(revised)
+            revised[number] = revised.get(number, SentenceLabel(int(sight.columns.labels[number]))) | mark
+        return sight.with_labels(revised)
 
     def _told(self, roster: MemoryColumns, partition: int, where: MemoryFilter) -> Iterator[tuple[int, SentenceLabel]]:
         """The turns that a model has read, by number, with what the items in them are by their kind."""
-        columns = self._words.roster(partition, item_index_name(where.boundary)).columns
-        mask = ~columns.superseded & ((columns.marks & STICKY_LABELS.value) != 0)
+        columns = self._words.memory_columns(partition, item_index_name(where.boundary)).columns
+        mask = ~columns.superseded & ((columns.labels & STICKY_LABELS.value) != 0)
         for item in self._latest(mask, partition, where, MAX_MODEL_RULE_ITEMS):
             mark = LABEL_BY_ITEM_KIND.get(item.item.kind if item.item else None)
             if mark is None:
@@ -66,15 +66,15 @@ class RevisedRules:
 
     def _outdated(self, partition: int, where: MemoryFilter) -> list[Memory]:
         """The items of a read that no longer hold and once told how things are, the latest."""
-        columns = self._words.roster(partition, item_index_name(where.boundary)).columns
-        mask = columns.superseded & ((columns.marks & CURRENT_STATE_LABELS.value) != 0)
+        columns = self._words.memory_columns(partition, item_index_name(where.boundary)).columns
+        mask = columns.superseded & ((columns.labels & CURRENT_STATE_LABELS.value) != 0)
         return [item for item in self._latest(mask, partition, where, MAX_OUTDATED_ITEMS) if is_contradicted(item)]
 
     def _latest(self, mask: Mask, partition: int, where: MemoryFilter, most: int) -> list[Memory]:
         """The latest of these items that the read may see."""
         if not mask.any():
             return []
-        roster = self._words.roster(partition, item_index_name(where.boundary))
+        roster = self._words.memory_columns(partition, item_index_name(where.boundary))
         numbers = np.flatnonzero(mask & roster.admitted(where, include_superseded=True))
         latest = numbers[np.argsort(-roster.columns.occurred_ms[numbers], kind="stable")[:most]]
         found = (self._record(partition, roster.id_of[number]) for number in latest.tolist())

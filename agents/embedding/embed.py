@@ -55,10 +55,10 @@ class Embed:
     """`Remembered` and `Forgotten` in, points written and removed, `Embedded` out."""
 
     def __init__(
-        self, spaces: VectorSpaces, index: VectorIndex, clock: Clock, fits: CategoryMatcher | None = None
+        self, spaces: VectorSpaces, index: VectorIndex, clock: Clock, matcher: CategoryMatcher | None = None
     ) -> None:
         """Take the ports, and who tells which categories an item fits; without him none is looked at."""
-        self._fits = fits
+        self._fits = matcher
         self._spaces = spaces
         self._index = index
         self._clock = clock
@@ -180,7 +180,9 @@ class Embed:
         try:
             embedder, space = self._spaces.of(one.memory, one.partition)
             # A mode that has another embedder since has its memories embedded again.
-            return await self._fits.of(one.memory, one.vector, embedder, one.partition) if space == one.space else None
+            return (
+                await self._fits.match(one.memory, one.vector, embedder, one.partition) if space == one.space else None
+            )
         except (ModelMissing, Rejected):
             return None
 
@@ -208,7 +210,7 @@ def _point(memory: Memory, one: EncodedMemory) -> Point:
     return Point(
         memory_id=memory.memory_id,
         vector=one.vector,
-        boundary=memory.shelf,
+        boundary=memory.index_name,
         partition=one.partition,
         scope=memory.scope,
         mode=memory.mode,

@@ -40,7 +40,7 @@ class InspectedMemory:
     is_stale: bool
 
     @property
-    def asked(self) -> str:
+    def requested_status(self) -> str:
         """How its vector is asked for: one that is right until then keeps its memory found by meaning."""
         return "again" if self.memory.embedding.status == "ready" and not self.is_stale else "stale"
 
@@ -57,9 +57,9 @@ class Maintain:
         self._spaces = spaces
         self._clock = clock
 
-    def concerned(self, job: Job, partition: int) -> list[str]:
+    def affected_ids(self, job: Job, partition: int) -> list[str]:
         """The ids of all memories of the job's boundary, or of one mode there: turns, then items."""
-        rosters = [self._words.roster(partition, shelf) for shelf in index_names(job.scope.boundary)]
+        rosters = [self._words.memory_columns(partition, shelf) for shelf in index_names(job.scope.boundary)]
         return [
             one
             for each in rosters
@@ -71,19 +71,19 @@ class Maintain:
         visible = self._spaces.visible(partition, job.scope.boundary, None)
         return [job.mode] if job.mode is not None else sorted({mode.name for mode in visible})
 
-    async def look(self, job: Job, memory_ids: Sequence[str], partition: int) -> list[InspectedMemory]:
+    async def inspect(self, job: Job, memory_ids: Sequence[str], partition: int) -> list[InspectedMemory]:
         """What is due for these memories, as far as they are there."""
         known = [self._memories.get(partition, memory_id) for memory_id in memory_ids]
         memories = [memory for memory in known if memory is not None]
         missing = await self._missing(memories) if job.kind == "reconcile" else set()
         return [self._looked(job, memory, partition, is_missing=memory.memory_id in missing) for memory in memories]
 
-    def became(self, looked: InspectedMemory, partition: int) -> JobOutcome | None:
+    def outcome_of(self, looked: InspectedMemory, partition: int) -> JobOutcome | None:
         """What became of a memory since it was looked at; None while that is not known."""
         now = self._memories.get(partition, looked.memory.memory_id)
         return job_outcome(looked.memory, now, None if now is None else self._spaces.digest(now, partition))
 
-    def again(self, looked: InspectedMemory) -> Embedded:
+    def reembed_event(self, looked: InspectedMemory) -> Embedded:
         """What the keeper is told of a memory whose vector is to be made."""
         memory = looked.memory
         return Embedded.model_validate(
@@ -91,7 +91,7 @@ class Maintain:
                 "memory_id": memory.memory_id,
                 "content_hash": memory.content_hash,
                 "mode": memory.mode,
-                "status": looked.asked,
+                "status": looked.requested_status,
                 "at": self._clock.now(),
             }
         )

@@ -23,12 +23,12 @@ class ResolveClaims:
         self._claims = claims
         self._write = write
 
-    def stands(self, before: Memory | None, after: Memory, partition: int) -> tuple[Memory, list[Memory]]:
+    def resolve(self, before: Memory | None, after: Memory, partition: int) -> tuple[Memory, list[Memory]]:
         """An item as it is to be written, and the other items that were written because of it."""
         now, changed = self._follow(before, after, partition)
         return self._standing(after, now, partition), changed
 
-    def gone(self, item: Memory, partition: int) -> list[Memory]:
+    def withdraw(self, item: Memory, partition: int) -> list[Memory]:
         """The items that were written because this one goes."""
         return self._follow(item, None, partition)[1]
 

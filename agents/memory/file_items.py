@@ -20,7 +20,7 @@ class FileItems:
         self._memories = memories
         self._write = write
 
-    def carried_out(self, change: Change, partition: int) -> Iterator[tuple[Memory | None, tuple[()]]]:
+    def apply(self, change: Change, partition: int) -> Iterator[tuple[Memory | None, tuple[()]]]:
         """Write each item that is still there, and nothing where it is under these categories already."""
         for memory_id, categories in change.assigned.items():
             memory = self._memories.get(partition, memory_id)
@@ -29,7 +29,7 @@ class FileItems:
                 continue
             yield self._put_under(memory, categories, partition), ()
 
-    def as_a_model_said(self, items: Iterable[Memory], found: Iterable[FoundCategory], partition: int) -> None:
+    def apply_model_categories(self, items: Iterable[Memory], found: Iterable[FoundCategory], partition: int) -> None:
         """Put what was found in a turn under the categories that a language model put the turn under, too."""
         said = top_model_categories(found)
         for memory in items if said else ():

@@ -53,7 +53,7 @@ class ForgetMemories:
         self._write = write
         self._concerned = concerned
 
-    def carried_out(self, change: Change, partition: int) -> Iterator[WriteStep]:
+    def apply(self, change: Change, partition: int) -> Iterator[WriteStep]:
         """Forget what a change selects, and what was derived from that."""
         chosen: dict[str, None] = {}
         named: dict[str, None] = {}
@@ -63,16 +63,16 @@ class ForgetMemories:
                 named |= dict.fromkeys(memory.items)
             yield NO_STEP
         # All at once: an item that many of them say is written once.
-        yield from self._items.withdrawn(named, chosen, partition)
+        yield from self._items.withdraw_supports(named, chosen, partition)
         yield from self._forgotten(chosen, chosen, partition)
         if change.mode is not None:
             yield from self._put_there(change, partition)
 
-    def unfinished(self, change: Change, partition: int) -> Iterator[WriteStep]:
+    def finish_interrupted(self, change: Change, partition: int) -> Iterator[WriteStep]:
         """What is no more and is still in the words: a worker was killed before that was safe."""
         if change.memory_id is not None and not self._memories.is_removed(partition, change.memory_id):
             return
-        rosters = [self._words.roster(partition, shelf) for shelf in index_names(change.scope.boundary)]
+        rosters = [self._words.memory_columns(partition, shelf) for shelf in index_names(change.scope.boundary)]
         for memory_id, scope in list(chain.from_iterable(map(list_ids_with_scope, rosters))):
             if self._memories.is_removed(partition, memory_id):
                 self._words.remove(partition, memory_id)
@@ -100,7 +100,7 @@ class ForgetMemories:
 
     def _put_there(self, change: Change, partition: int) -> Iterator[WriteStep]:
         """Forget the items that somebody has put into a mode that goes, and whose turns are elsewhere."""
-        roster = self._words.roster(partition, item_index_name(change.scope.boundary))
+        roster = self._words.memory_columns(partition, item_index_name(change.scope.boundary))
         for item in self._read(list_ids_in_mode(roster, change.mode), partition):
             if item is not None and self._concerned(item, change):
                 yield from self._forgotten([item.memory_id], (), partition)
@@ -120,7 +120,7 @@ class ForgetMemories:
     def _derived(self, memory: Memory, doomed: Collection[str], partition: int) -> Iterator[WriteStep]:
         """What still rests on a memory, or is hidden by it: each is written when it is given."""
         if memory.origin == "said":
-            yield from self._items.withdrawn(memory.items, (memory.memory_id,), partition)
+            yield from self._items.withdraw_supports(memory.items, (memory.memory_id,), partition)
             # What stands for another goes before that, which is found by it no more.
             for over in reversed(list(self._standing_for(memory, partition))):
                 yield from self._derived(over, doomed, partition)
@@ -146,7 +146,7 @@ class ForgetMemories:
         if memory.origin == "distilled":
             ids: Iterable[str] = dict.fromkeys(filter(None, (one.memory_id for one in memory.evidence)))
         elif memory.origin == "extracted":
-            ids = list_superseded_ids(self._words.roster(partition, memory.shelf), memory.scope)
+            ids = list_superseded_ids(self._words.memory_columns(partition, memory.index_name), memory.scope)
         else:
             ids = ()
         for hidden in self._read(ids, partition):
@@ -161,7 +161,7 @@ class ForgetMemories:
     def _marked(self, memory: Memory, partition: int) -> Sequence[MemoryEvent]:
         """Put a mark in place of a memory; returns what must follow."""
         if memory.origin == "extracted":
-            return self._items.forgotten(memory, partition)
+            return self._items.forget_item(memory, partition)
         self._words.remove(partition, memory.memory_id)
         self._memories.forget(partition, memory.memory_id, memory.embedding.place)
         # Something may be left of what a turn said before it was edited.
@@ -172,4 +172,4 @@ class ForgetMemories:
         return (self._memories.get(partition, memory_id) for memory_id in memory_ids)
 
     def _roster(self, change: Change, partition: int) -> MemoryColumns:
-        return self._words.roster(partition, change.scope.boundary)
+        return self._words.memory_columns(partition, change.scope.boundary)

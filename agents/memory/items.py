@@ -48,25 +48,29 @@ class KeepItems:
         self._contradict = contradict
         self._write = write
 
-    def found(self, turn: Memory, found: Iterable[ExtractedItem], partition: int) -> tuple[Memory, list[MemoryEvent]]:
+    def replace_items(
+        self, turn: Memory, found: Iterable[ExtractedItem], partition: int
+    ) -> tuple[Memory, list[MemoryEvent]]:
         """Write a turn in which this was found, and nothing else."""
-        return self.written(turn, supports_of(turn, found), partition)
+        return self.write_turn(turn, supports_of(turn, found), partition)
 
-    def again(self, turn: Memory, found: Iterable[ExtractedItem], partition: int) -> tuple[Memory, list[MemoryEvent]]:
+    def refresh_items(
+        self, turn: Memory, found: Iterable[ExtractedItem], partition: int
+    ) -> tuple[Memory, list[MemoryEvent]]:
         """Write a turn once more, with what it gives already and what the rules find."""
-        given = self.given(turn, partition)
+        given = self.turn_supports(turn, partition)
         there = {support_item_id(turn, one) for one in given}
-        return self.written(
+        return self.write_turn(
             turn,
             [*given, *(one for one in supports_of(turn, found) if support_item_id(turn, one) not in there)],
             partition,
         )
 
-    def given(self, turn: Memory, partition: int) -> list[Support]:
+    def turn_supports(self, turn: Memory, partition: int) -> list[Support]:
         """All that a turn gives to items, by the text that stands."""
         return [one for item in self.items_of(turn, partition) for one in supports_from_turn(item, turn)]
 
-    def written(self, turn: Memory, supports: Sequence[Support], partition: int) -> tuple[Memory, list[MemoryEvent]]:
+    def write_turn(self, turn: Memory, supports: Sequence[Support], partition: int) -> tuple[Memory, list[MemoryEvent]]:
         """Write a turn that gives this to items, and the items. Returns the turn, and what must follow beside it."""
         wanted, merged = self._wanted(turn, supports, partition)
         stays = {*wanted, *merged}
@@ -82,7 +86,7 @@ class KeepItems:
             self._write(partition, named)
         return named, events
 
-    def withdrawn(
+    def withdraw_supports(
         self, memory_ids: Iterable[str], turns: Collection[str], partition: int
     ) -> Iterator[tuple[Memory, list[MemoryEvent]]]:
         """Take back what these turns give to items: a step for each item that they gave something to."""
@@ -91,19 +95,19 @@ class KeepItems:
             if item is not None and is_supported_by_any(item, turns):
                 yield item, self._without(item, turns, partition)
 
-    def put(self, item: Memory, before: Memory | None, partition: int) -> tuple[Memory, list[MemoryEvent]]:
+    def put_item(self, item: Memory, before: Memory | None, partition: int) -> tuple[Memory, list[MemoryEvent]]:
         """Write an item as it is to be, with what took its place."""
-        written, others = self._contradict.stands(before, item, partition)
+        written, others = self._contradict.resolve(before, item, partition)
         self._write(partition, written)
         told = self._told(others, partition)
         return written, [*([Remembered(memory=written)] if is_in_flight(written) else []), *told]
 
-    def forgotten(self, item: Memory, partition: int) -> list[MemoryEvent]:
+    def forget_item(self, item: Memory, partition: int) -> list[MemoryEvent]:
         """Leave marks in place of an item, so that it is made again in no mode; its turns no longer name it."""
         marks = {modeless_item_id(item, support) for support in (item.item.supports if item.item else ())}
         # What stands for it first: it is found by the item alone, when all of this is done again.
         over = self._taken_from_successor(item, marks, partition)
-        others = self._contradict.gone(item, partition)
+        others = self._contradict.withdraw(item, partition)
         for mark in sorted(marks):
             self._memories.forget(partition, mark)
         for turn in self.turns_of(item, partition):
@@ -112,7 +116,7 @@ class KeepItems:
         place = item.embedding.place
         self._words.remove(partition, item.memory_id)
         self._memories.forget(partition, item.memory_id, place)
-        turns = [self.learned(turn, partition) for turn in self.turns_of(item, partition)]
+        turns = [self.learned_event(turn, partition) for turn in self.turns_of(item, partition)]
         return [forgotten_event(item), *over, *turns, *self._told(others, partition)]
 
     def items_of(self, turn: Memory, partition: int) -> list[Memory]:
@@ -126,7 +130,7 @@ class KeepItems:
         known = [self._memories.get(partition, one) for one in ids]
         return [turn for turn in known if turn is not None]
 
-    def learned(self, turn: Memory, partition: int) -> Learned:
+    def learned_event(self, turn: Memory, partition: int) -> Learned:
         """All that rests on a turn as it is now."""
         return Learned(
             memory_id=turn.memory_id,
@@ -163,7 +167,7 @@ class KeepItems:
     def _give(self, memory_id: str, given: Sequence[Support], turn: Memory, partition: int) -> list[MemoryEvent]:
         before = self._memories.get(partition, memory_id)
         supports = replace_supports(before, (turn.memory_id,), given)
-        return self.put(self._made(memory_id, supports, turn, before, partition), before, partition)[1]
+        return self.put_item(self._made(memory_id, supports, turn, before, partition), before, partition)[1]
 
     def _without(self, item: Memory, turns: Collection[str], partition: int) -> list[MemoryEvent]:
         """An item without what these turns give to it; one that nothing is given to goes."""
@@ -184,14 +188,14 @@ class KeepItems:
                 if turn.memory_id not in still:
                     named = tuple(one for one in turn.items if one != over.memory_id)
                     self._write(partition, turn.model_copy(update={"items": named}))
-            events += [self.learned(turn, partition) for turn in self.turns_of(over, partition)]
+            events += [self.learned_event(turn, partition) for turn in self.turns_of(over, partition)]
         return events
 
     def _left_with(self, item: Memory, supports: Sequence[Support], partition: int) -> list[MemoryEvent]:
         """An item to which this and nothing else is given."""
         if supports:
-            return self.put(self._made(item.memory_id, supports, item, item, partition), item, partition)[1]
-        others = self._contradict.gone(item, partition)
+            return self.put_item(self._made(item.memory_id, supports, item, item, partition), item, partition)[1]
+        others = self._contradict.withdraw(item, partition)
         self._words.remove(partition, item.memory_id)
         self._memories.remove(partition, item.memory_id, item.embedding.place)
         return [forgotten_event(item), *self._told(others, partition)]
@@ -225,7 +229,7 @@ class KeepItems:
         """What is said of the turns that these items rest on last: one of them is replaced now, or stands again."""
         last = dict.fromkeys(item.item.supports[-1].memory_id for item in items if item.item and item.item.supports)
         turns = [self._memories.get(partition, one) for one in last]
-        return [self.learned(turn, partition) for turn in turns if turn is not None]
+        return [self.learned_event(turn, partition) for turn in turns if turn is not None]
 
 
 def forgotten_event(memory: Memory) -> Forgotten:

@@ -24,13 +24,13 @@ class Move:
         self._items = items
         self._supersede = supersede
 
-    def carried_out(self, memory: Memory, change: Change, partition: int) -> WriteStep:
+    def apply(self, memory: Memory, change: Change, partition: int) -> WriteStep:
         """Put a memory where a change says."""
         assert change.to is not None
         if change.memory_id is None:
             return self._put((change.to, memory.mode_source), memory, partition)
         # It leaves what it was distilled with; where a whole mode moves, that goes along.
-        released = self._supersede.released(memory, partition) if memory.mode != change.to else []
+        released = self._supersede.release(memory, partition) if memory.mode != change.to else []
         alone = restore_source(memory) if released else memory
         written, events = self._put((change.to, "caller"), alone, partition)
         return written, [*released, *events]
@@ -46,8 +46,8 @@ class Move:
         """
         there = with_mode_source(mode[1], memory) if memory.mode == mode[0] else self.into(mode, memory, partition)
         if there.origin == "extracted":
-            return self._items.put(there, memory, partition)
-        there, events = self._items.written(there, self._items.given(there, partition), partition)
-        learned = [self._items.learned(there, partition)] if there.items else []
+            return self._items.put_item(there, memory, partition)
+        there, events = self._items.write_turn(there, self._items.turn_supports(there, partition), partition)
+        learned = [self._items.learned_event(there, partition)] if there.items else []
         # One that is there already may have been moved by this very change, before a worker was killed.
         return there, [*([Remembered(memory=there)] if is_in_flight(there) else []), *events, *learned]

@@ -29,7 +29,7 @@ def repair_superseded_flags(memories: Memories, words: LexicalIndex, partition: 
     for memory_id in list(words.with_status(partition, get_args(EmbeddingStatus))):
         memory = memories.get(partition, memory_id)
         if memory is not None:
-            roster = words.roster(partition, memory.shelf)
+            roster = words.memory_columns(partition, memory.index_name)
             if bool(roster.columns.superseded[roster.number_of[memory_id]]) != (memory.superseded_by is not None):
                 words.put(partition, memory)
         yield None

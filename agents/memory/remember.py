@@ -57,30 +57,30 @@ class TurnResult:
 
     result: TurnAccepted
     event: Remembered | None
-    beside: tuple[MemoryEvent, ...] = ()
+    item_events: tuple[MemoryEvent, ...] = ()
     forgotten: bool = False
 
     @property
     def events(self) -> list[MemoryEvent]:
         """All that must follow."""
-        return _all_of(self.event, self.beside)
+        return _all_of(self.event, self.item_events)
 
 
 @dataclass(frozen=True, slots=True)
 class UnderstoodResult:
     """What must follow what was understood, as with a turn that is accepted.
 
-    `agrees`: whether a model agrees with the default, None without a model.
+    `agrees_with_default`: whether a model agrees with the default, None without a model.
     """
 
     event: DerivedEvent = None
-    agrees: bool | None = None
-    beside: tuple[MemoryEvent, ...] = ()
+    agrees_with_default: bool | None = None
+    item_events: tuple[MemoryEvent, ...] = ()
 
     @property
     def events(self) -> list[MemoryEvent]:
         """All that must follow."""
-        return _all_of(self.event, self.beside)
+        return _all_of(self.event, self.item_events)
 
 
 class Remember:
@@ -125,8 +125,8 @@ class Remember:
         memory = memory.model_copy(update={"items": known.items}) if known is not None and known.items else memory
         memory = with_decay(memory, declared)
         named = known is not None and has_signals(known)
-        released = self._supersede.released(known, record.partition)
-        memory, events = self._items.found(memory, extract_by_rules(memory), record.partition)
+        released = self._supersede.release(known, record.partition)
+        memory, events = self._items.replace_items(memory, extract_by_rules(memory), record.partition)
         events += [*released, *self._learned(memory, record.partition, named=named)]
         return TurnResult(build_acceptance(memory, duplicate=False), Remembered(memory=memory), tuple(events))
 
@@ -147,8 +147,8 @@ class Remember:
     def consolidated(self, event: Distilled | ItemsMerged, partition: int) -> Sequence[MemoryEvent]:
         """Write what a consolidation has found."""
         if isinstance(event, ItemsMerged):
-            return self._supersede.evolved(event, partition)
-        return self._supersede.distilled(event, partition)
+            return self._supersede.apply_merge(event, partition)
+        return self._supersede.apply_distilled(event, partition)
 
     def understood(self, event: Understood, partition: int) -> UnderstoodResult:
         """Note what a turn was understood as; a model may put it into another mode, and then its vector moves."""
@@ -161,18 +161,18 @@ class Remember:
         mode, source = mode_after_answer(read, answered, project, declared)
         agrees = mode == declared.default(project)[0] if answered and source == "model" else None
         moves = mode != read.mode
-        released = self._supersede.released(memory, partition) if moves else []
+        released = self._supersede.release(memory, partition) if moves else []
         there = (
             restore_source(self._move.into((mode, source), read, partition))
             if moves
             else with_mode_source(source, read)
         )
         if event.found is None:
-            written, events = self._items.again(there, extract_by_rules(there), partition)
+            written, events = self._items.refresh_items(there, extract_by_rules(there), partition)
         else:
-            written, events = self._items.found(there, extract_items(there, event.found), partition)
+            written, events = self._items.replace_items(there, extract_items(there, event.found), partition)
             items = self._items.items_of(written, partition)
-            self._assign.as_a_model_said(items, event.found.categories, partition)
+            self._assign.apply_model_categories(items, event.found.categories, partition)
         events += [*released, *self._learned(written, partition, named=has_signals(memory))]
         # An answer that comes again may have moved it, and then the worker was killed before it told the indexer.
         untold = answered is not None and memory.reading.status == "model" and is_in_flight(written)
@@ -186,17 +186,17 @@ class Remember:
         killed: it is told of once more.
         """
         if change.action == "forget":
-            yield from self._forget.unfinished(change, partition)
-            yield from self._forget.carried_out(change, partition)
+            yield from self._forget.finish_interrupted(change, partition)
+            yield from self._forget.apply(change, partition)
             return
         if change.action == "assign":
-            yield from self._assign.carried_out(change, partition)
+            yield from self._assign.apply(change, partition)
             return
         # Turns before items: those of a turn are made anew in its mode, and what is left was put there by somebody.
         for shelf in index_names(change.scope.boundary):
             for memory_id in self._concerned(change, shelf, partition):
                 memory = self._memories.get(partition, memory_id)
-                if memory is None or memory.shelf != shelf or was_published_after(memory, change):
+                if memory is None or memory.index_name != shelf or was_published_after(memory, change):
                     continue
                 if is_affected(memory, change):
                     yield self._step(memory, change, partition)
@@ -205,14 +205,14 @@ class Remember:
         """The ids to look at: taken before the first write, as writing changes what is gone through."""
         if change.memory_id is not None:
             return [change.memory_id]
-        return list_ids_in_mode(self._words.roster(partition, shelf), change.mode)
+        return list_ids_in_mode(self._words.memory_columns(partition, shelf), change.mode)
 
     def _step(self, memory: Memory, change: Change, partition: int) -> WriteStep:
         if change.action == "stale":
             stale = mark_stale(memory)
             self._write(partition, stale)
             return stale, ()
-        return self._move.carried_out(memory, change, partition)
+        return self._move.apply(memory, change, partition)
 
     def _again(self, known: Memory, record: Record) -> TurnResult:
         """A turn whose text stands already: written once more if this very record made it, else left alone.
@@ -221,7 +221,7 @@ class Remember:
         """
         if not is_redelivered(known, record.offset):
             return TurnResult(build_acceptance(known, duplicate=True), None)
-        known, events = self._items.again(known, extract_by_rules(known), record.partition)
+        known, events = self._items.refresh_items(known, extract_by_rules(known), record.partition)
         # What it said before it was edited may have been told of alone.
         events += self._learned(known, record.partition, named=known.version > 1)
         waits = known.embedding.status == "pending"
@@ -231,7 +231,7 @@ class Remember:
 
     def _learned(self, turn: Memory, partition: int, *, named: bool = False) -> list[MemoryEvent]:
         """What those who keep more of a turn are told; `named`: whether they had something of it."""
-        return [self._items.learned(turn, partition)] if named or has_signals(turn) else []
+        return [self._items.learned_event(turn, partition)] if named or has_signals(turn) else []
 
     def _noted(self, event: Embedded, memory: Memory, partition: int) -> DerivedEvent:
         """Note an event about today's text and mode. One about yesterday's embedder asks for today's."""

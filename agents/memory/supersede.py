@@ -35,21 +35,21 @@ class Supersede:
         self._items = items
         self._write = write
 
-    def standing(self, event: Distilled, partition: int) -> SupersedeState:
+    def state_of(self, event: Distilled, partition: int) -> SupersedeState:
         """How it stands with what was distilled."""
         memory_id = event.memory.memory_id
         if self._memories.is_forgotten(partition, memory_id):
             return "refused"
         return supersede_state(event, self._memories.get(partition, memory_id), self._sources(event, partition))
 
-    def distilled(self, event: Distilled, partition: int) -> list[MemoryEvent]:
+    def apply_distilled(self, event: Distilled, partition: int) -> list[MemoryEvent]:
         """Write a distilled memory, and that its turns are superseded; returns what must follow."""
         known = self._memories.get(partition, event.memory.memory_id)
-        if self.standing(event, partition) == "refused":
+        if self.state_of(event, partition) == "refused":
             if known is None:
                 return self._gone(event.memory.memory_id, event.memory.scope, partition)
             is_half_done = known.item is not None and known.item.run == event.run
-            return self.withdrawn(known, event.sources, partition) if is_half_done else []
+            return self.withdraw(known, event.sources, partition) if is_half_done else []
         memory = known or event.memory
         self._write(partition, memory)
         for source in self._sources(event, partition):
@@ -58,7 +58,7 @@ class Supersede:
                 self._write(partition, supersede_source(source, event) if source.superseded_by is None else source)
         return [Remembered(memory=memory)] if memory.embedding.status == "pending" else []
 
-    def evolved(self, event: ItemsMerged, partition: int) -> list[MemoryEvent]:
+    def apply_merge(self, event: ItemsMerged, partition: int) -> list[MemoryEvent]:
         """Let an item fade, or give all that turns say of it to an older one that says the same."""
         item = self._memories.get(partition, event.memory_id)
         if item is None or item.item is None or item.content_hash != event.content_hash:
@@ -80,14 +80,17 @@ class Supersede:
         supports = replace_supports(older, (), item.item.supports if item.item else ())
         last = self._memories.get(partition, supports[-1].memory_id)
         made = build_item(older.memory_id, supports, last or older, older)
-        written, events = self._items.put(made, older, partition)
+        written, events = self._items.put_item(made, older, partition)
         for turn in self._items.turns_of(item, partition):
             if written.memory_id not in turn.items:
                 self._write(partition, turn.model_copy(update={"items": (*turn.items, written.memory_id)}))
         hidden = item.model_copy(update={"superseded_by": written.memory_id, "superseded_in": event.run})
         # Not written alone: what it claimed is claimed by the older one now.
-        events += self._items.put(hidden, item, partition)[1]
-        return [*events, *(self._items.learned(turn, partition) for turn in self._items.turns_of(item, partition))]
+        events += self._items.put_item(hidden, item, partition)[1]
+        return [
+            *events,
+            *(self._items.learned_event(turn, partition) for turn in self._items.turns_of(item, partition)),
+        ]
 
     def _merged_before(self, item: Memory, event: ItemsMerged, partition: int) -> list[MemoryEvent]:
         """What this very event has merged, once more: a worker may have been killed before the words were safe."""
@@ -98,9 +101,9 @@ class Supersede:
         for memory in (*turns, older, item):
             self._write(partition, memory)
         waiting = [Remembered(memory=memory) for memory in (older, item) if is_in_flight(memory)]
-        return [*waiting, *(self._items.learned(turn, partition) for turn in turns)]
+        return [*waiting, *(self._items.learned_event(turn, partition) for turn in turns)]
 
-    def released(self, turn: Memory | None, partition: int) -> list[MemoryEvent]:
+    def release(self, turn: Memory | None, partition: int) -> list[MemoryEvent]:
         """Take back what stands for a turn that is about to say something else, or to be somewhere else.
 
         The turn itself is left to whoever writes it next: until then it says what is to be taken back, so that what a
@@ -114,9 +117,9 @@ class Supersede:
         if over.origin != "distilled":
             return []
         others = [one.memory_id for one in over.evidence if one.memory_id not in (None, turn.memory_id)]
-        return self.withdrawn(over, filter(None, others), partition)
+        return self.withdraw(over, filter(None, others), partition)
 
-    def withdrawn(self, distilled: Memory, source_ids: Iterable[str], partition: int) -> list[MemoryEvent]:
+    def withdraw(self, distilled: Memory, source_ids: Iterable[str], partition: int) -> list[MemoryEvent]:
         """Remove a distilled memory, and serve again what it stood for."""
         for memory_id in source_ids:
             source = self._memories.get(partition, memory_id)

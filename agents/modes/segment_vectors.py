@@ -64,7 +64,7 @@ class SegmentVectors:
 
     async def _made(self, texts: Sequence[Sequence[str]], place: VectorLocation, here: Mode) -> Matrix:
         try:
-            embedder, space = self._spaces.opened(here)
+            embedder, space = self._spaces.resolve(here)
             if space.fingerprint.digest != place.space:
                 return _rows([])
             return _rows([[(await embedder.passage(text)).pooled for text in each] for each in texts])

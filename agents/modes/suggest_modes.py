@@ -79,7 +79,9 @@ class SuggestModes:
     async def _suggest(self, command: Command, partition: int, _offset: int) -> CommandResult:
         boundary = command.scope.boundary
         modes = {mode.name: mode for mode in self._spaces.visible(partition, boundary, None)}
-        read = await self._read(split_segments(self._words.roster(partition, boundary), MAX_SEGMENTS), partition)
+        read = await self._read(
+            split_segments(self._words.memory_columns(partition, boundary), MAX_SEGMENTS), partition
+        )
         chosen, found = chosen_segments_by_mode(read), []
         for place, undecided in sorted(
             default_segments_by_location(read).items(), key=lambda one: (one[0].mode, one[0].space)
@@ -122,7 +124,7 @@ class SuggestModes:
         for one in found:
             name = suggest_mode_name(one.terms, taken)
             taken.add(name)
-            nearest = max(one.group.likeness.items(), key=lambda pair: pair[1], default=None)
+            nearest = max(one.group.mode_cosines.items(), key=lambda pair: pair[1], default=None)
             shown.append(
                 {
                     "name": name,

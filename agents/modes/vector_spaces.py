@@ -30,13 +30,13 @@ class VectorSpaces:
         """The modes that hold in any of these projects, None for all."""
         return self._modes.get(partition, boundary).visible(projects)
 
-    def opened(self, mode: Mode) -> tuple[Embedder, VectorSpace]:
+    def resolve(self, mode: Mode) -> tuple[Embedder, VectorSpace]:
         """The embedder of a mode and the space of its vectors. Raises ModelMissing while its model is not loaded."""
         return _with_space(mode, self._embedders.of(mode))
 
-    def crossing(self, mode: Mode, text: str) -> Embedder | None:
+    def cross_lingual(self, mode: Mode, text: str) -> Embedder | None:
         """The model that made a mode's vectors of languages unlike that of this text; None as `Embedders` says."""
-        return self._embedders.crossing(mode, text)
+        return self._embedders.cross_lingual(mode, text)
 
     def of(self, memory: Memory, partition: int) -> tuple[Embedder, VectorSpace]:
         """The embedder and the space of a memory. Raises Rejected where its mode is gone, ModelMissing."""

@@ -9,7 +9,7 @@ from schemas.scopes import Scope, Selector
 class Authorizer(Protocol):
     """Knows principals. `principal` is what the record's header says, None where it says nothing."""
 
-    def read(self, principal: str | None, selector: Selector) -> Selector:
+    def narrow(self, principal: str | None, selector: Selector) -> Selector:
         """The part of a selector that this principal may read. Raises Rejected, `not_allowed`, where that is none."""
         ...
 

@@ -22,7 +22,7 @@ class CommandResult:
 
     result: ResultBody
     change: Change | None = None
-    corrects: bool = False
+    is_correction: bool = False
     job: Job | None = None
 
 

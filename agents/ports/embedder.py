@@ -45,7 +45,7 @@ class Embedders(Protocol):
         """
         ...
 
-    def crossing(self, mode: Mode, text: str) -> Embedder | None:
+    def cross_lingual(self, mode: Mode, text: str) -> Embedder | None:
         """The model that a mode has for languages unlike that of this text, and that reads any text.
 
         None where one model reads all of them, and while one is not loaded: `of` is all that there is then.

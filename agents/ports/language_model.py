@@ -32,7 +32,7 @@ class LanguageModel(Protocol):
         """
         ...
 
-    def standing(self) -> Mapping[str, Mapping[str, Any]]:
+    def status(self) -> Mapping[str, Mapping[str, Any]]:
         """Per profile `model`, `state` (closed, open, half_open), `calls`, `failures` and `last_error`, for `health`.
 
         No secret is part of it.

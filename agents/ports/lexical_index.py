@@ -52,15 +52,15 @@ class LexicalIndex(Protocol):
         """Whether a memory is in this index."""
         ...
 
-    def roster(self, partition: int, boundary: str) -> MemoryColumns:
+    def memory_columns(self, partition: int, boundary: str) -> MemoryColumns:
         """All memories of a boundary, as they are now. To be read before the next await: later writes change it."""
         ...
 
-    def postings(self, partition: int, boundary: str, terms: Sequence[str], *, alike: bool = True) -> list[Postings]:
+    def postings(self, partition: int, boundary: str, terms: Sequence[str], *, fuzzy: bool = True) -> list[Postings]:
         """For each term the memories of this boundary that have it, in the order of `terms`.
 
         Terms are words as `agents.rules.text.tokenizer.tokenize` cuts them. A word counts as another of the boundary that has the
-        same stem in a language that is spoken there, and, with `alike`, as one that shares most of its letters; all
+        same stem in a language that is spoken there, and, with `fuzzy`, as one that shares most of its letters; all
         such words are one term, with their postings merged (`agents.rules.index.vocabulary`). What other boundaries hold
         changes nothing.
         """
@@ -82,7 +82,7 @@ class LexicalIndex(Protocol):
         """The ids of all memories with one of these statuses; one that is written meanwhile may come or not."""
         ...
 
-    def unread(self, partition: int) -> Iterator[str]:
+    def awaiting_understanding(self, partition: int) -> Iterator[str]:
         """The ids of all memories that a language model is still to read, as `with_status` gives them."""
         ...
 

@@ -30,7 +30,7 @@ class VectorIndex(Protocol):
         """The nearest points that `where` admits by the pooled vector: exact, best first, equal ones by id."""
         ...
 
-    async def late(
+    async def maxsim(
         self,
         space: VectorSpace,
         question: Matrix,

@@ -58,14 +58,14 @@ class DrillDown:
         self._categories = categories
         self._record = record
 
-    def down(
+    def levels(
         self, partition: int, where: MemoryFilter, clues: QueryFeatures, roster: MemoryColumns
     ) -> Iterator[DrillDownLevel]:
         """The layers that say enough, from above; the items come last, always.
 
         `where` is the read of the turns, `clues` are those of the question among them, `roster` is the boundary's.
         """
-        sought = TermCoverage.of(clues, roster, unheard=True)
+        sought = TermCoverage.of(clues, roster, weigh_unknown=True)
         scopes = select_scopes(where, roster)
         views = [(scope, self._intentions.get(partition, scope)) for scope in scopes]
         above = intention_layer(views, clues.question, sought)

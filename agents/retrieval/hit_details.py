@@ -31,7 +31,7 @@ class HitDetails:
         self._sought = sought
         self._left = MAX_INSPECTED_ITEMS
 
-    def within(self, hit: Hit, memory: Memory, *, speaks: bool) -> Hit:
+    def with_details(self, hit: Hit, memory: Memory, *, speaks: bool) -> Hit:
         """The hit of this memory with its inside; `speaks`: it has a word of the question, so its items may."""
         if memory.origin == "distilled":
             return hit.model_copy(update={"evidence": self._evidence(memory)})

@@ -44,27 +44,29 @@ class HitRanker:
         bare: bool = False,
     ) -> tuple[list[Hit], int]:
         """The best memories, best first, and among how many they were chosen; `bare`: without what stands inside."""
-        roster = words.roster()
-        clues, admitted = self.clues(search, words, nearest, method)
-        heads = self._weights.heads
-        ranking = rank_memories(clues, admitted, heads[clues.head], by_words=heads["words"])
+        roster = words.memory_columns()
+        clues, admitted = self.query_features(search, words, nearest, method)
+        heads = self._weights.models
+        ranking = rank_memories(clues, admitted, heads[clues.variant], by_words=heads["words"])
         if method == "lexical_merge":
             ranking = ranking.with_topics(self._topics(search, roster, ranking))
         insides = None if bare else self._insides(search, clues, roster)
         return self._hits(search, roster, clues, ranking, insides), int(admitted.sum())
 
-    def clues(
+    def query_features(
         self, search: SearchPlan, words: LexicalFeatures, nearest: Sequence[LaneResult], method: FusionMethod
     ) -> tuple[QueryFeatures, Mask]:
         """What is known of every memory of the boundary, and which of them the search admits."""
-        roster = words.roster()
+        roster = words.memory_columns()
         admitted = search_mask(search, roster)
         clues = words.now()
-        sight = fuse_vector_scores(nearest, method, roster, admitted, clues.by_words["words"])
-        return replace(clues, embedded=sight.embedded, dense=sight.dense, late=sight.late), admitted
+        sight = fuse_vector_scores(nearest, method, roster, admitted, clues.lexical["words"])
+        return replace(clues, embedded=sight.embedded, dense=sight.dense, maxsim=sight.maxsim), admitted
 
     def _insides(self, search: SearchPlan, clues: QueryFeatures, roster: MemoryColumns) -> HitDetails:
-        return HitDetails(self._record, search.request, search.partition, TermCoverage.of(clues, roster, unheard=False))
+        return HitDetails(
+            self._record, search.request, search.partition, TermCoverage.of(clues, roster, weigh_unknown=False)
+        )
 
     def _hits(
         self,
@@ -75,14 +77,14 @@ class HitRanker:
         insides: HitDetails | None,
     ) -> list[Hit]:
         explanation = Explanation(clues, ranking) if search.request.explain else None
-        hits, told = [], clues.by_words["words"]
+        hits, told = [], clues.lexical["words"]
         for place in ranking.best(search.request.top_k, roster.id_of):
             number = int(ranking.numbers[place])
             memory = self._record(search.partition, roster.id_of[number])
             if memory is not None:
                 why = (explanation.scores(place), explanation.contributions(place)) if explanation else (None, None)
                 hit = hit_of(memory, ranking.score(place), *why, shown_as=search.shown_as)
-                hits.append(insides.within(hit, memory, speaks=bool(told[number])) if insides else hit)
+                hits.append(insides.with_details(hit, memory, speaks=bool(told[number])) if insides else hit)
         return hits
 
     def _topics(self, search: SearchPlan, roster: MemoryColumns, ranking: Ranking) -> FloatArray:

@@ -23,13 +23,13 @@ class LexicalFeatures:
         self._search = search
         self._counted: tuple[MemoryColumns, int, QueryFeatures] | None = None
 
-    def roster(self) -> MemoryColumns:
+    def memory_columns(self) -> MemoryColumns:
         """The memories of the boundary, as they are now."""
-        return self._words.roster(self._search.partition, self._search.where.boundary)
+        return self._words.memory_columns(self._search.partition, self._search.where.boundary)
 
     def now(self) -> QueryFeatures:
         """All that is known of the memories but how models see them, as they are now."""
-        roster = self.roster()
+        roster = self.memory_columns()
         if self._counted is not None and self._counted[:2] == (roster, roster.changes):
             return self._counted[2]
         clues = self._count(roster)
@@ -47,7 +47,7 @@ class LexicalFeatures:
             order=order,
             documents=roster.documents,
             postings=postings,
-            by_words=lexical_fields(columns, postings, order, roster.documents),
+            lexical=lexical_fields(columns, postings, order, roster.documents),
             entities=self._words.entity_postings(partition, boundary, question.entities),
             named=roster.spoken_by(question.named),
             recency=recency(ages_ms, roster.of_kind(lambda kind: HALF_LIFE_DAYS[kind.decay] * DAY_MS)),

@@ -27,12 +27,12 @@ class QueryEncoder:
     space: str
     embedder: str
     query_prefix: str | None
-    crosses: bool = False
+    cross_lingual: bool = False
 
     @property
     def key(self) -> EncoderKey:
         """What lanes share that need the question only once."""
-        return self.space, self.embedder, self.query_prefix, self.crosses
+        return self.space, self.embedder, self.query_prefix, self.cross_lingual
 
 
 async def encode_query(
@@ -51,7 +51,7 @@ def usable_encodings(
     readers: Sequence[QueryEncoder], questions: Mapping[EncoderKey, EncodingResult]
 ) -> Mapping[bool, Encoded]:
     """A lane's question by whether it crosses. Raises what its first reader failed with; others are done without."""
-    found = {one.crosses: questions[one.key] for one in readers}
+    found = {one.cross_lingual: questions[one.key] for one in readers}
     first = questions[readers[0].key]
     if not isinstance(first, Encoded):
         raise first

@@ -46,14 +46,14 @@ class _Found(NamedTuple):
 
     @property
     def method(self) -> FusionMethod:
-        return choose_fusion_method([one.sight for one in self.nearest])
+        return choose_fusion_method([one.status for one in self.nearest])
 
     @property
     def strategy(self) -> Strategy:
-        return strategy_of([one.sight for one in self.nearest])
+        return strategy_of([one.status for one in self.nearest])
 
     def among(self, memory_ids: frozenset[str] | None) -> "_Found":
-        return self if memory_ids is None else self._replace(search=self.search.among(memory_ids))
+        return self if memory_ids is None else self._replace(search=self.search.restricted_to(memory_ids))
 
 
 class Retrieve:
@@ -121,7 +121,9 @@ class Retrieve:
             memory = self._record(partition, memory_id)
             return None if memory is None else memory.mode
 
-        return plan_searches(request, partition, declared, lambda shelf: self._words.roster(partition, shelf), mode_of)
+        return plan_searches(
+            request, partition, declared, lambda shelf: self._words.memory_columns(partition, shelf), mode_of
+        )
 
     async def _found(self, search: SearchPlan) -> _Found:
         words = LexicalFeatures(self._words, self._clock, search)
@@ -143,7 +145,7 @@ class Retrieve:
         search, where = parts[0].search, where_of(request)
         turns = parts[0].words if search.where.boundary == where.boundary else None
         turns = turns or LexicalFeatures(self._words, self._clock, replace(search, where=where))
-        return self._layers.down(search.partition, where, turns.now(), turns.roster())
+        return self._layers.levels(search.partition, where, turns.now(), turns.memory_columns())
 
     def _best(self, parts: Iterable[_Found], top_k: int, *, bare: bool) -> tuple[list[Hit], int]:
         """The best of all parts by score, equal ones by id, and among how many they were chosen."""
@@ -160,7 +162,7 @@ class Retrieve:
         warnings = [warn_cross_mode(first.search.modes, first.method)] if several else []
         warnings += warn_degraded(reasons, cross_mode=several)
         if first.search.request.mode is None:
-            warnings += warn_other_modes(_elsewhere([(one.search, one.words.roster()) for one in parts]))
+            warnings += warn_other_modes(_elsewhere([(one.search, one.words.memory_columns()) for one in parts]))
         return warnings
 
 

@@ -76,9 +76,9 @@ class VectorSearch:
 
     async def nearest(self, search: SearchPlan, words: LexicalFeatures) -> list[LaneResult]:
         """The nearest memories of a question in each lane, in the order of the lanes; at least one lane."""
-        roster = words.roster()
-        opened = [self._opened(lane, roster, search) for lane in search.lanes]
-        if any(one.nearest.sight == "blind" for one in opened):
+        roster = words.memory_columns()
+        opened = [self._opened(lane, roster, search) for lane in search.mode_searches]
+        if any(one.nearest.status == "blind" for one in opened):
             return [one.nearest for one in opened]
         readers = [reader for one in opened for reader in one.readers]
         questions = await encode_query(readers, search.question.text, meanwhile=words.now)
@@ -89,7 +89,7 @@ class VectorSearch:
         if not admitted.any():
             return _Opened(LaneResult(lane, "empty"))
         try:
-            model, space = self._spaces.opened(lane.mode)
+            model, space = self._spaces.resolve(lane.mode)
         except ModelMissing as problem:
             has_vectors = (admitted & (roster.columns.spaces != MISSING)).any()
             return _Opened(LaneResult(lane, "blind" if has_vectors else "waiting", missing=str(problem)))
@@ -106,10 +106,10 @@ class VectorSearch:
         """Who reads the question; `elsewhere` is how many of the memories are in a language that its model is not."""
         mode = nearest.lane.mode
         own = QueryEncoder(model, nearest.space, mode.embedder, mode.query_prefix)
-        other = self._spaces.crossing(mode, text) if is_worth_asking(elsewhere, nearest.count) else None
+        other = self._spaces.cross_lingual(mode, text) if is_worth_asking(elsewhere, nearest.count) else None
         if other is None:
             return [own]
-        crossing = replace(own, model=other, crosses=True)
+        crossing = replace(own, model=other, cross_lingual=True)
         return [crossing] if elsewhere == nearest.count else [own, crossing]
 
     async def _found(
@@ -122,8 +122,8 @@ class VectorSearch:
             found = await self._dense(one, one.space, asked, search, words)
             late = await self._late(one, one.space, asked, search, words, found)
         except (ModelMissing, Unavailable) as failure:
-            return replace(one.nearest, sight="blind", missing=str(failure))
-        return replace(one.nearest, found=found, late=late)
+            return replace(one.nearest, status="blind", missing=str(failure))
+        return replace(one.nearest, found=found, maxsim=late)
 
     async def _dense(
         self,
@@ -139,7 +139,7 @@ class VectorSearch:
         found = dict(zip(asked, await _together(calls), strict=True))
         foreign = search.question.foreign
         return merge_cross_lingual(
-            found, words.roster(), foreign=foreign, raised=CROSS_LINGUAL_BIAS[foreign].dense, limit=limit
+            found, words.memory_columns(), foreign=foreign, bias=CROSS_LINGUAL_BIAS[foreign].dense, limit=limit
         )
 
     async def _late(
@@ -156,18 +156,22 @@ class VectorSearch:
         if not space.fingerprint.token_dim:
             return []
         if one.many:
-            roster = words.roster()
+            roster = words.memory_columns()
             admitted = roster.admitted(where, include_superseded=search.request.include_superseded)
-            chosen = select_candidates([near.memory_id for near in found], words.now().by_words, roster, admitted)
+            chosen = select_candidates([near.memory_id for near in found], words.now().lexical, roster, admitted)
         limit = MAXSIM_LIMIT if chosen is None else len(chosen)
-        parts = {} if chosen is None or len(asked) == 1 else split_by_language(chosen, words.roster(), foreign=foreign)
+        parts = (
+            {}
+            if chosen is None or len(asked) == 1
+            else split_by_language(chosen, words.memory_columns(), foreign=foreign)
+        )
         calls = [
-            self._vectors.late(space, _rows(question, search, words), where, limit, parts.get(crosses, chosen))
+            self._vectors.maxsim(space, _rows(question, search, words), where, limit, parts.get(crosses, chosen))
             for crosses, question in asked.items()
         ]
         late = dict(zip(asked, await _together(calls), strict=True))
         return merge_cross_lingual(
-            late, words.roster(), foreign=foreign, raised=CROSS_LINGUAL_BIAS[foreign].late, limit=limit
+            late, words.memory_columns(), foreign=foreign, bias=CROSS_LINGUAL_BIAS[foreign].maxsim, limit=limit
         )
 
 

@@ -1,7 +1,7 @@
 """What texts are for: the classifier over the general embedder's vectors, and the deployment's recent answers.
 
 A text comes in; its interaction mode leaves, with how sure that is. Guaranteed: the same text is read the same way,
-whatever others write. `unstable` says whether the deployment's answers are to be trusted less at present.
+whatever others write. `is_unstable` says whether the deployment's answers are to be trusted less at present.
 """
 
 from collections import deque
@@ -39,8 +39,8 @@ class InteractionReader:
         Raises Unavailable, or ModelMissing, while the general embedder can't answer.
         """
         encoded = await self._general().passage(embedded)
-        if encoded.shares is not None and text == embedded:
-            return pool_votes(encoded.shares.astype(np.float64), intent, model)
+        if encoded.interaction_probabilities is not None and text == embedded:
+            return pool_votes(encoded.interaction_probabilities.astype(np.float64), intent, model)
         return pool_votes(self._classifier.probabilities(text, encoded.pooled), intent, model)
 
     async def judge(self, request: AssembleRequest, _partition: int, turns: Sequence[Memory]) -> Interaction:
@@ -49,24 +49,24 @@ class InteractionReader:
         encoded = await self._general().query(request.query)
         now = pool_votes(self._classifier.probabilities(request.query, encoded.pooled), None, None)
         users = [turn for turn in turns if turn.role == "user"][-HISTORY_TURNS:]
-        return smooth_interaction(now, [await self._known(turn) for turn in users], unstable=self.unstable)
+        return smooth_interaction(now, [await self._known(turn) for turn in users], unstable=self.is_unstable)
 
     async def _known(self, turn: Memory) -> Interaction:
         """What a stored turn is for: one that was stored a moment ago may not have been read yet."""
         return turn.reading.interaction or apply_threshold(await self.read(turn.text, embedding_text(turn)))
 
-    def noted(self, interaction: Interaction) -> None:
+    def record_classification(self, interaction: Interaction) -> None:
         """Count a turn that was classified, by what leads: a fallback must not be what keeps itself alive."""
         self._read.append(interaction.mode)
         self._wrong.append(False)
 
-    def corrected(self) -> None:
+    def record_correction(self) -> None:
         """Count a correction by command: an error among the latest classifications."""
         if self._wrong:
             self._wrong[-1] = True
 
     @property
-    def unstable(self) -> bool:
+    def is_unstable(self) -> bool:
         """Whether the deployment's classifications drift, or are corrected more than twice as often as before."""
         read, wrong = list(self._read), list(self._wrong)
         if has_drifted(read[-DRIFT_WINDOW:], read[:-DRIFT_WINDOW]):

@@ -67,7 +67,7 @@ class Understand:
         if not needs_understanding(memory):
             return None
         leading = await self._reader.read(memory.text, embedding_text(memory))
-        self._reader.noted(leading)
+        self._reader.record_classification(leading)
         return apply_threshold(leading)
 
     async def by_model(self, memory: Memory, partition: int) -> Understood:
@@ -120,7 +120,7 @@ class Understand:
             scope={name: (value,) for name, value in memory.scope.items()},
             until_ms=memory.occurred_ms + 1,
         )
-        latest = self._words.roster(partition, memory.boundary).latest(
+        latest = self._words.memory_columns(partition, memory.boundary).latest(
             where, memory.conversation_id or "", MAX_RECENT_TURNS + 1
         )
         before = [self._record(partition, memory_id) for memory_id in latest if memory_id != memory.memory_id]

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 
-def sync(path: Path) -> None:
+def fsync_path(path: Path) -> None:
     """Have a file's content, or the names in a folder, on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -17,6 +17,6 @@ def write_durably(path: Path, text: str) -> None:
     """Write a file so that it is there whole or not at all, also after a power cut."""
     draft = path.with_name(path.name + ".new")
     draft.write_text(text)
-    sync(draft)
+    fsync_path(draft)
     draft.replace(path)
-    sync(path.parent)
+    fsync_path(path.parent)

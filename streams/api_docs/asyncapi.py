@@ -6,14 +6,14 @@ that nothing can be forgotten.
 
 from typing import Any
 
-from streams.api_docs.channels import BINDING, DEAD_LETTER, REPLY_TO, channel_name, channel_of, channels
+from streams.api_docs.channels import BINDING_VERSION, DEAD_LETTER, REPLY_TO, build_channels, channel_name, channel_of
 from streams.api_docs.json_schemas import components, wire_payloads
-from streams.api_docs.messages import JSON_TYPE, messages
+from streams.api_docs.messages import JSON_TYPE, build_message_components
 from streams.api_docs.payloads import reply_name
 from streams.api_docs.wire_headers import dead_letter_headers, reply_headers, request_headers
-from streams.channels import Inputs, inputs
+from streams.channels import InputChannels, input_channels
 from streams.settings import Settings
-from streams.topics import Topics, group_id, named
+from streams.topics import Topics, group_id, topics_with_prefix
 
 VERSION = "0.1.0"
 """The version of the project, as `pyproject.toml` has it, which is not there in a container."""
@@ -21,10 +21,10 @@ VERSION = "0.1.0"
 Json = dict[str, Any]
 
 
-def asyncapi(settings: Settings) -> Json:
+def build_asyncapi(settings: Settings) -> Json:
     """The document, by the settings' addresses, topic names, partitions and scope model."""
-    topics = named(settings.topic_prefix)
-    asked = inputs(topics, settings.scope_model)
+    topics = topics_with_prefix(settings.topic_prefix)
+    asked = input_channels(topics, settings.scope_model)
     kinds = [kind for channel in asked.public() for kind in channel.kinds]
     return {
         "asyncapi": "3.0.0",
@@ -36,14 +36,14 @@ def asyncapi(settings: Settings) -> Json:
         },
         "defaultContentType": JSON_TYPE,
         "servers": _servers(settings),
-        "channels": channels(settings, topics, asked),
+        "channels": build_channels(settings, topics, asked),
         "operations": {
             **{_operation_name(kind): _asking(settings, asked, kind) for kind in kinds},
             "reply": _sending(settings, topics.replies, [reply_name(kind) for kind in kinds]),
             "dead_letter": _sending(settings, topics.dead_letters, [DEAD_LETTER]),
         },
         "components": {
-            "messages": messages(kinds),
+            "messages": build_message_components(kinds),
             "schemas": {**components(wire_payloads(settings)), **_headers(topics)},
             "correlationIds": {"correlation_id": {"location": "$message.header#/correlation_id"}},
         },
@@ -59,7 +59,7 @@ def _operation_name(kind: str) -> str:
     return kind.partition(".")[0]
 
 
-def _asking(settings: Settings, asked: Inputs, kind: str) -> Json:
+def _asking(settings: Settings, asked: InputChannels, kind: str) -> Json:
     """What the worker does with one kind of request."""
     name = channel_name(settings, channel_of(asked, kind).topic)
     group = {"type": "string", "const": group_id(settings)}
@@ -72,7 +72,7 @@ def _asking(settings: Settings, asked: Inputs, kind: str) -> Json:
             "channel": _channel(REPLY_TO),
             "messages": [_message(REPLY_TO, reply_name(kind))],
         },
-        "bindings": {"kafka": {"groupId": group, "bindingVersion": BINDING}},
+        "bindings": {"kafka": {"groupId": group, "bindingVersion": BINDING_VERSION}},
     }
 
 

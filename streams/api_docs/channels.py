@@ -3,12 +3,12 @@
 from typing import Any
 
 from streams.api_docs.payloads import reply_name
-from streams.channels import Inputs
+from streams.channels import InputChannels
 from streams.flow.requests.pipeline import Channel
 from streams.settings import Settings
-from streams.topics import Topics, configuration
+from streams.topics import Topics, topic_config
 
-BINDING = "0.5.0"
+BINDING_VERSION = "0.5.0"
 """The version of AsyncAPI's Kafka bindings that is meant."""
 
 REPLY_TO = "reply-to"
@@ -20,7 +20,7 @@ DEAD_LETTER = "dead-letter"
 Json = dict[str, Any]
 
 
-def channels(settings: Settings, topics: Topics, asked: Inputs) -> Json:
+def build_channels(settings: Settings, topics: Topics, asked: InputChannels) -> Json:
     """Every channel by its name, which is the topic's without the prefix."""
     answers = [reply_name(kind) for channel in asked.public() for kind in channel.kinds]
     held = {channel.topic: [*channel.kinds] for channel in asked.public()}
@@ -28,7 +28,7 @@ def channels(settings: Settings, topics: Topics, asked: Inputs) -> Json:
     found: Json = {
         channel_name(settings, topic): {
             "address": topic,
-            "messages": messages_of(names),
+            "messages": message_refs(names),
             "bindings": {"kafka": _binding(settings, topics, topic)},
         }
         for topic, names in held.items()
@@ -36,7 +36,7 @@ def channels(settings: Settings, topics: Topics, asked: Inputs) -> Json:
     found[REPLY_TO] = {
         "address": None,
         "description": f"The topic that a request asks its reply on: {topics.replies}, or {topics.replies}.<name>.",
-        "messages": messages_of(answers),
+        "messages": message_refs(answers),
     }
     return found
 
@@ -46,18 +46,18 @@ def channel_name(settings: Settings, topic: str) -> str:
     return topic.removeprefix(settings.topic_prefix)
 
 
-def channel_of(asked: Inputs, kind: str) -> Channel:
+def channel_of(asked: InputChannels, kind: str) -> Channel:
     """The channel that a kind of request is sent on."""
     return next(channel for channel in asked.public() if kind in channel.kinds)
 
 
-def messages_of(names: list[str]) -> Json:
+def message_refs(names: list[str]) -> Json:
     """References to messages of the components."""
     return {name: {"$ref": f"#/components/messages/{name}"} for name in names}
 
 
 def _binding(settings: Settings, topics: Topics, topic: str) -> Json:
-    kept = configuration(topics, topic)
+    kept = topic_config(topics, topic)
     return {
         "topic": topic,
         "partitions": settings.partitions,
@@ -67,5 +67,5 @@ def _binding(settings: Settings, topics: Topics, topic: str) -> Json:
             "retention.ms": int(kept["retention.ms"]),
             "max.message.bytes": int(kept["max.message.bytes"]),
         },
-        "bindingVersion": BINDING,
+        "bindingVersion": BINDING_VERSION,
     }

@@ -22,7 +22,7 @@ from schemas.commands import (
 )
 from schemas.jobs import JOB_KINDS
 
-ARGUMENTS: Mapping[str, type[BaseModel] | None] = {
+COMMAND_ARGUMENTS: Mapping[str, type[BaseModel] | None] = {
     "declare_category": DeclareCategory,
     "declare_mode": DeclareMode,
     "delete_mode": DeleteMode,
@@ -43,9 +43,9 @@ ARGUMENTS: Mapping[str, type[BaseModel] | None] = {
 """Every command that a worker knows; None for one without arguments."""
 
 
-def one_of_the_commands(name: str, command: type[Command]) -> type[BaseModel]:
+def command_union(name: str, command: type[Command]) -> type[BaseModel]:
     """The model, called `name`, of all commands: what is valid is one of them, with its arguments."""
-    each = [_with_arguments(name, command, known, model) for known, model in sorted(ARGUMENTS.items())]
+    each = [_with_arguments(name, command, known, model) for known, model in sorted(COMMAND_ARGUMENTS.items())]
     union: Any = Union[tuple(each)]  # noqa: UP007 - of as many as there are
     parent: Any = RootModel[union]
     made: type[BaseModel] = create_model(name, __base__=parent, __doc__=Command.__doc__)

@@ -4,10 +4,10 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
-from streams.api_docs.payloads import Payload, WireSchema, payloads
-from streams.channels import inputs
+from streams.api_docs.payloads import Payload, WireSchema, build_payloads
+from streams.channels import input_channels
 from streams.settings import Settings
-from streams.topics import named
+from streams.topics import topics_with_prefix
 
 COMPONENTS = "#/components/schemas/{model}"
 """Where an AsyncAPI document has its schemas."""
@@ -15,14 +15,14 @@ COMPONENTS = "#/components/schemas/{model}"
 Json = dict[str, Any]
 
 
-def json_schemas(settings: Settings) -> Json:
+def build_json_schemas(settings: Settings) -> Json:
     """Schemas of requests (`turn.v1`), of the reply to each (`turn.v1.reply`) and of any reply (`reply.v1`)."""
     return {one.name: _alone(one) for one in wire_payloads(settings)}
 
 
 def wire_payloads(settings: Settings) -> list[Payload]:
     """What a deployment has on its public topics."""
-    return payloads(inputs(named(settings.topic_prefix), settings.scope_model).public())
+    return build_payloads(input_channels(topics_with_prefix(settings.topic_prefix), settings.scope_model).public())
 
 
 def components(some: list[Payload]) -> Json:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from streams.api_docs.channels import BINDING, DEAD_LETTER
+from streams.api_docs.channels import BINDING_VERSION, DEAD_LETTER
 from streams.api_docs.payloads import component_name, reply_name
 
 JSON_TYPE = "application/json"
@@ -16,7 +16,7 @@ BOUNDARY_KEY = (
 """What a producer writes as key (CONTRACT §1)."""
 
 
-def messages(kinds: Iterable[str]) -> Json:
+def build_message_components(kinds: Iterable[str]) -> Json:
     """Requests of these kinds, the reply to each, and dead letters."""
     found: Json = {DEAD_LETTER: _dead_letter()}
     for kind in kinds:
@@ -52,4 +52,4 @@ def _schema(name: str) -> Json:
 
 
 def _keyed(description: str) -> Json:
-    return {"kafka": {"key": {"type": "string", "description": description}, "bindingVersion": BINDING}}
+    return {"kafka": {"key": {"type": "string", "description": description}, "bindingVersion": BINDING_VERSION}}

@@ -18,10 +18,10 @@ from schemas.failures import ErrorCode
 from schemas.replies import Warned
 from schemas.retrieval import RetrieveResult
 from schemas.turns import TurnAccepted
-from streams.api_docs.command_kinds import one_of_the_commands
+from streams.api_docs.command_kinds import command_union
 from streams.flow.requests.pipeline import Channel
 
-REPLY = "reply.v1"
+REPLY_SCHEMA = "reply.v1"
 """The `schema` of every reply."""
 
 
@@ -88,20 +88,20 @@ def reply_name(kind: str) -> str:
     return f"{kind}.reply"
 
 
-def payloads(channels: Iterable[Channel]) -> list[Payload]:
+def build_payloads(channels: Iterable[Channel]) -> list[Payload]:
     """Requests and their replies, and `reply.v1`, which is any of these replies."""
     kinds = {kind: model for channel in channels for kind, model in channel.kinds.items()}
     requests = [Payload(kind, _request(kind, model), "validation") for kind, model in kinds.items()]
     failed = create_model("error_reply", __base__=_reply("error"), error=(WireError, ...))
     replies = {kind: _reply_to(kind, failed) for kind in kinds}
     answers = [Payload(reply_name(kind), model, "serialization") for kind, model in replies.items()]
-    return [*requests, *answers, Payload(REPLY, _any_of(REPLY, [*replies.values()]), "serialization")]
+    return [*requests, *answers, Payload(REPLY_SCHEMA, _any_of(REPLY_SCHEMA, [*replies.values()]), "serialization")]
 
 
 def _request(kind: str, model: type[BaseModel]) -> type[BaseModel]:
     """A request with its `schema`, which decides what it is read as."""
     if issubclass(model, Command):
-        return one_of_the_commands(component_name(kind), create_model("command", __base__=model, **_schema(kind)))
+        return command_union(component_name(kind), create_model("command", __base__=model, **_schema(kind)))
     return create_model(component_name(kind), __base__=model, __doc__=model.__doc__, **_schema(kind))
 
 
@@ -113,7 +113,7 @@ def _reply_to(kind: str, failed: type[BaseModel]) -> type[BaseModel]:
 
 def _reply(status: str) -> type[BaseModel]:
     said: Any = Literal[status]
-    return create_model("Reply", status=(said, ...), **_schema(REPLY))
+    return create_model("Reply", status=(said, ...), **_schema(REPLY_SCHEMA))
 
 
 def _schema(name: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from agents.rules.interaction.classifier import InteractionClassifier
 from agents.understanding.interaction_reader import InteractionReader
 from schemas.modes import ENGLISH_EMBEDDER, GENERAL_MODE
 from streams.adapters.authorization.policy_file import PolicyFile
-from streams.adapters.language.endpoint import Outside
+from streams.adapters.language.endpoint import EndpointDependencies
 from streams.adapters.language.litellm_models import LiteLLMModels
 from streams.adapters.tokens.tiktoken_counter import TiktokenCounter
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
@@ -42,11 +42,11 @@ def open_language_models(settings: Settings, meters: Meters) -> LiteLLMModels:
     """The language models of the profiles. Their keys are in the environment, or in a `.env` file beside it."""
     kept = {name: value for name, value in dotenv_values(".env").items() if value is not None}
     return LiteLLMModels(
-        settings.llm_profiles, ModelMeters(meters.registry), Outside(environment={**kept, **os.environ})
+        settings.llm_profiles, ModelMeters(meters.registry), EndpointDependencies(environment={**kept, **os.environ})
     )
 
 
-def admission(settings: Settings) -> Admit:
+def open_admission(settings: Settings) -> Admit:
     """Who lets requests in. Ends the process where there is an authorization file that can't be read."""
     caps = RequestLimits(settings.selector_combinations, settings.most_hits)
     if settings.authorization is None:
@@ -68,7 +68,7 @@ def open_index(settings: Settings) -> VectorIndex:
 
 
 @dataclass(frozen=True, slots=True)
-class Models:
+class WorkerModels:
     """What reads and embeds: embedders, language models, and the reader of interaction modes."""
 
     embedders: Embedders
@@ -77,10 +77,10 @@ class Models:
     tokens: TokenCounter
 
 
-def models_of(embedders: Embedders, language: LanguageModel) -> Models:
+def build_models(embedders: Embedders, language: LanguageModel) -> WorkerModels:
     """The models of a worker, over these embedders and language models."""
     classifier = InteractionClassifier.loads(INTERACTION_MODEL.read_bytes())
     # What the classifier was fitted to are vectors of this model, in every language.
     read = GENERAL_MODE.model_copy(update={"embedder": ENGLISH_EMBEDDER})
     reader = InteractionReader(lambda: embedders.of(read), classifier)
-    return Models(embedders, language, reader, TiktokenCounter())
+    return WorkerModels(embedders, language, reader, TiktokenCounter())

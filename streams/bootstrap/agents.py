@@ -29,8 +29,8 @@ from agents.rules.prompts.prompting import Template
 from agents.rules.ranking.weights import RankingWeights
 from agents.understanding.understand import Understand
 from streams.adapters.language.prompt_files import read_prompt
-from streams.bootstrap.adapters import Models
-from streams.flow.worker_context import Surroundings
+from streams.bootstrap.adapters import WorkerModels
+from streams.flow.worker_context import WorkerContext
 from streams.settings import Settings
 from streams.topology import Agents
 
@@ -46,28 +46,28 @@ DISTILLING_PROMPT = "distil-1"
 CATEGORY_PROMPT = "categorize-1"
 """The version of the prompt that language models sum up categories by."""
 
-Deployment = Callable[[], dict[str, Any]]
+DeploymentStatus = Callable[[], dict[str, Any]]
 """How the worker stands, for `health`."""
 
 
-def agents_of(
-    settings: Settings, models: Models, index: VectorIndex, around: Surroundings, deployment: Deployment
+def build_agents(
+    settings: Settings, models: WorkerModels, index: VectorIndex, ctx: WorkerContext, deployment: DeploymentStatus
 ) -> Agents:
     """The agents over these parts."""
     weights = RankingWeights.loads((settings.ranking_weights or RANKING_WEIGHTS).read_text())
-    memories, words, modes, clock = around.memories, around.words, around.modes, around.clock
+    memories, words, modes, clock = ctx.memories, ctx.words, ctx.modes, ctx.clock
     spaces, asks_model = VectorSpaces(modes, models.embedders), len(settings.llm_profiles) > 0
-    intend = Intend(around.intentions, memories, clock)
-    layers = DrillDown(intend, around.categories, memories.get)
+    intend = Intend(ctx.intentions, memories, clock)
+    layers = DrillDown(intend, ctx.categories, memories.get)
     retrieve = Retrieve(words, memories.get, index, modes, spaces, clock, weights, layers)
-    capsules = CategorySummaries(words, memories.get, around.categories)
+    capsules = CategorySummaries(words, memories.get, ctx.categories)
     members = CategoryMembers(words)
-    fits = CategoryMatcher(around.categories, memories, members, index, spaces)
-    refreshing = _refreshing(models, index, around, members, spaces)
-    categorize = Categorize(around.categories, memories, members, fits, refreshing)
+    fits = CategoryMatcher(ctx.categories, memories, members, index, spaces)
+    refreshing = _refreshing(models, index, ctx, members, spaces)
+    categorize = Categorize(ctx.categories, memories, members, fits, refreshing)
     suggest = SuggestModes(memories.get, words, index, spaces)
     return Agents(
-        remember=Remember(memories, words, modes, spaces, around.claims, asks_model=asks_model),
+        remember=Remember(memories, words, modes, spaces, ctx.claims, asks_model=asks_model),
         embed=Embed(spaces, index, clock, fits),
         understand=Understand(
             models.reader,
@@ -77,7 +77,7 @@ def agents_of(
             words,
             memories.get,
             clock,
-            around.categories,
+            ctx.categories,
         ),
         retrieve=retrieve,
         assemble=Assemble(
@@ -87,7 +87,7 @@ def agents_of(
             memories,
             modes,
             models.embedders,
-            Health(words, modes, spaces, index, around.jobs, deployment, around.meters.usage),
+            Health(words, modes, spaces, index, ctx.jobs, deployment, ctx.meters.usage),
             clock,
             {**intend.commands, **categorize.commands, **suggest.commands},
             (intend.before_forgetting, categorize.before_forgetting),
@@ -108,12 +108,12 @@ def agents_of(
 
 
 def _refreshing(
-    models: Models, index: VectorIndex, around: Surroundings, members: CategoryMembers, spaces: VectorSpaces
+    models: WorkerModels, index: VectorIndex, ctx: WorkerContext, members: CategoryMembers, spaces: VectorSpaces
 ) -> RefreshCategories:
     """Who makes summaries of categories anew."""
-    best = CategoryMedoids(around.memories, index, spaces)
+    best = CategoryMedoids(ctx.memories, index, spaces)
     model = SummaryModel(models.language, _template(CATEGORY_PROMPT))
-    return RefreshCategories(around.categories, around.memories, members, best, model)
+    return RefreshCategories(ctx.categories, ctx.memories, members, best, model)
 
 
 def _template(version: str) -> Template:

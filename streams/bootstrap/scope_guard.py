@@ -11,14 +11,14 @@ from pathlib import Path
 from schemas.scopes import Scope
 from streams.adapters.durable_files import write_durably
 
-FILE = "scope.json"
+SCOPE_FILE = "scope.json"
 """What the fields are noted in, in the data directory."""
 
-INDEX = "words"
+LEXICAL_INDEX_DIR = "words"
 """What is there where a worker has run before; those that wrote no file had the built-in scope."""
 
 
-def check_fields(directory: Path, scope: type[Scope]) -> None:
+def check_scope_fields(directory: Path, scope: type[Scope]) -> None:
     """End the process where a data directory was made with scopes of other fields."""
     known = _known(directory)
     if known is not None and known != sorted(scope.model_fields):
@@ -29,16 +29,16 @@ def check_fields(directory: Path, scope: type[Scope]) -> None:
         )
 
 
-def keep_fields(directory: Path, scope: type[Scope]) -> None:
+def save_scope_fields(directory: Path, scope: type[Scope]) -> None:
     """The same, and note the fields for later starts."""
-    check_fields(directory, scope)
+    check_scope_fields(directory, scope)
     names = sorted(scope.model_fields)
     told = {"scope_fields": names, "scope_schema_hash": hashlib.sha256(json.dumps(names).encode()).hexdigest()}
-    write_durably(directory / FILE, json.dumps(told, indent=2) + "\n")
+    write_durably(directory / SCOPE_FILE, json.dumps(told, indent=2) + "\n")
 
 
 def _known(directory: Path) -> list[str] | None:
-    file = directory / FILE
+    file = directory / SCOPE_FILE
     if file.exists():
         return list(json.loads(file.read_text())["scope_fields"])
-    return sorted(Scope.model_fields) if (directory / INDEX).exists() else None
+    return sorted(Scope.model_fields) if (directory / LEXICAL_INDEX_DIR).exists() else None

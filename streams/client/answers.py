@@ -80,7 +80,7 @@ def reply_of(value: bytes) -> Reply:
         error = body["error"]
         failure = MemoryServiceError(error["code"], error.get("message", ""), error.get("field"))
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise unreadable(problem) from problem
+        raise unreadable_reply(problem) from problem
     raise failure
 
 
@@ -89,7 +89,7 @@ def remembered_of(reply: Reply, partition: int, offset: int) -> Remembered:
     try:
         told = {name: reply.result[name] for name in _TOLD}
     except KeyError as problem:
-        raise unreadable(problem) from problem
+        raise unreadable_reply(problem) from problem
     return Remembered(partition, offset, warnings=reply.warnings, **told)
 
 
@@ -107,13 +107,13 @@ def answer_of(reply: Reply) -> Answer:
             diagnostics=dict(result.get("diagnostics") or {}),
         )
     except (ValueError, KeyError, TypeError) as problem:
-        raise unreadable(problem) from problem
+        raise unreadable_reply(problem) from problem
 
 
 def _notices(warnings: Sequence[Json]) -> tuple[Notice, ...]:
     return tuple(Notice(warning["code"], warning.get("message", "")) for warning in warnings)
 
 
-def unreadable(problem: Exception) -> MemoryServiceError:
+def unreadable_reply(problem: Exception) -> MemoryServiceError:
     """The error for a reply that lacks what the contract promises."""
     return MemoryServiceError("internal", f"the reply can't be read: {problem!r}")

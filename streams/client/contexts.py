@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from schemas.assemble import AssembleResult, Breach
-from streams.client.answers import Notice, Reply, unreadable
+from streams.client.answers import Notice, Reply, unreadable_reply
 
 ChatMessage = dict[str, str]
 """`role` and `content`, as chat models take them."""
@@ -41,7 +41,7 @@ def context_of(reply: Reply) -> Context:
     try:
         result = AssembleResult.model_validate(reply.result)
     except ValidationError as problem:
-        raise unreadable(problem) from problem
+        raise unreadable_reply(problem) from problem
     return Context(
         messages=[{"role": message.role, "content": message.content} for message in result.messages],
         interaction_mode=result.interaction_mode,

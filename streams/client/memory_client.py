@@ -28,11 +28,11 @@ from streams.client.failures import (
     MemoryTimeout,
     MemoryUnreachable,
 )
-from streams.client.merge import one_answer
+from streams.client.merge import merge_answers
 from streams.client.modes import DeclaredModes, ModeCommands, ShownMode
-from streams.client.records import record
-from streams.client.requests import TURNS, Written
-from streams.client.session import OWN_WRITES, ReadAfter, Selected
+from streams.client.records import build_record
+from streams.client.requests import TURNS_TOPIC, Written
+from streams.client.session import OWN_WRITES, ReadAfter, ScopeSelector
 
 __all__ = [
     "OWN_WRITES",
@@ -126,7 +126,7 @@ class MemoryClient(ModeCommands):
             False returns as soon as Kafka has acknowledged the record: it will be accepted, or become a dead letter,
             and only `partition` and `offset` are known. A timeout means that it may still be written.
         """
-        turn = record(
+        turn = build_record(
             "turn.v1",
             turn_id=turn_id,
             scope=self._scope(user_id, project_id),
@@ -141,9 +141,9 @@ class MemoryClient(ModeCommands):
             metadata=metadata or {},
         )
         if not wait:
-            return Remembered(*await self._requests.write(TURNS, turn, timeout=timeout))
+            return Remembered(*await self._requests.write(TURNS_TOPIC, turn, timeout=timeout))
         # No deadline: it would not keep the turn from being stored, only its reply from being sent.
-        reply, written = await self.request(TURNS, turn, timeout=timeout, deadline=False)
+        reply, written = await self.request(TURNS_TOPIC, turn, timeout=timeout, deadline=False)
         return remembered_of(reply, *written)
 
     async def retrieve(
@@ -152,7 +152,7 @@ class MemoryClient(ModeCommands):
         *,
         users: str | Sequence[str] | None = None,
         projects: str | Sequence[str] | None = None,
-        scope: Selected | None = None,
+        scope: ScopeSelector | None = None,
         mode: str | Sequence[str] | None = None,
         conversation_id: str | None = None,
         top_k: int = 10,
@@ -206,7 +206,7 @@ class MemoryClient(ModeCommands):
         asked = self._users(users)
         if isinstance(read_after, int) and len(asked) > 1:
             raise ValueError("an offset is in one user's partition: give it with one user")
-        question = record(
+        question = build_record(
             "retrieve.v1",
             query=query,
             mode=mode,
@@ -220,11 +220,13 @@ class MemoryClient(ModeCommands):
             include_superseded=include_superseded,
         )
         requests = [
-            record(**question, scope=self._selector(user, projects, scope), read_after=self._after(user, read_after))
+            build_record(
+                **question, scope=self._selector(user, projects, scope), read_after=self._after(user, read_after)
+            )
             for user in asked
         ]
         replies = await asyncio.gather(*(self._ask(one, timeout) for one in requests), return_exceptions=True)
-        return one_answer(dict(zip(asked, replies, strict=True)), top_k, partial=partial)
+        return merge_answers(dict(zip(asked, replies, strict=True)), top_k, partial=partial)
 
     async def assemble(
         self,
@@ -239,7 +241,7 @@ class MemoryClient(ModeCommands):
         read_after: ReadAfter = OWN_WRITES,
         user_id: str | None = None,
         projects: str | Sequence[str] | None = None,
-        scope: Selected | None = None,
+        scope: ScopeSelector | None = None,
         timeout: float | None = None,
     ) -> Context:
         """Ask for a prompt of three messages that has what matters for a query and fits a number of tokens.
@@ -262,7 +264,7 @@ class MemoryClient(ModeCommands):
             As in `retrieve`.
         """
         [user] = self._users(user_id)
-        request = record(
+        request = build_record(
             "assemble.v1",
             scope=self._selector(user, projects, scope),
             query=query,

@@ -14,7 +14,7 @@ MIXED = "mixed"
 """The strategy of an answer whose parts were found in different ways."""
 
 
-def one_answer(outcomes: Mapping[str, Answer | BaseException], top_k: int, *, partial: bool) -> Answer:
+def merge_answers(outcomes: Mapping[str, Answer | BaseException], top_k: int, *, partial: bool) -> Answer:
     """One answer of the outcomes by user id; of one user alone, that user's answer as it came.
 
     Raises the first failure, in the order of the users. With `partial` a failure of the client's own kinds becomes a
@@ -33,7 +33,7 @@ def _merged(answers: Mapping[str, Answer], failures: Mapping[str, MemoryClientEr
     parts = list(answers.values())
     strategies = {answer.strategy for answer in parts}
     return Answer(
-        hits=by_rank([answer.hits for answer in parts], top_k),
+        hits=merge_by_rank([answer.hits for answer in parts], top_k),
         warnings=(*_distinct(parts), *(_failed(user, failure) for user, failure in failures.items())),
         modes=tuple(dict.fromkeys(mode for answer in parts for mode in answer.modes)),
         strategy=strategies.pop() if len(strategies) == 1 else MIXED,
@@ -42,7 +42,7 @@ def _merged(answers: Mapping[str, Answer], failures: Mapping[str, MemoryClientEr
     )
 
 
-def by_rank(rankings: Sequence[Sequence[Hit]], top_k: int) -> tuple[Hit, ...]:
+def merge_by_rank(rankings: Sequence[Sequence[Hit]], top_k: int) -> tuple[Hit, ...]:
     """The best `top_k` hits: all first ones in the order of `rankings`, then all second ones, and so on.
 
     This is reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009) with stable ties: a memory belongs to

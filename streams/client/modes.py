@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from schemas.modes import Decay, Mode
-from streams.client.answers import Json, unreadable
+from streams.client.answers import Json, unreadable_reply
 from streams.client.session import Session
 
 Result = TypeVar("Result")
@@ -100,4 +100,4 @@ def _read(read: Callable[[], Result]) -> Result:
     try:
         return read()
     except (ValueError, KeyError, TypeError) as problem:
-        raise unreadable(problem) from problem
+        raise unreadable_reply(problem) from problem

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 
-def record(schema: str, **fields: object) -> dict[str, Any]:
+def build_record(schema: str, **fields: object) -> dict[str, Any]:
     """Make a record of this kind and version, such as `turn.v1`, ready for JSON.
 
     Raises ValueError for a time without a zone, anywhere in it.

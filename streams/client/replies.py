@@ -15,18 +15,18 @@ from streams.client.failures import MemoryClosed
 CORRELATION_ID = "correlation_id"
 """The header that ties a reply to its request (CONTRACT §2)."""
 
-Headers = Iterable[tuple[str, bytes]]
+ReplyHeaders = Iterable[tuple[str, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Awaited:
+class PendingReply:
     """One request that waits: what to send as its correlation id, and where its reply will be."""
 
     correlation_id: bytes
     reply: asyncio.Future[bytes]
 
 
-class Replies:
+class PendingReplies:
     """The requests that wait for a reply. Belongs to one event loop."""
 
     def __init__(self) -> None:
@@ -38,12 +38,12 @@ class Replies:
         return len(self._waiting)
 
     @contextmanager
-    def expect(self) -> Iterator[Awaited]:
+    def expect(self) -> Iterator[PendingReply]:
         """Wait for one reply while the block runs; afterwards it is ignored. Raises `MemoryClosed` once closed."""
         if self._closed:
             raise MemoryClosed("the client was closed")
         # Text, so that an operator can read it in kcat; random, because the topic is shared with other clients.
-        awaited = Awaited(secrets.token_hex(16).encode(), asyncio.get_running_loop().create_future())
+        awaited = PendingReply(secrets.token_hex(16).encode(), asyncio.get_running_loop().create_future())
         self._waiting[awaited.correlation_id] = awaited.reply
         try:
             yield awaited
@@ -52,7 +52,7 @@ class Replies:
             # Also where it is done: asyncio then does not complain of a failure that nobody has looked at.
             awaited.reply.cancel()
 
-    def deliver(self, headers: Headers, value: bytes | None) -> None:
+    def deliver(self, headers: ReplyHeaders, value: bytes | None) -> None:
         """Give a reply to the request that waits for it, if any does."""
         reply = self._waiting.pop(dict(headers).get(CORRELATION_ID, b""), None)
         if reply is not None and not reply.done():

@@ -15,15 +15,15 @@ from typing import NamedTuple
 
 from schemas.failures import Unavailable
 from schemas.scopes import boundary_key
-from streams.adapters.kafka.client_connection import Connection, connected
+from streams.adapters.kafka.client_connection import Connection, open_connection
 from streams.client.answers import Json, Reply, reply_of
 from streams.client.failures import MemoryClosed, MemoryTimeout, MemoryUnreachable
-from streams.client.replies import CORRELATION_ID, Awaited, Replies
+from streams.client.replies import CORRELATION_ID, PendingReplies, PendingReply
 
-TURNS = "turns"
+TURNS_TOPIC = "turns"
 """The topic, without its prefix, whose offsets `read_after` names."""
 
-PRINCIPAL = "principal"
+PRINCIPAL_HEADER = "principal"
 """The header that says who asks, where the service asks for that."""
 
 
@@ -34,23 +34,23 @@ class Written(NamedTuple):
     offset: int
 
 
-class Requests:
+class RequestReplyClient:
     """One open connection to the service. Belongs to one event loop."""
 
     def __init__(self, bootstrap: str, topic_prefix: str, timeout: float, principal: str | None = None) -> None:
         self._bootstrap = bootstrap
         self._prefix = topic_prefix
         self._timeout = timeout
-        self._signed = [] if principal is None else [(PRINCIPAL, principal.encode())]
-        self._replies = Replies()
+        self._signed = [] if principal is None else [(PRINCIPAL_HEADER, principal.encode())]
+        self._replies = PendingReplies()
         self._connection: Connection | None = None
         self._exit = AsyncExitStack()
         self._last_turn: dict[str, int] = {}
 
     async def open(self) -> None:
         """Connect. Raises `MemoryUnreachable`."""
-        self._replies = Replies()
-        opening = connected(self._bootstrap, f"{self._prefix}replies", self._replies.deliver, self._timeout)
+        self._replies = PendingReplies()
+        opening = open_connection(self._bootstrap, f"{self._prefix}replies", self._replies.deliver, self._timeout)
         with _unreachable("is the service up (`python -m streams up`)?"):
             self._connection = await self._exit.enter_async_context(opening)
 
@@ -89,7 +89,7 @@ class Requests:
 
     async def _send(self, connection: Connection, topic: str, value: Json, headers: list[tuple[str, bytes]]) -> Written:
         boundary = boundary_key([value["scope"]["user_id"]])
-        note = partial(self._note, boundary) if topic == TURNS else _forget
+        note = partial(self._note, boundary) if topic == TURNS_TOPIC else _forget
         encoded = json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
         with _unreachable("is the broker up, and does the topic exist?"):
             return Written(*await connection.send(self._prefix + topic, boundary.encode(), encoded, headers, note))
@@ -125,7 +125,7 @@ def _forget(_: int) -> None:
     """Only turns are read after."""
 
 
-def _headers(connection: Connection, awaited: Awaited, within: float | None) -> list[tuple[str, bytes]]:
+def _headers(connection: Connection, awaited: PendingReply, within: float | None) -> list[tuple[str, bytes]]:
     headers = [
         ("reply_to", connection.reply_topic.encode()),
         ("reply_partition", str(connection.reply_partition).encode()),

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from streams.client.answers import Json, Reply
-from streams.client.records import record
-from streams.client.requests import Requests, Written
+from streams.client.records import build_record
+from streams.client.requests import RequestReplyClient, Written
 
 DEFAULT_TIMEOUT_S = 10.0
 """A question takes milliseconds; ten seconds outlast a worker's restart without hiding an outage for long."""
@@ -17,7 +17,7 @@ DEFAULT_TIMEOUT_S = 10.0
 OWN_WRITES: Literal["own_writes"] = "own_writes"
 """As `read_after`: everything that this client has written for that user."""
 
-Selected = Mapping[str, str | Sequence[str]]
+ScopeSelector = Mapping[str, str | Sequence[str]]
 """Fields of a scope, each with one value, several, or `"*"` for any."""
 
 ReadAfter = int | Literal["own_writes"] | None
@@ -37,7 +37,7 @@ class Session:
         principal: str | None = None,
         scope: Mapping[str, str] | None = None,
     ) -> None:
-        self._requests = Requests(bootstrap, topic_prefix, timeout, principal)
+        self._requests = RequestReplyClient(bootstrap, topic_prefix, timeout, principal)
         self._user_id = user_id
         self._project_id = project_id
         self._further = dict(scope or {})
@@ -67,7 +67,7 @@ class Session:
         Every later request sees its effect. Commands are idempotent; a long one wants a longer `timeout`.
         """
         scope = self._scope(user_id, project_id)
-        order = record("command.v1", command=name, scope=scope, arguments=arguments or {})
+        order = build_record("command.v1", command=name, scope=scope, arguments=arguments or {})
         reply, _ = await self.request("commands", order, timeout=timeout)
         return reply.result
 
@@ -87,7 +87,7 @@ class Session:
     def _scope(self, user_id: str | None, project_id: str | None) -> Json:
         return {**self._further, "user_id": self._users(user_id)[0], "project_id": project_id or self._project_id}
 
-    def _selector(self, user: str, projects: str | Sequence[str] | None, further: Selected | None) -> Json:
+    def _selector(self, user: str, projects: str | Sequence[str] | None, further: ScopeSelector | None) -> Json:
         selected = self._project_id if projects is None else projects
         return {**self._further, **(further or {}), "user_id": user, "project_id": selected}
 

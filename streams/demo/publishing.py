@@ -7,24 +7,24 @@ from typing import Any
 
 from streams.client.memory_client import MemoryClient, Remembered
 
-EMBEDDING_S = 60.0
+EMBEDDING_TIMEOUT_S = 60.0
 """How long to wait for the vectors. Ten would do on a slow laptop; without them the questions go by words."""
 
-POLL_S = 0.25
+EMBEDDING_POLL_INTERVAL_S = 0.25
 """Between two looks at the progress of the embedding."""
 
 Tell = Callable[[str], None]
 Json = dict[str, Any]
 
 
-async def declare(memory: MemoryClient, modes: Sequence[Json], tell: Tell) -> None:
+async def declare_modes(memory: MemoryClient, modes: Sequence[Json], tell: Tell) -> None:
     """Declare modes beside `general`, which is there."""
     for wanted in modes:
         mode = await memory.declare_mode(**wanted)
         tell(f"Mode {mode.name}, beside general: {mode.description} (embedder {mode.embedder}, {mode.decay} decay).")
 
 
-async def publish(memory: MemoryClient, turns: Sequence[Json], tell: Tell) -> dict[str, Remembered]:
+async def publish_turns(memory: MemoryClient, turns: Sequence[Json], tell: Tell) -> dict[str, Remembered]:
     """Publish turns in their order, edits included; what the service replied to the last text of each turn."""
     ids = {turn["turn_id"] for turn in turns}
     tell(f"Publishing {len(ids)} turns of a conversation between {_names(turns)}; {len(turns) - len(ids)} is edited.")
@@ -41,7 +41,7 @@ async def publish(memory: MemoryClient, turns: Sequence[Json], tell: Tell) -> di
     return accepted
 
 
-async def correct(
+async def correct_modes(
     memory: MemoryClient, corrections: Sequence[Json], accepted: Mapping[str, Remembered], tell: Tell
 ) -> None:
     """Put turns into the mode that they belong to."""
@@ -54,14 +54,14 @@ async def correct(
         tell(f"Turn {turn.turn_id} belongs to {mode}: it {was}.")
 
 
-async def embedded(memory: MemoryClient, tell: Tell) -> None:
+async def wait_until_embedded(memory: MemoryClient, tell: Tell) -> None:
     """Wait for the vectors, for a while."""
-    until, told = time.monotonic() + EMBEDDING_S, None
+    until, told = time.monotonic() + EMBEDDING_TIMEOUT_S, None
     while (counts := await _counts(memory))["pending"] and time.monotonic() < until:
         if counts != told:
             tell(f"Embedding: {counts['ready']} of {counts['eligible']} done.")
             told = counts
-        await asyncio.sleep(POLL_S)
+        await asyncio.sleep(EMBEDDING_POLL_INTERVAL_S)
     missing = counts["pending"]
     tell(f"{missing} without a vector yet; they are found by their words." if missing else "All are embedded.")
 

@@ -15,7 +15,7 @@ TOP_K = 2
 Json = dict[str, Any]
 
 
-async def ask(memory: MemoryClient, number: int, question: Json, tell: Tell) -> Answer:
+async def ask_question(memory: MemoryClient, number: int, question: Json, tell: Tell) -> Answer:
     """Ask one question of the script, and show what it found."""
     wanted = {name: value for name, value in question.items() if name not in ("query", "expected")}
     for line in question_lines(number, question["query"], _limits(wanted)):
@@ -28,7 +28,7 @@ async def ask(memory: MemoryClient, number: int, question: Json, tell: Tell) -> 
     return answer
 
 
-async def assemble(memory: MemoryClient, wanted: Json, tell: Tell) -> None:
+async def ask_for_context(memory: MemoryClient, wanted: Json, tell: Tell) -> None:
     """Ask for a prompt, and show what it was made for and of."""
     context = await memory.assemble(**wanted)
     for line in context_lines(wanted["query"], wanted["budget_tokens"], context):

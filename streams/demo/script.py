@@ -8,18 +8,18 @@ import json
 from pathlib import Path
 
 from streams.client.memory_client import MemoryClient, MemoryClientError
-from streams.demo.publishing import Tell, correct, declare, embedded, publish
-from streams.demo.questions import ask, assemble
+from streams.demo.publishing import Tell, correct_modes, declare_modes, publish_turns, wait_until_embedded
+from streams.demo.questions import ask_for_context, ask_question
 
-USER = "demo"
+DEMO_USER_ID = "demo"
 """The user whose memories these are; nothing of anybody else is touched."""
 
 CONVERSATION = Path(__file__).with_name("conversation.json")
 """`modes` with the fields of `MemoryClient.declare_mode`; `turns` with those of `remember`, in the order of publishing;
 `corrections`, turns that belong to another mode than they get; `questions` with the fields of `retrieve` and the turn
-that each is expected to find; `context` with those of `assemble`."""
+that each is expected to find; `context` with those of `ask_for_context`."""
 
-PATIENCE_S = 30.0
+CALL_TIMEOUT_S = 30.0
 """How long one call may take: the very first one may meet a worker that is just starting."""
 
 
@@ -30,13 +30,17 @@ async def run_demo(bootstrap: str, tell: Tell, topic_prefix: str = "memory.") ->
     """
     script = json.loads(CONVERSATION.read_text(encoding="utf-8"))
     try:
-        async with MemoryClient(bootstrap, user_id=USER, topic_prefix=topic_prefix, timeout=PATIENCE_S) as memory:
-            await declare(memory, script["modes"], tell)
-            accepted = await publish(memory, script["turns"], tell)
-            await correct(memory, script["corrections"], accepted, tell)
-            await embedded(memory, tell)
-            answers = [await ask(memory, n, question, tell) for n, question in enumerate(script["questions"], 1)]
-            await assemble(memory, script["context"], tell)
+        async with MemoryClient(
+            bootstrap, user_id=DEMO_USER_ID, topic_prefix=topic_prefix, timeout=CALL_TIMEOUT_S
+        ) as memory:
+            await declare_modes(memory, script["modes"], tell)
+            accepted = await publish_turns(memory, script["turns"], tell)
+            await correct_modes(memory, script["corrections"], accepted, tell)
+            await wait_until_embedded(memory, tell)
+            answers = [
+                await ask_question(memory, n, question, tell) for n, question in enumerate(script["questions"], 1)
+            ]
+            await ask_for_context(memory, script["context"], tell)
     except MemoryClientError as failure:
         tell(f"The demo can't go on: {failure}")
         return 1

@@ -11,7 +11,7 @@ from streams.demo.script import run_demo
 from streams.settings import Settings
 from streams.up.ports import free_port
 
-END_S = 45.0
+SYSTEM_STOP_TIMEOUT_S = 45.0
 """How long a clean end may take before it is a defect: worker and broker have 20 s each."""
 
 
@@ -46,4 +46,4 @@ async def _ready(system: Process) -> str | None:
 async def _end(system: Process) -> None:
     if system.returncode is None:
         system.send_signal(signal.SIGTERM)
-        await asyncio.wait_for(system.wait(), END_S)
+        await asyncio.wait_for(system.wait(), SYSTEM_STOP_TIMEOUT_S)

@@ -19,54 +19,54 @@ from schemas.changes import IssuedCommands
 from schemas.memories import Memory, VectorLocation
 from schemas.scopes import Scope
 from streams.flow.support.job_log import JobLog
-from streams.flow.support.progress import Progress
+from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.publisher import Publisher
 from streams.flow.support.turns_log import TurnsLog
 from streams.observability.metrics import Meters
 from streams.topics import Topics
 
 
-class Awaited(Protocol):
+class AwaitableWrites(Protocol):
     """What is written, and can be awaited."""
 
-    def unwritten(self) -> list[Awaitable[None]]:
+    def pending_writes(self) -> list[Awaitable[None]]:
         """What must be awaited for the writes since the last call."""
         ...
 
 
-class KeptMemories(Memories, Awaited, Protocol):
+class AwaitableMemories(Memories, AwaitableWrites, Protocol):
     """The records of the partitions that are here, with writes that can be awaited."""
 
     def all(self) -> Iterator[Memory]:
         """Every record."""
         ...
 
-    def gone(self) -> Iterator[tuple[str, VectorLocation]]:
+    def tombstones(self) -> Iterator[tuple[str, VectorLocation]]:
         """The ids of those that are no more, and where their vectors were."""
         ...
 
 
-class KeptModes(Modes, Awaited, Protocol):
+class AwaitableModes(Modes, AwaitableWrites, Protocol):
     """What is declared, with writes that can be awaited."""
 
 
-class KeptIntentions(StoredIntentions, Awaited, Protocol):
+class AwaitableIntentions(StoredIntentions, AwaitableWrites, Protocol):
     """What somebody is after, with writes that can be awaited."""
 
 
-class KeptRuns(ConsolidationRuns, Awaited, Protocol):
+class AwaitableRuns(ConsolidationRuns, AwaitableWrites, Protocol):
     """The last consolidations, with writes that can be awaited."""
 
 
-class KeptClaims(Claims, Awaited, Protocol):
+class AwaitableClaims(Claims, AwaitableWrites, Protocol):
     """What is said of claims, with writes that can be awaited."""
 
 
-class KeptCategories(Categories, Awaited, Protocol):
+class AwaitableCategories(Categories, AwaitableWrites, Protocol):
     """The categories of scopes, with writes that can be awaited."""
 
 
-class KeptIssued(Awaited, Protocol):
+class AwaitableIssued(AwaitableWrites, Protocol):
     """What commands have asked for, by partition and boundary, with writes that can be awaited."""
 
     def get(self, partition: int, boundary: str) -> IssuedCommands:
@@ -79,20 +79,20 @@ class KeptIssued(Awaited, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class WorkerContext:
     """One worker's shared parts."""
 
     topics: Topics
     partitions: int
-    memories: KeptMemories
-    modes: KeptModes
-    claims: KeptClaims
-    intentions: KeptIntentions
-    categories: KeptCategories
-    consolidations: KeptRuns
-    issued: KeptIssued
+    memories: AwaitableMemories
+    modes: AwaitableModes
+    claims: AwaitableClaims
+    intentions: AwaitableIntentions
+    categories: AwaitableCategories
+    consolidations: AwaitableRuns
+    issued: AwaitableIssued
     words: LexicalIndex
-    progress: Progress
+    progress: AppliedOffsets
     publisher: Publisher
     clock: Clock
     meters: Meters
@@ -105,5 +105,5 @@ class Surroundings:
     unsafe: defaultdict[int, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
     """By partition, held while the word index has writes whose events are not out: it is not committed meanwhile. A
     change that comes again finds by the committed words what was not finished."""
-    run: str = field(default_factory=lambda: uuid4().hex)
+    worker_run_id: str = field(default_factory=lambda: uuid4().hex)
     """Names this run of the worker: the vectors that it writes are on the disk that it has."""

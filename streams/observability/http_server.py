@@ -11,7 +11,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from streams.observability.metrics import Meters
 
 
-class Observing:
+class MonitoringServer:
     """A small web server; it serves nothing of any memory."""
 
     def __init__(self, meters: Meters, alive: Callable[[], bool], standing: Callable[[], dict[str, Any]]) -> None:

@@ -8,14 +8,14 @@ and a spare worker loses nothing by a new start. Otherwise it is to be killed an
 import time
 from collections.abc import Callable
 
-STUCK_SECONDS = 60.0
+STALL_TIMEOUT_S = 60.0
 """Lag without progress for so long is a stop: every step gives up or retries within less."""
 
-RECOVERY_SECONDS = 900.0
+RECOVERY_TIMEOUT_S = 900.0
 """A recovery may take so long; one that hangs never ends."""
 
 
-class Liveness:
+class StallDetector:
     """Judges by the numbers that change while work is done."""
 
     def __init__(
@@ -33,4 +33,4 @@ class Liveness:
         if done != self._seen or (self._lag() == 0 and not recovering):
             self._seen = done
             self._since = self._now()
-        return self._now() - self._since < (RECOVERY_SECONDS if recovering else STUCK_SECONDS)
+        return self._now() - self._since < (RECOVERY_TIMEOUT_S if recovering else STALL_TIMEOUT_S)

@@ -4,7 +4,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from streams.observability.usage import Usage
 
-SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+REQUEST_BUCKETS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Upper bounds of the buckets of durations."""
 
 
@@ -25,7 +25,10 @@ class Meters:
         self._embedded = _counter(registry, "embedded", "Texts embedded, by outcome.", "status")
         self.lag = Gauge("modestream_lag", "Records not yet handled.", ["topic"], registry=registry)
         self.retrieve_seconds = Histogram(
-            "modestream_retrieve_seconds", "Time to answer a retrieve request.", buckets=SECONDS, registry=registry
+            "modestream_retrieve_seconds",
+            "Time to answer a retrieve request.",
+            buckets=REQUEST_BUCKETS_S,
+            registry=registry,
         )
 
     def handled(self, topic: str) -> None:

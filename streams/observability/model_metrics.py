@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
+MODEL_CALL_BUCKETS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
 """Upper bounds of the buckets of a call's time."""
 
-STATES = {"closed": 0, "half_open": 1, "open": 2}
+BREAKER_STATES = {"closed": 0, "half_open": 1, "open": 2}
 """A breaker's state as a number: above 0 the profile is in trouble."""
 
 
@@ -36,7 +36,11 @@ class ModelMeters:
             "modestream_model_cost_usd", "US dollars, where the price is known.", ["profile"], registry=registry
         )
         self._seconds = Histogram(
-            "modestream_model_seconds", "Time of one request.", ["profile"], buckets=SECONDS, registry=registry
+            "modestream_model_seconds",
+            "Time of one request.",
+            ["profile"],
+            buckets=MODEL_CALL_BUCKETS_S,
+            registry=registry,
         )
         self._breaker = Gauge(
             "modestream_model_breaker", "0 closed, 1 half-open, 2 open.", ["profile"], registry=registry
@@ -59,4 +63,4 @@ class ModelMeters:
 
     def watch_breaker(self, profile: str, state: Callable[[], str]) -> None:
         """Read a breaker's state whenever the numbers are read."""
-        self._breaker.labels(profile).set_function(lambda: STATES[state()])
+        self._breaker.labels(profile).set_function(lambda: BREAKER_STATES[state()])

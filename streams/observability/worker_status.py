@@ -8,7 +8,7 @@ from faust.types import TP
 from streams.topics import Topics
 
 
-class Standing:
+class WorkerStatus:
     """Read from the Faust app while it runs."""
 
     def __init__(self, app: faust.App, topics: Topics) -> None:

@@ -1,6 +1,6 @@
 """What every table is made of: Faust's, on RocksDB with a compacted changelog, with writes that can be awaited.
 
-A write reaches the local store at once and the changelog soon after. `unwritten` gives what must be awaited before
+A write reaches the local store at once and the changelog soon after. `drain_pending_writes` gives what must be awaited before
 the event that caused it may be acknowledged, so that no record is only on one worker's disk.
 """
 
@@ -16,11 +16,11 @@ from streams.topics import CHANGELOG
 
 log = structlog.get_logger()
 
-RETRY_SECONDS = 0.5
+CHANGELOG_RETRY_S = 0.5
 """The pause before a changelog record is written again."""
 
 
-class AwaitedTable(faust.Table):  # type: ignore[type-arg]
+class AwaitableTable(faust.Table):  # type: ignore[type-arg]
     """A Faust table that keeps its changelog writes for whoever must await them; a record may be a large one."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -41,7 +41,7 @@ class AwaitedTable(faust.Table):  # type: ignore[type-arg]
                 await writing
             except Exception as problem:
                 log.warning("the changelog did not take a record; it is written again", problem=repr(problem))
-                await asyncio.sleep(RETRY_SECONDS)
+                await asyncio.sleep(CHANGELOG_RETRY_S)
                 # A newer record of that key is on its way with an event of its own; the old must not land after it.
                 if self._newest.get(key) is not writing:
                     return
@@ -52,7 +52,7 @@ class AwaitedTable(faust.Table):  # type: ignore[type-arg]
                 return
 
 
-def stored(table: faust.Table, partition: int, key: str) -> bytes | None:  # type: ignore[type-arg]
+def read_stored(table: faust.Table, partition: int, key: str) -> bytes | None:  # type: ignore[type-arg]
     """The value in a partition's store.
 
     Asks the store itself: the table asks twice, and finds the partition by the event that is being handled, which a
@@ -63,14 +63,14 @@ def stored(table: faust.Table, partition: int, key: str) -> bytes | None:  # typ
     return value
 
 
-def all_stored(table: faust.Table, partition: int) -> Iterator[tuple[bytes, bytes]]:  # type: ignore[type-arg]
+def iter_stored(table: faust.Table, partition: int) -> Iterator[tuple[bytes, bytes]]:  # type: ignore[type-arg]
     """Keys and values of a partition's store, from the front of the disk to its end: a tenth of the time of asking."""
     store: Any = table.data
     found: Iterator[tuple[bytes, bytes]] = store._db_for_partition(partition).items()  # noqa: SLF001
     return found
 
 
-def unwritten(table: AwaitedTable) -> list[Awaitable[None]]:
+def drain_pending_writes(table: AwaitableTable) -> list[Awaitable[None]]:
     """What must be awaited for a table's writes since the last call."""
     writes, table.writes = table.writes, []
     return writes

@@ -2,7 +2,7 @@
 
 Each request with records costs the broker and us a millisecond, whatever is in it, and records of different partitions
 that come at different moments go in requests of their own. So those that come within a while are handed over in one go:
-at once after a pause, so that one that comes alone waits for nothing, and otherwise when `BURST_SECONDS` have gone by.
+at once after a pause, so that one that comes alone waits for nothing, and otherwise when `BURST_INTERVAL_S` have gone by.
 Guaranteed: the order in which they came.
 """
 
@@ -15,7 +15,7 @@ from faust.types import FutureMessage
 
 T = TypeVar("T")
 
-BURST_SECONDS = 0.025
+BURST_INTERVAL_S = 0.025
 """Between two bursts. Nobody waits for these records but commands and acknowledgements: a turn can be read, and is
 answered, before."""
 
@@ -23,7 +23,7 @@ answered, before."""
 class Bursts(Generic[T]):
     """Gathers what is to be handed over. Belongs to one event loop."""
 
-    def __init__(self, hand_over: Callable[[Sequence[T]], None], pause_s: float = BURST_SECONDS) -> None:
+    def __init__(self, hand_over: Callable[[Sequence[T]], None], pause_s: float = BURST_INTERVAL_S) -> None:
         """Take who gets what was gathered, and the least time between two calls of it."""
         self._hand_over = hand_over
         self._pause_s = pause_s

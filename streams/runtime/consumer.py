@@ -27,8 +27,8 @@ from faust.types import TP
 from faust.types.transports import ProducerT
 
 from streams.runtime.bursts import BurstProducer
-from streams.runtime.header_names import read_any_header_name
-from streams.runtime.request_reader import RequestReader, reading_consumer
+from streams.runtime.header_names import patch_header_decoding
+from streams.runtime.request_reader import RequestReader, create_request_consumer
 
 FETCH_WAIT_MS = 200
 """How long the broker may hold back the answer to a fetch while there are no records. What is asked of it on the same
@@ -36,7 +36,7 @@ connection waits as long: offsets, twice at every start and rebalance, and once 
 start 3 s longer; 200 ms cost an idle worker half a hundredth of a core."""
 
 
-class AskableThread(AIOKafkaConsumerThread):
+class ShortPollThread(AIOKafkaConsumerThread):
     """Faust's thread for a consumer that never keeps its connection busy for long."""
 
     def _create_worker_consumer(self, transport: Transport) -> AIOKafkaConsumer:
@@ -53,21 +53,21 @@ class AskableThread(AIOKafkaConsumerThread):
         self._ensure_consumer().pause(*places)
 
 
-class PatientConsumer(Consumer):
+class SafeAssignmentConsumer(Consumer):
     """Reads the topics of agents only when their queues are kept."""
 
-    _thread: AskableThread
+    _thread: ShortPollThread
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        read_any_header_name()
+        patch_header_decoding()
         self._resumed_last: set[TP] = set()
         servers = server_list(self.app.conf.broker_consumer, Transport.default_port)
-        connect = partial(reading_consumer, servers)
+        connect = partial(create_request_consumer, servers)
         self._requests = RequestReader(connect, self._deliver, self._full, self.crash)
 
-    def _new_consumer_thread(self) -> AskableThread:
-        return AskableThread(self, loop=self.loop, beacon=self.beacon)
+    def _new_consumer_thread(self) -> ShortPollThread:
+        return ShortPollThread(self, loop=self.loop, beacon=self.beacon)
 
     def _set_active_tps(self, tps: set[TP]) -> set[TP]:
         active: set[TP] = super()._set_active_tps({place for place in tps if not self._is_ours(place)})
@@ -149,28 +149,28 @@ class PatientConsumer(Consumer):
         return self._buffered_partitions
 
     def _is_apart(self, place: TP) -> bool:
-        return place.topic in cast("PatientApp", self.app).read_apart
+        return place.topic in cast("SafeAssignmentApp", self.app).dedicated_topics
 
     def _is_ours(self, place: TP) -> bool:
         """Whether agents read it. What Faust knows to be acknowledged it knows too late."""
         return not self._is_changelog_tp(place)
 
 
-class PatientTransport(Transport):
+class SafeAssignmentTransport(Transport):
     """Faust's Kafka, with that consumer, and a producer that writes in bursts."""
 
-    Consumer = PatientConsumer
+    Consumer = SafeAssignmentConsumer
     Producer = BurstProducer
 
 
-class PatientApp(faust.App):
+class SafeAssignmentApp(faust.App):
     """A Faust app that reads and writes with these."""
 
-    read_apart: frozenset[str] = frozenset()
+    dedicated_topics: frozenset[str] = frozenset()
     """Topics of agents whose senders wait: they are read on the event loop, beside Faust's thread."""
 
-    def _new_transport(self) -> PatientTransport:
-        return PatientTransport(self.conf.broker_consumer, self)
+    def _new_transport(self) -> SafeAssignmentTransport:
+        return SafeAssignmentTransport(self.conf.broker_consumer, self)
 
     async def maybe_start_producer(self) -> ProducerT:
         """The producer, started. Faust's own way there waits for the loop three times, so that no two records meet."""

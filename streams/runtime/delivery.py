@@ -20,7 +20,7 @@ Begin = Callable[[Record], Awaitable[Awaitable[Finished]]]
 Settle = Callable[[Sequence[Finished]], Awaitable[None]]
 
 
-class Delivered(Protocol):
+class AckableEvent(Protocol):
     """An event as the stream gives it: a record, and the way to acknowledge it."""
 
     @property
@@ -45,11 +45,11 @@ class Delivery(Generic[Finished]):
         self._settle = settle
         self._pause_s = pause_s
         self._room = asyncio.Semaphore(window)
-        self._under_way: deque[tuple[Delivered, asyncio.Future[Finished]]] = deque()
+        self._under_way: deque[tuple[AckableEvent, asyncio.Future[Finished]]] = deque()
         self._arrived = asyncio.Event()
         self._settled = asyncio.Event()
 
-    async def run(self, stream: AsyncIterable[Delivered]) -> None:
+    async def run(self, stream: AsyncIterable[AckableEvent]) -> None:
         """Handle the stream until it ends and everything under way is settled. To be called once."""
         try:
             async with asyncio.TaskGroup() as group:
@@ -64,7 +64,7 @@ class Delivery(Generic[Finished]):
             for _, finishing in self._under_way:
                 finishing.cancel()
 
-    async def _start(self, event: Delivered) -> None:
+    async def _start(self, event: AckableEvent) -> None:
         await self._room.acquire()
         finishing = await self._begin(event.record)
         self._under_way.append((event, asyncio.ensure_future(finishing)))
@@ -87,8 +87,8 @@ class Delivery(Generic[Finished]):
             self._settled.set()
             await asyncio.sleep(max(0.0, self._pause_s - (asyncio.get_running_loop().time() - started)))
 
-    def _finished_head(self) -> tuple[list[Delivered], list[Finished]]:
-        events: list[Delivered] = []
+    def _finished_head(self) -> tuple[list[AckableEvent], list[Finished]]:
+        events: list[AckableEvent] = []
         results: list[Finished] = []
         for event, finishing in self._under_way:
             if not finishing.done():

@@ -8,11 +8,11 @@ import asyncio
 import faust
 from faust.tables import TableManager
 
-ENDING_S = 1.0
+SHUTDOWN_TIMEOUT_S = 1.0
 """How long tasks that were cancelled may take to end before the loop is closed over them; as long as Faust waits."""
 
 
-class PromptTables(TableManager):
+class FastStartTables(TableManager):
     """Opens the tables at once: Faust waits a second for those that an app might still be adding."""
 
     async def on_start(self) -> None:
@@ -21,10 +21,10 @@ class PromptTables(TableManager):
         await self.recovery.start()
 
 
-class PromptWorker(faust.Worker):
+class FastStartWorker(faust.Worker):
     """Ends when its last task has ended: Faust always waits a second."""
 
     async def _sentinel_task(self) -> None:
         others = asyncio.all_tasks() - {asyncio.current_task()}
         if others:
-            await asyncio.wait(others, timeout=ENDING_S)
+            await asyncio.wait(others, timeout=SHUTDOWN_TIMEOUT_S)

@@ -14,10 +14,10 @@ from aiokafka.record.default_records import DefaultRecordBatch, _DefaultRecordBa
 from aiokafka.record.memory_records import MemoryRecords, _MemoryRecordsPy
 
 
-def read_any_header_name() -> None:
+def patch_header_decoding() -> None:
     """Have every consumer of this process read such records from now on. aiokafka has no other door for it."""
     fetcher.MemoryRecords = FetchedRecords
-    fetcher.PartitionRecords = ReadablePartition
+    fetcher.PartitionRecords = LenientPartitionRecords
 
 
 class FetchedRecords:
@@ -31,19 +31,19 @@ class FetchedRecords:
         self.size_in_bytes = self._records.size_in_bytes
 
 
-class ReadablePartition(fetcher.PartitionRecords):  # type: ignore[misc]
+class LenientPartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
     """The records of one fetch, one after another."""
 
     def __next__(self) -> Any:
         try:
             return super().__next__()
         except UnicodeDecodeError:
-            self._records: Any = _PatientRecords(self._records.data, self.next_fetch_offset)
+            self._records: Any = _LenientRecords(self._records.data, self.next_fetch_offset)
             self._records_iterator = self._unpack_records()
             return super().__next__()
 
 
-class _PatientRecords:
+class _LenientRecords:
     """The same batches in Python, from the one on that has this offset: records before it are passed over."""
 
     def __init__(self, data: bytes, offset: int) -> None:
@@ -64,23 +64,23 @@ def _batches(data: bytes) -> Iterator[Any]:
         piece = records._next_slice  # noqa: SLF001 - what the next batch is made of
         batch = records.next_batch()
         # Those of old formats have no headers.
-        yield _PatientBatch(piece) if isinstance(batch, DefaultRecordBatch) and piece is not None else batch
+        yield _LenientBatch(piece) if isinstance(batch, DefaultRecordBatch) and piece is not None else batch
 
 
-class _PatientBatch(_DefaultRecordBatchPy):  # type: ignore[misc]
+class _LenientBatch(_DefaultRecordBatchPy):  # type: ignore[misc]
     """A batch that decodes any name."""
 
     def _maybe_uncompress(self) -> None:
         super()._maybe_uncompress()
-        self._buffer: bytearray = _PatientBytes(self._buffer)
+        self._buffer: bytearray = _LenientBytes(self._buffer)
 
 
-class _PatientBytes(bytearray):
+class _LenientBytes(bytearray):
     """Bytes of which any part can be decoded."""
 
     def __getitem__(self, place: SupportsIndex | slice) -> Any:
         found = super().__getitem__(place)
-        return _PatientBytes(found) if isinstance(found, bytearray) else found
+        return _LenientBytes(found) if isinstance(found, bytearray) else found
 
     def decode(self, encoding: str = "utf-8", _errors: str = "strict") -> str:
         """As text; what is none is told by its number."""

@@ -2,24 +2,24 @@
 
 import faust
 
-from streams.runtime.consumer import PatientApp
-from streams.runtime.fast_start_worker import PromptTables
+from streams.runtime.consumer import SafeAssignmentApp
+from streams.runtime.fast_start_worker import FastStartTables
 from streams.runtime.held_event import HeldEvent
 from streams.settings import Settings
-from streams.topics import MAX_OUTPUT_BYTES, group_id, named
+from streams.topics import MAX_OUTPUT_BYTES, group_id, topics_with_prefix
 
-WEEK_SECONDS = 604_800
+MAX_POLL_INTERVAL_S = 604_800
 
 
-def kafka_app(settings: Settings, worker_id: str) -> faust.App:
+def create_kafka_app(settings: Settings, worker_id: str) -> faust.App:
     """An app without agents and tables."""
-    app = PatientApp(
+    app = SafeAssignmentApp(
         group_id(settings),
         broker=";".join(f"kafka://{server}" for server in settings.bootstrap_servers),
         datadir=str(settings.data_dir / "tables"),
         store="rocksdb://",
         Event=HeldEvent,
-        TableManager=PromptTables,
+        TableManager=FastStartTables,
         key_serializer="raw",
         value_serializer="raw",
         topic_partitions=settings.partitions,
@@ -29,7 +29,7 @@ def kafka_app(settings: Settings, worker_id: str) -> faust.App:
         # Standbys would need a second worker's disk; recovery reads the changelog.
         table_standby_replicas=0,
         # A worker that is idle, or paused by back-pressure, must never leave the group by itself: it would not return.
-        broker_max_poll_interval=WEEK_SECONDS,
+        broker_max_poll_interval=MAX_POLL_INTERVAL_S,
         # Another worker takes over after this; the same one returns at once, by its id.
         broker_session_timeout=12,
         broker_heartbeat_interval=3,
@@ -54,10 +54,10 @@ def kafka_app(settings: Settings, worker_id: str) -> faust.App:
         worker_redirect_stdouts=False,
     )
     # Only questions have somebody who waits for each. Turns come many at a time, and cost least in one request.
-    app.read_apart = frozenset({named(settings.topic_prefix).retrieve})
+    app.dedicated_topics = frozenset({topics_with_prefix(settings.topic_prefix).retrieve})
     return app
 
 
-def kafka_channels(app: faust.App, read: list[str]) -> dict[str, faust.types.TopicT]:
+def create_kafka_channels(app: faust.App, read: list[str]) -> dict[str, faust.types.TopicT]:
     """The topics that agents read, as bytes."""
     return {name: app.topic(name, key_type=None, value_type=None, allow_empty=True, internal=False) for name in read}

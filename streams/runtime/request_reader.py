@@ -18,10 +18,10 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 from faust.types import TP
 
-IDLE_MS = 1500
+IDLE_POLL_TIMEOUT_MS = 1500
 """How long the broker keeps a request that it has nothing for, and how long a look for records takes."""
 
-LOOK_MS = 200
+BACKPRESSURE_POLL_TIMEOUT_MS = 200
 """The same while an agent has no room: so long it may have some again before its partition is asked for."""
 
 BACKOFF_S = 0.2
@@ -112,9 +112,11 @@ class RequestReader:
         full = self._full()
         room = [TopicPartition(*place) for place in self._due if place not in full]
         if not room:
-            await asyncio.sleep(LOOK_MS / 1000)
+            await asyncio.sleep(BACKPRESSURE_POLL_TIMEOUT_MS / 1000)
             return
-        read = await consumer.getmany(*room, timeout_ms=IDLE_MS if len(room) == len(self._due) else LOOK_MS)
+        read = await consumer.getmany(
+            *room, timeout_ms=IDLE_POLL_TIMEOUT_MS if len(room) == len(self._due) else BACKPRESSURE_POLL_TIMEOUT_MS
+        )
         for there, records in read.items():
             place = TP(*there)
             for record in records:
@@ -137,8 +139,11 @@ class RequestReader:
         return self._consumer
 
 
-def reading_consumer(servers: list[str]) -> AIOKafkaConsumer:
+def create_request_consumer(servers: list[str]) -> AIOKafkaConsumer:
     """A consumer that is told what to read, from where, and begins where there is no such offset at the oldest one."""
     return AIOKafkaConsumer(
-        bootstrap_servers=servers, enable_auto_commit=False, auto_offset_reset="earliest", fetch_max_wait_ms=IDLE_MS
+        bootstrap_servers=servers,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        fetch_max_wait_ms=IDLE_POLL_TIMEOUT_MS,
     )

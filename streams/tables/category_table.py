@@ -10,11 +10,11 @@ import faust
 
 from agents.rules.categories.taxonomy import merge_deployment_categories
 from schemas.categories import Taxonomy
-from streams.runtime.awaited_table import AwaitedTable, stored, unwritten
+from streams.runtime.awaited_table import AwaitableTable, drain_pending_writes, read_stored
 from streams.tables.intention_table import scope_key
-from streams.tables.parsed_values import ParsedValues
+from streams.tables.parsed_values import ParsedValueCache
 
-PARSED = 1024
+MAX_PARSED_TAXONOMIES = 1024
 """Taxonomies that are kept parsed: some megabytes."""
 
 
@@ -23,24 +23,24 @@ class CategoryTable:
 
     def __init__(self, app: faust.App, deployment: Mapping[str, str]) -> None:
         """Take the app, and the descriptions of the deployment's categories by name."""
-        self.table = AwaitedTable(app, name="categories", key_type=bytes, value_type=bytes)
+        self.table = AwaitableTable(app, name="categories", key_type=bytes, value_type=bytes)
         app.tables.add(self.table)
         self._deployment = deployment
         self._everywhere = merge_deployment_categories(Taxonomy(), deployment)
-        self._parsed = ParsedValues(self._read, PARSED)
+        self._parsed = ParsedValueCache(self._read, MAX_PARSED_TAXONOMIES)
 
     def get(self, partition: int, scope: Mapping[str, str]) -> Taxonomy:
         """The categories of a scope. Every item asks."""
-        value = stored(self.table, partition, scope_key(scope))
+        value = read_stored(self.table, partition, scope_key(scope))
         return self._everywhere if value is None else self._parsed[value]
 
     def put(self, _partition: int, scope: Mapping[str, str], taxonomy: Taxonomy) -> None:
         """Write a scope's categories over what was."""
         self.table[scope_key(scope).encode()] = taxonomy.model_dump_json().encode()
 
-    def unwritten(self) -> list[Awaitable[None]]:
+    def pending_writes(self) -> list[Awaitable[None]]:
         """What must be awaited for the writes since the last call."""
-        return unwritten(self.table)
+        return drain_pending_writes(self.table)
 
     def _read(self, value: bytes) -> Taxonomy:
         return merge_deployment_categories(Taxonomy.model_validate_json(value), self._deployment)

@@ -11,8 +11,8 @@ from typing import Generic, TypeVar
 import faust
 from pydantic import BaseModel
 
-from streams.runtime.awaited_table import AwaitedTable, stored, unwritten
-from streams.tables.parsed_values import ParsedValues
+from streams.runtime.awaited_table import AwaitableTable, drain_pending_writes, read_stored
+from streams.tables.parsed_values import ParsedValueCache
 
 Key = TypeVar("Key")
 Value = TypeVar("Value", bound=BaseModel)
@@ -28,21 +28,21 @@ class JsonTable(Generic[Key, Value]):
 
         So many values are kept `parsed`.
         """
-        self.table = AwaitedTable(app, name=name, key_type=bytes, value_type=bytes)
+        self.table = AwaitableTable(app, name=name, key_type=bytes, value_type=bytes)
         app.tables.add(self.table)
         self._nothing = model()
-        self._parsed = ParsedValues(model.model_validate_json, parsed)
+        self._parsed = ParsedValueCache(model.model_validate_json, parsed)
         self._key = key
 
     def get(self, partition: int, key: Key) -> Value:
         """What is kept, or what the model is by default."""
-        value = stored(self.table, partition, self._key(key))
+        value = read_stored(self.table, partition, self._key(key))
         return self._nothing if value is None else self._parsed[value]
 
     def put(self, _partition: int, key: Key, value: Value) -> None:
         """Write a value over the one before."""
         self.table[self._key(key).encode()] = value.model_dump_json(by_alias=True).encode()
 
-    def unwritten(self) -> list[Awaitable[None]]:
+    def pending_writes(self) -> list[Awaitable[None]]:
         """What must be awaited for the writes since the last call."""
-        return unwritten(self.table)
+        return drain_pending_writes(self.table)

@@ -11,7 +11,7 @@ from typing import TypeVar
 Value = TypeVar("Value")
 
 
-class ParsedValues(dict[bytes, Value]):
+class ParsedValueCache(dict[bytes, Value]):
     """What values say, by their bytes: `parsed[value]` parses what is not there yet. Whoever gets one leaves it as is.
 
     A dict of its own kind, as a lookup is then one call: a question makes a thousand.

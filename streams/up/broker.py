@@ -9,27 +9,27 @@ from contextlib import suppress
 from pathlib import Path
 
 from schemas.failures import Unavailable
-from streams.up.answers import answers
-from streams.up.broker_settings import LOGGING, new_cluster_id, server_properties
+from streams.up.answers import is_broker_reachable
+from streams.up.broker_settings import LOG4J_CONFIG, new_cluster_id, server_properties
 from streams.up.child import Child
-from streams.up.installation import Installation
+from streams.up.installation import KafkaInstallation
 from streams.up.layout import Layout
 from streams.up.ports import free_port
 
-STOP_S = 20.0
+STOP_TIMEOUT_S = 20.0
 """How long the broker may take to write what it holds before it is killed."""
 
-ANSWER_S = 120.0
+START_TIMEOUT_S = 120.0
 """How long a start may take, recovery of every log after a crash included, before it counts as failed."""
 
-LOOK_EVERY_S = 0.05
+START_POLL_INTERVAL_S = 0.05
 """The pause between two looks at a broker that starts."""
 
 
 class KafkaBroker:
     """One broker on `127.0.0.1:port` that keeps its records in a data directory."""
 
-    def __init__(self, layout: Layout, port: int, installation: Installation) -> None:
+    def __init__(self, layout: Layout, port: int, installation: KafkaInstallation) -> None:
         self._layout = layout
         self._port = port
         self._installation = installation
@@ -46,17 +46,17 @@ class KafkaBroker:
             await self._format()
 
     async def start(self) -> Child:
-        """Start it, which does not mean that it answers: see `answered`. Raises OSError."""
+        """Start it, which does not mean that it answers: see `wait_until_answering`. Raises OSError."""
         return await self._child("kafka.Kafka", str(self._configure()))
 
-    async def answered(self, child: Child) -> bool:
+    async def wait_until_answering(self, child: Child) -> bool:
         """Wait until it answers a request; False when it ends or takes too long instead."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(ANSWER_S):
+            async with asyncio.timeout(START_TIMEOUT_S):
                 while child.exit_code is None:
-                    if await answers(self.bootstrap):
+                    if await is_broker_reachable(self.bootstrap):
                         return True
-                    await asyncio.sleep(LOOK_EVERY_S)
+                    await asyncio.sleep(START_POLL_INTERVAL_S)
         return False
 
     async def _format(self) -> None:
@@ -79,6 +79,6 @@ class KafkaBroker:
 
     async def _child(self, main: str, *arguments: str) -> Child:
         logging = self._layout.run / "log4j2.xml"
-        logging.write_text(LOGGING, encoding="utf-8")
+        logging.write_text(LOG4J_CONFIG, encoding="utf-8")
         command = self._installation.command(main, *arguments, logging=logging)
         return await Child.start(self._layout, "broker", command, {})

@@ -8,7 +8,7 @@ from pathlib import Path
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 """Room for a record of a table: a whole conversation's window or a category with its anchors is one value."""
 
-LOGGING = """<Configuration status="warn">
+LOG4J_CONFIG = """<Configuration status="warn">
   <Appenders>
     <Console name="out" target="SYSTEM_OUT"><PatternLayout pattern="%d{ISO8601} %p %c{1}: %m%n"/></Console>
   </Appenders>
@@ -22,7 +22,7 @@ LOGGING = """<Configuration status="warn">
 """Log4j's settings: everything to standard output, which the supervisor keeps in a file of bounded size. The dump of
 some 350 settings at each start is left out."""
 
-SMALL: Mapping[str, object] = {
+SINGLE_NODE_SETTINGS: Mapping[str, object] = {
     "auto.create.topics.enable": "false",
     "num.partitions": 1,
     "offsets.topic.num.partitions": 4,
@@ -43,7 +43,7 @@ SMALL: Mapping[str, object] = {
 """What is made for clusters, cut to one node: 50 partitions of offsets make the first group slow, the cleaner's 128
 MiB would be most of the heap, and an idle controller writes to disk twice a second."""
 
-QUICK: Mapping[str, object] = {
+FAST_START_SETTINGS: Mapping[str, object] = {
     "group.initial.rebalance.delay.ms": 0,
     "broker.session.timeout.ms": 2000,
     "broker.heartbeat.interval.ms": 500,
@@ -51,7 +51,7 @@ QUICK: Mapping[str, object] = {
 """No wait for more consumers, which here never come. After a `kill -9` the controller refuses the broker until the old
 registration's session has passed: with the default of 9 s it listens after 12 s, with 2 s after 4 s."""
 
-LIMITS: Mapping[str, object] = {
+LIMIT_SETTINGS: Mapping[str, object] = {
     "message.max.bytes": MAX_MESSAGE_BYTES,
     "replica.fetch.max.bytes": MAX_MESSAGE_BYTES,
     "log.retention.ms": -1,
@@ -69,13 +69,13 @@ def server_properties(port: int, controller_port: int, log_dir: Path) -> str:
         "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "log.dirs": escaped(str(log_dir)),
+        "log.dirs": escape_property(str(log_dir)),
     }
-    settings = {**node, **SMALL, **QUICK, **LIMITS}
+    settings = {**node, **SINGLE_NODE_SETTINGS, **FAST_START_SETTINGS, **LIMIT_SETTINGS}
     return "".join(f"{name}={value}\n" for name, value in settings.items())
 
 
-def escaped(value: str) -> str:
+def escape_property(value: str) -> str:
     """A value as a Java properties file spells it: backslashes doubled, all but ASCII as UTF-16 escapes."""
     units = value.replace("\\", "\\\\").encode("utf-16-be")
     codes = (int.from_bytes(units[i : i + 2], "big") for i in range(0, len(units), 2))

@@ -16,11 +16,11 @@ WRITE_PID_THEN_BECOME = 'echo $$ >"$0.new" && mv "$0.new" "$0" && exec "$@"'
 """The child writes its own pid, in one step, and then becomes the command: whoever kills the supervisor at whatever
 moment leaves no child that a later start could not find."""
 
-MARK = "STREAMS_UP_CHILD"
+CHILD_MARK_VARIABLE = "STREAMS_UP_CHILD"
 """The variable that every child carries, and nothing else reads: it proves that a pid still is our child's."""
 
 
-def mark(layout: Layout, name: str) -> str:
+def child_mark(layout: Layout, name: str) -> str:
     """What a child of this directory has in its environment."""
     return f"{name}@{layout.data_dir}"
 
@@ -42,7 +42,7 @@ class Child:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                env={**os.environ, **environment, MARK: mark(layout, name)},
+                env={**os.environ, **environment, CHILD_MARK_VARIABLE: child_mark(layout, name)},
             )
         return cls(process, layout.pid_file(name))
 

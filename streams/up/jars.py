@@ -16,18 +16,18 @@ from pathlib import Path
 
 from schemas.failures import Unavailable
 from streams.up.console import Tell
-from streams.up.progress import Arrived
+from streams.up.progress import DownloadProgress
 
 LOCK_FILE = Path(__file__).with_name("kafka.lock")
 """What is fetched: the jars of kafka_2.13 4.2.1 as Maven resolves them, and log4j's binding for their slf4j 1.7."""
 
-ATTEMPTS = 4
+MAX_DOWNLOAD_ATTEMPTS = 4
 """How often a jar is asked for: registries hiccup, and a first start should survive that."""
 
-PAUSE_S = 1.0
+INITIAL_DOWNLOAD_BACKOFF_S = 1.0
 """The pause before the second attempt; each later one is twice as long."""
 
-TIMEOUT_S = 30
+REGISTRY_TIMEOUT_S = 30
 """How long the registry may be silent within one request."""
 
 
@@ -46,7 +46,7 @@ class Jar:
         return f"{artifact}-{version}.jar"
 
 
-def default_cache() -> Path:
+def default_cache_dir() -> Path:
     """The directory for what can be fetched again: `$XDG_CACHE_HOME/modestream`, by default below `~/.cache`."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "modestream"
 
@@ -57,15 +57,15 @@ def locked_jars(lock: Path = LOCK_FILE) -> list[Jar]:
     return [Jar(coordinate, sha256, int(size)) for coordinate, sha256, size in rows]
 
 
-def home_of(jars: list[Jar], cache: Path) -> Path:
+def jars_dir(jars: list[Jar], cache: Path) -> Path:
     """The directory of exactly these jars; other contents have another name."""
     contents = "".join(jar.sha256 for jar in jars)
     return cache / f"kafka-{hashlib.sha256(contents.encode()).hexdigest()[:12]}"
 
 
-def installed(jars: list[Jar], cache: Path) -> list[Path] | None:
+def installed_class_path(jars: list[Jar], cache: Path) -> list[Path] | None:
     """The class path, if the jars are here."""
-    paths = [home_of(jars, cache) / jar.name for jar in jars]
+    paths = [jars_dir(jars, cache) / jar.name for jar in jars]
     return paths if all(path.is_file() for path in paths) else None
 
 
@@ -78,7 +78,7 @@ class Download:
         self._jars = jars
         self._cache = cache
         self._cancelled = threading.Event()
-        self._arrived = Arrived("Apache Kafka", sum(jar.size for jar in jars), tell)
+        self._arrived = DownloadProgress("Apache Kafka", sum(jar.size for jar in jars), tell)
 
     def cancel(self) -> None:
         """Make `run` raise at its next chunk or file."""
@@ -109,20 +109,20 @@ class Download:
                 raise
 
     def _publish(self, staging: Path) -> list[Path]:
-        home = home_of(self._jars, self._cache)
-        if installed(self._jars, self._cache) is None:
+        home = jars_dir(self._jars, self._cache)
+        if installed_class_path(self._jars, self._cache) is None:
             shutil.rmtree(home, ignore_errors=True)
             (staging / "jars").rename(home)
         return [home / jar.name for jar in self._jars]
 
     def _fetch(self, jar: Jar, staging: Path) -> None:
-        for attempt in range(ATTEMPTS):
-            if attempt and self._cancelled.wait(PAUSE_S * 2 ** (attempt - 1)):
+        for attempt in range(MAX_DOWNLOAD_ATTEMPTS):
+            if attempt and self._cancelled.wait(INITIAL_DOWNLOAD_BACKOFF_S * 2 ** (attempt - 1)):
                 break
             try:
                 self._attempt(jar, Path(tempfile.mkdtemp(dir=staging))).rename(staging / "jars" / jar.name)
             except Exception as error:
-                if attempt == ATTEMPTS - 1 or self._cancelled.is_set():
+                if attempt == MAX_DOWNLOAD_ATTEMPTS - 1 or self._cancelled.is_set():
                     reason = f"{jar.coordinate} can't be fetched: {error}"
                     raise Unavailable(reason) from error
             else:
@@ -135,7 +135,7 @@ class Download:
         from jgo.maven import MavenContext, PythonResolver
 
         resolver = PythonResolver(progress_callback=lambda *_: self._arrived.counter(self._cancelled))
-        context = MavenContext(resolver, repository, remote_repos=self._registries, timeout=TIMEOUT_S)
+        context = MavenContext(resolver, repository, remote_repos=self._registries, timeout=REGISTRY_TIMEOUT_S)
         group, artifact, version = jar.coordinate.split(":")
         path = context.project(group, artifact).at_version(version).artifact().resolve()
         if hashlib.sha256(path.read_bytes()).hexdigest() != jar.sha256:

@@ -7,38 +7,38 @@ import asyncio
 from pathlib import Path
 from typing import Literal
 
-EVERY_S = 5.0
+LIVENESS_INTERVAL_S = 5.0
 """The pause between two questions."""
 
-STARTING_S = 120.0
+STARTUP_GRACE_S = 120.0
 """How long a worker may say nothing at first: it loads models and recovers tables."""
 
-LIMIT = 3
+FAILURE_THRESHOLD = 3
 """So many bad answers in a row end it."""
 
-ANSWER_S = 5.0
+LIVENESS_TIMEOUT_S = 5.0
 """How long it may take to answer one question."""
 
-Answer = Literal["live", "stuck", "silent"]
+LivenessAnswer = Literal["live", "stuck", "silent"]
 
 
-class Liveness:
+class LivenessMonitor:
     """Judges the answers of one worker process."""
 
     def __init__(self) -> None:
         self._bad = 0
 
-    def is_dead(self, answer: Answer, age_s: float) -> bool:
+    def is_dead(self, answer: LivenessAnswer, age_s: float) -> bool:
         """Take one answer of a worker that was started `age_s` seconds ago."""
-        bad = answer == "stuck" or (answer == "silent" and age_s > STARTING_S)
+        bad = answer == "stuck" or (answer == "silent" and age_s > STARTUP_GRACE_S)
         self._bad = self._bad + 1 if bad else 0
-        return self._bad >= LIMIT
+        return self._bad >= FAILURE_THRESHOLD
 
 
-async def ask(port_file: Path) -> Answer:
+async def probe_liveness(port_file: Path) -> LivenessAnswer:
     """Ask the worker that wrote its port into this file: 503 is stuck, another answer live, none at all silent."""
     try:
-        async with asyncio.timeout(ANSWER_S):
+        async with asyncio.timeout(LIVENESS_TIMEOUT_S):
             status = await _status(int(port_file.read_text(encoding="ascii")))
     except (OSError, ValueError, TimeoutError, IndexError):
         return "silent"

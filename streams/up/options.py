@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from streams.up.console import Tell, tell
-from streams.up.jars import default_cache
-from streams.up.liveness import EVERY_S
+from streams.up.jars import default_cache_dir
+from streams.up.liveness import LIVENESS_INTERVAL_S
 
-WORKER = (sys.executable, "-m", "streams", "worker")
+WORKER_COMMAND = (sys.executable, "-m", "streams", "worker")
 """The worker in the same Python; its settings come in its environment."""
 
 Probe = Callable[[str], Awaitable[bool]]
@@ -24,8 +24,8 @@ class UpOptions:
     port: int
     probe: Probe
     """Asked again until it says yes."""
-    worker: Sequence[str] = WORKER
-    cache: Path = field(default_factory=default_cache)
+    worker: Sequence[str] = WORKER_COMMAND
+    cache: Path = field(default_factory=default_cache_dir)
     """Where Kafka itself lies, for every data directory."""
-    liveness_every_s: float = EVERY_S
+    liveness_interval_s: float = LIVENESS_INTERVAL_S
     tell: Tell = tell

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 from streams.up.console import Tell
 
-EVERY_S = 3.0
+PROGRESS_INTERVAL_S = 3.0
 """The pause between two lines: often enough to see that it goes on, seldom enough to read."""
 
 
-class Arrived:
+class DownloadProgress:
     """Counts the bytes of a download that has several parts at once, and tells how far it is."""
 
     def __init__(self, name: str, expected: int, tell: Tell) -> None:
@@ -48,6 +48,6 @@ class Arrived:
     def _add(self, size: int) -> None:
         with self._lock:
             self._bytes += size
-            if time.monotonic() - self._told >= EVERY_S:
+            if time.monotonic() - self._told >= PROGRESS_INTERVAL_S:
                 self._told = time.monotonic()
                 self._tell(f"fetching {self._name}: {self._bytes / 1e6:.0f} of {self._expected / 1e6:.0f} MB")

@@ -1,16 +1,16 @@
 """How soon a child that ended is started again."""
 
-FIRST_S = 0.2
+INITIAL_RESTART_BACKOFF_S = 0.2
 """The pause before the second start in a row."""
 
-LONGEST_S = 5.0
+MAX_RESTART_BACKOFF_S = 5.0
 """The longest pause: whatever was in the way may be gone again."""
 
-STEADY_S = 10.0
+STABLE_AFTER_S = 10.0
 """A child that lived so long did not end because of its start, and is started again at once."""
 
 
-class Pace:
+class RestartBackoff:
     """Remembers how many starts in a row were short."""
 
     def __init__(self) -> None:
@@ -23,5 +23,9 @@ class Pace:
 
     def pause_after(self, lived_s: float) -> float:
         """The seconds to wait, now that a child has ended after `lived_s` seconds."""
-        self._short = 0 if lived_s >= STEADY_S else self._short + 1
-        return 0.0 if self._short <= 1 else min(LONGEST_S, FIRST_S * 2.0 ** (self._short - 2))
+        self._short = 0 if lived_s >= STABLE_AFTER_S else self._short + 1
+        return (
+            0.0
+            if self._short <= 1
+            else min(MAX_RESTART_BACKOFF_S, INITIAL_RESTART_BACKOFF_S * 2.0 ** (self._short - 2))
+        )

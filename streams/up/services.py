@@ -5,26 +5,26 @@ import time
 from collections.abc import Sequence
 from typing import Never
 
-from streams.up.broker import STOP_S, KafkaBroker
+from streams.up.broker import STOP_TIMEOUT_S, KafkaBroker
 from streams.up.child import Child
 from streams.up.layout import Layout
-from streams.up.liveness import Liveness, ask
-from streams.up.supervised import Kind
+from streams.up.liveness import LivenessMonitor, probe_liveness
+from streams.up.supervised import ServiceSpec
 
 
-def broker_kind(layout: Layout, broker: KafkaBroker, answering: asyncio.Event) -> Kind:
+def broker_service(layout: Layout, broker: KafkaBroker, answering: asyncio.Event) -> ServiceSpec:
     """The broker. `answering` is set when it answers for the first time."""
 
     async def watch(child: Child) -> str:
-        if await broker.answered(child):
+        if await broker.wait_until_answering(child):
             answering.set()
             await _forever()
         return "it does not answer"
 
-    return Kind("broker", layout.log("broker"), STOP_S, broker.start, watch)
+    return ServiceSpec("broker", layout.log("broker"), STOP_TIMEOUT_S, broker.start, watch)
 
 
-def worker_kind(layout: Layout, command: Sequence[str], bootstrap: str, every_s: float) -> Kind:
+def worker_service(layout: Layout, command: Sequence[str], bootstrap: str, liveness_interval_s: float) -> ServiceSpec:
     """The worker, which is asked every so many seconds whether it makes progress.
 
     It outlives its broker: when that dies, it is left alone.
@@ -37,14 +37,14 @@ def worker_kind(layout: Layout, command: Sequence[str], bootstrap: str, every_s:
         return await Child.start(layout, "worker", command, environment)
 
     async def watch(_: Child) -> str:
-        began, liveness = time.monotonic(), Liveness()
+        began, liveness = time.monotonic(), LivenessMonitor()
         while True:
-            await asyncio.sleep(every_s)
-            answer = await ask(layout.metrics_port)
+            await asyncio.sleep(liveness_interval_s)
+            answer = await probe_liveness(layout.metrics_port)
             if liveness.is_dead(answer, time.monotonic() - began):
                 return f"it is {answer}"
 
-    return Kind("worker", layout.log("worker"), STOP_S, start, watch)
+    return ServiceSpec("worker", layout.log("worker"), STOP_TIMEOUT_S, start, watch)
 
 
 async def _forever() -> Never:

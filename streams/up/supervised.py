@@ -8,16 +8,16 @@ from pathlib import Path
 
 from streams.up.child import Child
 from streams.up.console import Tell
-from streams.up.logs import last_words
-from streams.up.ownership import Refused
-from streams.up.restart_backoff import Pace
+from streams.up.logs import tail_log
+from streams.up.ownership import StartRefused
+from streams.up.restart_backoff import RestartBackoff
 
-PATIENCE = 5
+MAX_FAILED_STARTS = 5
 """So many short lives in a row, before all was ready once, mean that it can't be started at all."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ServiceSpec:
     """What there is to know about a child."""
 
     name: str
@@ -29,13 +29,13 @@ class Kind:
     """Returns, with the reason, when a child that runs has to be killed; cancelled when the child ends."""
 
 
-class Kept:
+class SupervisedChild:
     """Keeps one child running."""
 
-    def __init__(self, kind: Kind, tell: Tell) -> None:
+    def __init__(self, kind: ServiceSpec, tell: Tell) -> None:
         self._kind = kind
         self._tell = tell
-        self._pace = Pace()
+        self._pace = RestartBackoff()
         self._child: Child | None = None
         self.proven = False
         """Whether everything was ready once: from then on there is no giving up."""
@@ -72,9 +72,9 @@ class Kept:
         name, short = self._kind.name, self._pace.short_in_a_row
         self._tell(f"the {name} ended with code {code}; what it wrote is in {self._kind.log}")
         if short > 1:
-            for line in last_words(self._kind.log):
+            for line in tail_log(self._kind.log):
                 self._tell(f"  {line}")
-        if not self.proven and short >= PATIENCE:
+        if not self.proven and short >= MAX_FAILED_STARTS:
             reason = f"the {name} does not start"
-            raise Refused(reason)
+            raise StartRefused(reason)
         self._tell(f"starting the {name} again" + (f" in {pause_s:.1f} s" if pause_s else ""))

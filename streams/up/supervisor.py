@@ -15,23 +15,23 @@ from typing import Any
 from schemas.failures import Unavailable
 from streams.up.layout import Layout
 from streams.up.options import UpOptions
-from streams.up.ownership import Refused, claimed, end_orphans
+from streams.up.ownership import StartRefused, end_orphans, hold_data_dir
 from streams.up.ports import is_free
 from streams.up.system import run_system
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """What ends it. The last one is a terminal that closes, which the children would not notice by themselves."""
 
 
 async def run_up(options: UpOptions) -> int:
     """Run until a signal comes. Returns the exit code: 0 after a signal, 1 when it can't run, with the reason told."""
     ending = asyncio.Event()
-    for order in ENDING:
+    for order in STOP_SIGNALS:
         # The second Ctrl-C of someone impatient changes nothing: the children are being ended already.
         asyncio.get_running_loop().add_signal_handler(order, ending.set)
     try:
         await _until(ending, _run(options, Layout(options.data_dir.expanduser().resolve())))
-    except (Refused, Unavailable, OSError) as error:
+    except (StartRefused, Unavailable, OSError) as error:
         options.tell(f"up: {error}")
         return 1
     return 0
@@ -49,9 +49,9 @@ async def _until(ending: asyncio.Event, running: Coroutine[Any, Any, None]) -> N
 
 async def _run(options: UpOptions, layout: Layout) -> None:
     layout.create()
-    with claimed(layout):
+    with hold_data_dir(layout):
         await end_orphans(layout, options.tell)
         if not is_free(options.port):
             reason = f"port {options.port} is taken by another program; choose another with --port"
-            raise Refused(reason)
+            raise StartRefused(reason)
         await run_system(options, layout)

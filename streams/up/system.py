@@ -8,29 +8,29 @@ from typing import Any
 
 from schemas.failures import Unavailable
 from streams.up.broker import KafkaBroker
-from streams.up.installing import install
+from streams.up.installing import install_kafka
 from streams.up.layout import Layout
-from streams.up.logs import bound
+from streams.up.logs import rotate_log
 from streams.up.options import UpOptions
-from streams.up.services import broker_kind, worker_kind
-from streams.up.supervised import Kept
+from streams.up.services import broker_service, worker_service
+from streams.up.supervised import SupervisedChild
 
-PROBE_EVERY_S = 0.2
+READINESS_INTERVAL_S = 0.2
 """The pause between two questions whether requests are answered."""
 
-PROBE_S = 30.0
+READINESS_TIMEOUT_S = 30.0
 """How long one such question may take."""
 
-STILL_EVERY_S = 10.0
+STARTING_NOTICE_INTERVAL_S = 10.0
 """How often someone who waits is told that the start still goes on."""
 
-TEND_EVERY_S = 5.0
+LOG_ROTATION_INTERVAL_S = 5.0
 """The pause between two looks at the size of the logs."""
 
 
 async def run_system(options: UpOptions, layout: Layout) -> None:
     """Run until cancelled, and end the children in order. Raises Unavailable or Refused when it can't be started."""
-    broker = KafkaBroker(layout, options.port, await install(options.cache, layout, options.tell))
+    broker = KafkaBroker(layout, options.port, await install_kafka(options.cache, layout, options.tell))
     await broker.format()
     await _System(options, layout, broker).run()
 
@@ -41,9 +41,9 @@ class _System:
         self._layout = layout
         self._bootstrap = broker.bootstrap
         self._answering = asyncio.Event()
-        worker = worker_kind(layout, options.worker, broker.bootstrap, options.liveness_every_s)
-        self._broker = Kept(broker_kind(layout, broker, self._answering), options.tell)
-        self._worker = Kept(worker, options.tell)
+        worker = worker_service(layout, options.worker, broker.bootstrap, options.liveness_interval_s)
+        self._broker = SupervisedChild(broker_service(layout, broker, self._answering), options.tell)
+        self._worker = SupervisedChild(worker, options.tell)
 
     async def run(self) -> None:
         try:
@@ -61,24 +61,24 @@ class _System:
         await self._answering.wait()
         told = time.monotonic()
         while not await self._is_ready():
-            if time.monotonic() - told > STILL_EVERY_S:
+            if time.monotonic() - told > STARTING_NOTICE_INTERVAL_S:
                 told = time.monotonic()
                 self._options.tell("the broker answers, the worker is still starting")
-            await asyncio.sleep(PROBE_EVERY_S)
+            await asyncio.sleep(READINESS_INTERVAL_S)
         self._broker.proven = self._worker.proven = True
         print(f"ready bootstrap={self._bootstrap}", flush=True)
 
     async def _is_ready(self) -> bool:
         with suppress(Unavailable, TimeoutError):
-            async with asyncio.timeout(PROBE_S):
+            async with asyncio.timeout(READINESS_TIMEOUT_S):
                 return await self._options.probe(self._bootstrap)
         return False
 
     async def _tend_logs(self) -> None:
         while True:
             for name in ("broker", "worker"):
-                bound(self._layout.log(name))
-            await asyncio.sleep(TEND_EVERY_S)
+                rotate_log(self._layout.log(name))
+            await asyncio.sleep(LOG_ROTATION_INTERVAL_S)
 
 
 async def _together(*work: Coroutine[Any, Any, None]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.adapters.export.model_export import Precision, export
+from streams.adapters.export.model_export import Precision, export_model
 
 
 def exported_minilm(precision: Precision, temporary: pytest.TempPathFactory) -> Path:
@@ -24,4 +24,4 @@ def exported_e5(precision: Precision, temporary: pytest.TempPathFactory) -> Path
 def _exported(model: str, precision: Precision, temporary: pytest.TempPathFactory) -> Path:
     kept = os.environ.get("MODESTREAM_MODEL_DIR")
     folder = Path(kept) if kept else temporary.getbasetemp() / "models"
-    return export(model, folder / f"{model}-{precision}", precision, print)
+    return export_model(model, folder / f"{model}-{precision}", precision, print)

@@ -6,7 +6,7 @@ from agents.rules.text.tokenizer import question_terms
 
 def found(words: LexicalIndex, query: str, boundary: str = "ana", partition: int = 0) -> set[str]:
     """The ids of the memories that have any word of the question."""
-    ids = words.roster(partition, boundary).id_of
+    ids = words.memory_columns(partition, boundary).id_of
     return {
         ids[number]
         for postings in words.postings(partition, boundary, question_terms(query))

@@ -42,13 +42,13 @@ def clues_of(
         order=roster.order(),
         documents=roster.documents,
         postings=postings,
-        by_words=lexical_fields(roster.columns, postings, roster.order(), roster.documents),
+        lexical=lexical_fields(roster.columns, postings, roster.order(), roster.documents),
         entities=[_postings([one.text.count(entity) for one in talk]) for entity in asked.entities],
         named=roster.spoken_by(asked.named),
         recency=np.zeros(len(roster.columns.live)),
         embedded=roster.columns.live,
         dense=_as_long(dense, roster),
-        late=_as_long(late, roster),
+        maxsim=_as_long(late, roster),
     )
 
 

@@ -13,7 +13,7 @@ from schemas.failures import Unavailable
 from schemas.vectors import Encoded, Matrix
 from streams.adapters.embedding.catalog.presets import GENERAL_PRESET
 from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.embedding.inference.token_grid import STEPS
+from streams.adapters.embedding.inference.token_grid import QUANTISATION_STEPS
 from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
 from tests.builders.exported_models import exported_minilm
 from tests.builders.tiny_models import write_tiny_model
@@ -139,9 +139,9 @@ async def test_vectors_have_length_one(embedder: Embedder) -> None:
 
 
 async def test_a_passages_token_vectors_lie_on_a_grid_of_8_bit_integers(embedder: Embedder) -> None:
-    steps = (await embedder.passage("the red house")).tokens * STEPS
+    steps = (await embedder.passage("the red house")).tokens * QUANTISATION_STEPS
     assert np.array_equal(steps, np.rint(steps))
-    assert 1 < np.abs(steps).max() < STEPS
+    assert 1 < np.abs(steps).max() < QUANTISATION_STEPS
 
 
 @pytest.mark.parametrize(

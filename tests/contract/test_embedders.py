@@ -13,8 +13,8 @@ from schemas.embedders import ConfiguredEmbedder
 from schemas.failures import ModelMissing
 from schemas.modes import GENERAL, GENERAL_MODE, Mode
 from schemas.vectors import Encoded
-from streams.adapters.embedding.catalog.entries import Entry, catalog
-from streams.adapters.embedding.catalog.model_loading import Pauses
+from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
+from streams.adapters.embedding.catalog.model_loading import LoadBackoff
 from streams.adapters.embedding.catalog.presets import MULTILINGUAL_SMALL
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.embedding.inference.local_model import LocalModel
@@ -33,7 +33,7 @@ class Closable(Embedders, Protocol):
 
     async def start(self) -> None: ...
 
-    def standing(self) -> dict[str, dict[str, Any]]: ...
+    def status(self) -> dict[str, dict[str, Any]]: ...
 
     async def close(self) -> None: ...
 
@@ -92,12 +92,12 @@ def registry(folder: Path) -> Stage:
 
     for name in ("general", "tiny", "prefixed"):
         bring(name)
-    others = Entry(OTHERS, LocalModel("multilingual-e5-small", folder / OTHERS, 384, "fp32", max_tokens=256))
+    others = CatalogEntry(OTHERS, LocalModel("multilingual-e5-small", folder / OTHERS, 384, "fp32", max_tokens=256))
     english = LocalModel("all-MiniLM-L6-v2", folder / "general", 384, "fp32", max_tokens=256)
-    own = {OTHERS: others, GENERAL: Entry(GENERAL, english, others=others)}
-    catalogued = catalog(folder, configured(folder), "int8")
+    own = {OTHERS: others, GENERAL: CatalogEntry(GENERAL, english, others=others)}
+    catalogued = build_catalog(folder, configured(folder), "int8")
     entries = {name: own.get(entry.name, entry) for name, entry in catalogued.items()}
-    return Stage(EmbedderRegistry(entries, threads=1, pauses=Pauses(0.01, 0.01)), bring)
+    return Stage(EmbedderRegistry(entries, threads=1, pauses=LoadBackoff(0.01, 0.01)), bring)
 
 
 @pytest.fixture(params=[fake, registry], ids=lambda maker: maker.__name__)
@@ -147,12 +147,12 @@ async def test_a_name_that_is_neither_is_not_described_and_its_modes_have_no_mod
     assert stage.embedders.described("nobody") is None
     with pytest.raises(ModelMissing, match="'nobody'"):
         stage.embedders.of(mode("nobody"))
-    assert stage.embedders.standing()["nobody"]["state"] == "missing"
+    assert stage.embedders.status()["nobody"]["state"] == "missing"
 
 
 async def test_general_loads_without_being_asked_for(stage: Stage) -> None:
     assert (await stage.ready(GENERAL_MODE)).fingerprint.embedder == "all-MiniLM-L6-v2"
-    assert stage.embedders.standing()["general"] == {"state": "ready", "error": None}
+    assert stage.embedders.status()["general"] == {"state": "ready", "error": None}
 
 
 async def test_a_model_is_loaded_once_it_is_asked_for_and_that_is_said_once(stage: Stage) -> None:
@@ -161,21 +161,21 @@ async def test_a_model_is_loaded_once_it_is_asked_for_and_that_is_said_once(stag
     embedder = await stage.ready(mode("tiny"))
     assert stage.loaded.count("tiny") == 1
     assert (await embedder.passage("the red house")).pooled.shape == (32,)
-    assert stage.embedders.standing()["tiny"] == {"state": "ready", "error": None}
+    assert stage.embedders.status()["tiny"] == {"state": "ready", "error": None}
 
 
 async def test_a_model_that_is_not_there_is_loaded_as_soon_as_it_is(stage: Stage) -> None:
     await stage.ready(GENERAL_MODE)
     waiting = asyncio.create_task(stage.ready(mode("late")))
-    while stage.embedders.standing().get("late", {}).get("state") != "missing":
+    while stage.embedders.status().get("late", {}).get("state") != "missing":
         await asyncio.sleep(0.01)
     with pytest.raises(ModelMissing, match="'late'"):
         stage.embedders.of(mode("late"))
-    assert stage.embedders.standing()["late"]["error"]
+    assert stage.embedders.status()["late"]["error"]
     stage.bring("late")
     assert (await waiting).fingerprint.dim == 16
     assert "late" in stage.loaded
-    assert stage.embedders.standing()["late"] == {"state": "ready", "error": None}
+    assert stage.embedders.status()["late"] == {"state": "ready", "error": None}
 
 
 async def test_a_mode_may_name_the_model_and_gets_the_same_space(stage: Stage) -> None:
@@ -276,12 +276,12 @@ async def test_by_its_models_name_the_general_embedder_reads_everything_itself(s
 async def test_a_text_can_be_read_by_the_other_model_of_a_mode_once_both_are_there(stage: Stage) -> None:
     general = await stage.ready(GENERAL_MODE)
     texts = ("the red house", GERMAN)
-    assert [stage.embedders.crossing(GENERAL_MODE, text) for text in texts] == [None, None]
+    assert [stage.embedders.cross_lingual(GENERAL_MODE, text) for text in texts] == [None, None]
     stage.bring(OTHERS)
     await stage.until(OTHERS)
     english, others = await stage.ready(mode("all-MiniLM-L6-v2")), await stage.ready(mode(OTHERS))
     for text, model in zip(texts, (others, english), strict=True):
-        other = stage.embedders.crossing(GENERAL_MODE, text)
+        other = stage.embedders.cross_lingual(GENERAL_MODE, text)
         assert other is not None
         assert close(await other.query(text), await model.query(text))
         assert not close(await other.query(text), await general.query(text))
@@ -289,5 +289,5 @@ async def test_a_text_can_be_read_by_the_other_model_of_a_mode_once_both_are_the
 
 async def test_a_mode_with_one_model_has_no_other_to_read_by(stage: Stage) -> None:
     await stage.ready(mode("tiny"))
-    assert stage.embedders.crossing(mode("tiny"), GERMAN) is None
-    assert stage.embedders.crossing(mode("late"), GERMAN) is None
+    assert stage.embedders.cross_lingual(mode("tiny"), GERMAN) is None
+    assert stage.embedders.cross_lingual(mode("late"), GERMAN) is None

@@ -13,7 +13,7 @@ from schemas.failures import Unavailable
 from schemas.language import Profile, Profiles, Prompt, Unanswerable
 from schemas.understanding import Understanding
 from streams.adapters.language.breaker import BreakerLimits
-from streams.adapters.language.endpoint import Outside
+from streams.adapters.language.endpoint import EndpointDependencies
 from streams.adapters.language.litellm_models import LiteLLMModels
 from streams.observability.model_metrics import ModelMeters
 from tests.fakes.language_model import FakeLanguageModel
@@ -21,7 +21,7 @@ from tests.fakes.model_server import ModelServer
 
 STEP, ROLE = "understand.turn", "understand"
 PROMPT = Prompt(system="Describe the turn.", user="Deploying today [[code]].", version="understand-1")
-SHORT_RESTS = BreakerLimits(failures=1, first_rest_s=0.01, longest_rest_s=0.02)
+SHORT_RESTS = BreakerLimits(failures=1, initial_open_s=0.01, max_open_s=0.02)
 
 Behaviour = Literal["ok", "down", "wrong"]
 
@@ -54,7 +54,7 @@ def profiles(server: ModelServer) -> Profiles:
 
 
 def adapter(profiles: Profiles) -> LiteLLMModels:
-    return LiteLLMModels(profiles, ModelMeters(CollectorRegistry()), Outside(limits=SHORT_RESTS))
+    return LiteLLMModels(profiles, ModelMeters(CollectorRegistry()), EndpointDependencies(breaker_limits=SHORT_RESTS))
 
 
 @pytest.fixture(params=["fake", "litellm"])
@@ -123,11 +123,11 @@ async def test_nobody_waits_for_a_model_that_is_up(world: World) -> None:
 
 async def test_its_standing_counts_and_keeps_the_last_error(world: World) -> None:
     await world.model.ask(STEP, ROLE, PROMPT, Understanding)
-    before = world.model.standing()["default"]
+    before = world.model.status()["default"]
     world.provider.become("down")
     with pytest.raises(Unavailable):
         await world.model.ask(STEP, ROLE, PROMPT, Understanding)
-    after = world.model.standing()["default"]
+    after = world.model.status()["default"]
     assert (before["state"], before["calls"], before["failures"], before["last_error"]) == ("closed", 1, 0, None)
     assert (after["calls"], after["failures"]) == (2, 1)
     assert after["state"] != "closed"
@@ -144,7 +144,7 @@ async def test_a_question_that_is_given_up_leaves_the_model_usable(world: World)
 
 async def test_without_profiles_nothing_can_be_asked(without_profiles: LanguageModel) -> None:
     assert not without_profiles.available(STEP, ROLE)
-    assert without_profiles.standing() == {}
+    assert without_profiles.status() == {}
     with pytest.raises(Unavailable, match="no language model is set"):
         await without_profiles.ask(STEP, ROLE, PROMPT, Understanding)
 

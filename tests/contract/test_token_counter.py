@@ -13,7 +13,7 @@ from agents.ports.tokenizer import TokenCounter
 from agents.rules.context.rendering import MEMORY_SEPARATOR, build_messages, render_memory
 from schemas.failures import Unavailable
 from streams.adapters.tokens.cl100k import encoding_file
-from streams.adapters.tokens.tiktoken_counter import LONG, TiktokenCounter
+from streams.adapters.tokens.tiktoken_counter import OFFLOAD_CHARS, TiktokenCounter
 from tests.builders.memories import made
 from tests.fakes.tokenizer import FakeTokens
 
@@ -70,7 +70,11 @@ async def test_counts_come_in_the_order_of_the_texts(tokens: TokenCounter) -> No
 async def test_any_text_has_a_count_that_does_not_depend_on_its_company(tokens: TokenCounter, text: str) -> None:
     [alone] = await tokens.count([text])
     assert alone > 0
-    assert await tokens.count(["before", text, "word " * LONG]) == [1, alone, (await tokens.count(["word " * LONG]))[0]]
+    assert await tokens.count(["before", text, "word " * OFFLOAD_CHARS]) == [
+        1,
+        alone,
+        (await tokens.count(["word " * OFFLOAD_CHARS]))[0],
+    ]
 
 
 async def test_what_looks_like_a_special_token_is_ordinary_text(tokens: TokenCounter) -> None:
@@ -79,7 +83,7 @@ async def test_what_looks_like_a_special_token_is_ordinary_text(tokens: TokenCou
 
 
 async def test_many_at_once_count_the_same(tokens: TokenCounter) -> None:
-    texts = ["one two", "three " * LONG]
+    texts = ["one two", "three " * OFFLOAD_CHARS]
     counts = await asyncio.gather(*(tokens.count(texts) for _ in range(8)))
     assert all(count == counts[0] for count in counts)
 

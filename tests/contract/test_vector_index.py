@@ -42,14 +42,14 @@ async def test_search_gives_cosines_best_first(index: VectorIndex) -> None:
     await index.upsert(SPACE, [point(number, vector=one) for number, one in enumerate(vectors)])
     found = await index.search(SPACE, vector(7, 0, 0, 0), EVERYTHING, 10)
     assert ids(found) == [memory(3), memory(2), memory(0), memory(1)]
-    assert [one.cosine for one in found] == pytest.approx([1, math.sqrt(0.5), 0, -1], abs=1e-6)
+    assert [one.score for one in found] == pytest.approx([1, math.sqrt(0.5), 0, -1], abs=1e-6)
 
 
 async def test_cosines_agree_with_exact_arithmetic_and_never_leave_their_range(index: VectorIndex) -> None:
     space, drawn = space_of(dim=384), np.random.default_rng(1).standard_normal((64, 384)).astype(np.float32)
     await index.upsert(space, [point(number, vector=one) for number, one in enumerate(drawn)])
     for query in drawn[:8]:
-        found = {one.memory_id: one.cosine for one in await index.search(space, query, EVERYTHING, 64)}
+        found = {one.memory_id: one.score for one in await index.search(space, query, EVERYTHING, 64)}
         exact = drawn.astype(np.float64) @ query / np.linalg.norm(drawn, axis=1) / np.linalg.norm(query)
         assert [found[memory(number)] for number in range(64)] == pytest.approx(list(exact), abs=1e-5)
         assert max(found.values()) <= 1
@@ -112,7 +112,7 @@ async def test_reads_see_only_what_the_filter_admits(index: VectorIndex, name: s
     everyone = [one.memory_id for one in points]
     assert ids(await index.search(space, X, where, 50)) == [memory(number) for number in expected]
     for asked in (None, everyone):
-        assert ids(await index.late(space, tokens, where, 50, asked)) == [memory(number) for number in expected]
+        assert ids(await index.maxsim(space, tokens, where, 50, asked)) == [memory(number) for number in expected]
 
 
 async def test_a_scope_field_that_appears_later_is_filtered_by(index: VectorIndex) -> None:
@@ -130,7 +130,7 @@ async def test_the_same_id_again_replaces_the_vector_and_all_beside_it(index: Ve
     await index.upsert(SPACE, [point(1, vector=vector(0, 1, 0, 0), **changes)])
     assert await index.search(SPACE, X, EVERYTHING, 10) == []
     [found] = await index.search(SPACE, X, MemoryFilter("u2", {"user_id": ("u2",)}, types=("semantic",)), 10)
-    assert found.cosine == pytest.approx(0, abs=1e-6)
+    assert found.score == pytest.approx(0, abs=1e-6)
     assert await index.hashes(SPACE, [memory(1)]) == {memory(1): "new"}
     assert [await index.count(SPACE, partition) for partition in (0, 3)] == [0, 1]
 
@@ -184,7 +184,7 @@ async def test_vectors_that_came_back_can_be_written_to_another_space(index: Vec
     pooled = kept[memory(1)].pooled
     await index.upsert(renamed, [point(1, vector=pooled, mode="renamed")])
     [found] = await index.search(renamed, vector(1, 2, 3, 4), EVERYTHING, 1)
-    assert found.cosine == pytest.approx(1, abs=1e-6)
+    assert found.score == pytest.approx(1, abs=1e-6)
     assert np.allclose((await index.vectors(renamed, [memory(1)]))[memory(1)].pooled, pooled, atol=1e-6)
 
 

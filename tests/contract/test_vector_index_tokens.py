@@ -10,7 +10,7 @@ import pytest
 
 from agents.ports.vector_index import VectorIndex
 from schemas.vectors import Matrix, MemoryFilter, Point, Scored
-from streams.adapters.embedding.inference.token_grid import from_grid, to_grid
+from streams.adapters.embedding.inference.token_grid import dequantise_tokens, quantise_tokens
 from tests.fakes.vector_indexes import EVERYTHING, KINDS, QUIET, X, ids, memory, opened, point, space_of
 
 pytestmark = QUIET
@@ -35,7 +35,7 @@ ACROSS = rows((1, 0))
 def drawn(seed: int, count: int) -> Matrix:
     """Token vectors as an embedder gives them: nearly of length 1, on a grid of 8-bit integers."""
     plain = np.random.default_rng(seed).standard_normal((count, 128))
-    return from_grid(to_grid((plain / np.linalg.norm(plain, axis=1, keepdims=True)).astype(np.float32)))
+    return dequantise_tokens(quantise_tokens((plain / np.linalg.norm(plain, axis=1, keepdims=True)).astype(np.float32)))
 
 
 def wide(number: int) -> Point:
@@ -47,7 +47,7 @@ def ids_of(points: Sequence[Point]) -> list[str]:
 
 
 def scores(found: Sequence[Scored]) -> dict[str, float]:
-    return {one.memory_id: one.cosine for one in found}
+    return {one.memory_id: one.score for one in found}
 
 
 def test_a_space_is_another_one_where_it_keeps_tokens() -> None:
@@ -57,9 +57,9 @@ def test_a_space_is_another_one_where_it_keeps_tokens() -> None:
 async def test_late_sums_over_the_question_the_best_dot_product_of_each_of_its_rows(index: VectorIndex) -> None:
     tokens = [rows((1, 0), (0, 1)), rows((0.5, 0.5)), rows((0, -1), (-1, 0), (0.25, 0)), rows((0, -1))]
     await index.upsert(SPACE, [point(number, tokens=one) for number, one in enumerate(tokens)])
-    found = await index.late(SPACE, rows((0.75, 0), (0, 0.25)), EVERYTHING, 10)
+    found = await index.maxsim(SPACE, rows((0.75, 0), (0, 0.25)), EVERYTHING, 10)
     assert ids(found) == [memory(0), memory(1), memory(2), memory(3)]
-    assert [one.cosine for one in found] == pytest.approx([1, 0.5, 0.1875, -0.25])
+    assert [one.score for one in found] == pytest.approx([1, 0.5, 0.1875, -0.25])
 
 
 async def test_late_scores_agree_with_exact_arithmetic_and_are_not_cut_off(index: VectorIndex) -> None:
@@ -67,7 +67,7 @@ async def test_late_scores_agree_with_exact_arithmetic_and_are_not_cut_off(index
     await index.upsert(WIDE, points)
     for seed in range(5):
         question = drawn(1000 + seed, 3 + 4 * seed)
-        found = scores(await index.late(WIDE, question, EVERYTHING, 100))
+        found = scores(await index.maxsim(WIDE, question, EVERYTHING, 100))
         for one in points:
             assert one.tokens is not None
             exact = (question.astype(np.float64) @ one.tokens.T).max(axis=1).sum()
@@ -77,17 +77,17 @@ async def test_late_scores_agree_with_exact_arithmetic_and_are_not_cut_off(index
 
 async def test_a_memory_without_tokens_is_found_by_its_vector_alone(index: VectorIndex) -> None:
     await index.upsert(SPACE, [point(1), point(2, tokens=rows()), point(3, tokens=ACROSS)])
-    assert ids(await index.late(SPACE, ACROSS, EVERYTHING, 10)) == [memory(3)]
-    assert ids(await index.late(SPACE, ACROSS, EVERYTHING, 10, [memory(1), memory(2)])) == []
+    assert ids(await index.maxsim(SPACE, ACROSS, EVERYTHING, 10)) == [memory(3)]
+    assert ids(await index.maxsim(SPACE, ACROSS, EVERYTHING, 10, [memory(1), memory(2)])) == []
     assert ids(await index.search(SPACE, X, EVERYTHING, 10)) == [memory(1), memory(2), memory(3)]
 
 
 async def test_late_compares_the_asked_memories_only(index: VectorIndex) -> None:
     await index.upsert(SPACE, [point(number, tokens=rows((number / 8, 0))) for number in range(6)])
     asked = [memory(number) for number in (2, 5, 99, 3, 5)]
-    assert ids(await index.late(SPACE, ACROSS, EVERYTHING, 10, asked)) == [memory(5), memory(3), memory(2)]
-    assert ids(await index.late(SPACE, ACROSS, EVERYTHING, 2, asked)) == [memory(5), memory(3)]
-    assert await index.late(SPACE, ACROSS, EVERYTHING, 10, []) == []
+    assert ids(await index.maxsim(SPACE, ACROSS, EVERYTHING, 10, asked)) == [memory(5), memory(3), memory(2)]
+    assert ids(await index.maxsim(SPACE, ACROSS, EVERYTHING, 2, asked)) == [memory(5), memory(3)]
+    assert await index.maxsim(SPACE, ACROSS, EVERYTHING, 10, []) == []
 
 
 async def test_late_sees_only_what_the_filter_admits(index: VectorIndex) -> None:
@@ -95,39 +95,39 @@ async def test_late_sees_only_what_the_filter_admits(index: VectorIndex) -> None
     await index.upsert(SPACE, [point(1, tokens=ACROSS), *(replace(one, tokens=ACROSS) for one in others)])
     everyone = [memory(1), memory(2), memory(3)]
     for asked in (None, everyone):
-        found = await index.late(SPACE, ACROSS, MemoryFilter("u1", {"project_id": ("p1",)}), 10, asked)
+        found = await index.maxsim(SPACE, ACROSS, MemoryFilter("u1", {"project_id": ("p1",)}), 10, asked)
         assert ids(found) == [memory(1)]
-        assert await index.late(SPACE, ACROSS, MemoryFilter("u1", modes=()), 10, asked) == []
-        assert await index.late(SPACE, ACROSS, MemoryFilter("nobody"), 10, asked) == []
+        assert await index.maxsim(SPACE, ACROSS, MemoryFilter("u1", modes=()), 10, asked) == []
+        assert await index.maxsim(SPACE, ACROSS, MemoryFilter("nobody"), 10, asked) == []
 
 
 async def test_equal_late_scores_are_ordered_by_id_also_where_the_limit_cuts_them(index: VectorIndex) -> None:
     same = [point(number, tokens=rows((0.5, 0), (0, 1))) for number in range(300, 0, -1)]
     await index.upsert(SPACE, [point(999, tokens=ACROSS), *same])
     expected = [memory(number) for number in (999, 1, 2, 3, 4, 5, 6)]
-    assert ids(await index.late(SPACE, ACROSS, EVERYTHING, 7)) == expected
+    assert ids(await index.maxsim(SPACE, ACROSS, EVERYTHING, 7)) == expected
     everyone = [memory(999), *ids_of(same)]
-    assert ids(await index.late(SPACE, ACROSS, EVERYTHING, 7, everyone)) == expected
-    assert await index.late(SPACE, ACROSS, EVERYTHING, 0) == []
+    assert ids(await index.maxsim(SPACE, ACROSS, EVERYTHING, 7, everyone)) == expected
+    assert await index.maxsim(SPACE, ACROSS, EVERYTHING, 0) == []
 
 
 async def test_scores_are_the_same_to_the_last_digit_whoever_else_is_there(index: VectorIndex) -> None:
     mine, question = [wide(number) for number in range(40)], drawn(7, 9) / np.float32(9)
     await index.upsert(WIDE, mine)
-    alone = await index.late(WIDE, question, EVERYTHING, 50)
+    alone = await index.maxsim(WIDE, question, EVERYTHING, 50)
     others = [replace(wide(number), boundary="u2", tokens=drawn(number, 40)) for number in range(100, 400)]
     await index.upsert(WIDE, others)
-    assert await index.late(WIDE, question, EVERYTHING, 50) == alone
-    assert await index.late(WIDE, question, EVERYTHING, 50, ids_of(mine)) == alone
+    assert await index.maxsim(WIDE, question, EVERYTHING, 50) == alone
+    assert await index.maxsim(WIDE, question, EVERYTHING, 50, ids_of(mine)) == alone
     await index.upsert(WIDE, list(reversed(mine)))
-    assert await index.late(WIDE, question, EVERYTHING, 50) == alone
+    assert await index.maxsim(WIDE, question, EVERYTHING, 50) == alone
 
 
 async def test_the_same_id_again_replaces_its_tokens_or_removes_them(index: VectorIndex) -> None:
     await index.upsert(SPACE, [point(1, tokens=ACROSS), point(2, tokens=ACROSS), point(3, tokens=ACROSS)])
     await index.upsert(SPACE, [point(1, tokens=rows((0.5, 0), (0, 1))), point(2)])
     await index.delete(SPACE, [memory(3)])
-    assert scores(await index.late(SPACE, ACROSS, EVERYTHING, 10)) == {memory(1): 0.5}
+    assert scores(await index.maxsim(SPACE, ACROSS, EVERYTHING, 10)) == {memory(1): 0.5}
 
 
 async def test_tokens_come_back_in_their_order_beside_the_vector(index: VectorIndex) -> None:
@@ -144,7 +144,7 @@ async def test_tokens_come_back_in_their_order_beside_the_vector(index: VectorIn
 async def test_a_space_without_tokens_gives_none(index: VectorIndex) -> None:
     await index.upsert(space_of(), [point(1), point(2, tokens=rows())])
     assert (await index.vectors(space_of(), [memory(2)]))[memory(2)].tokens.shape == (0, 0)
-    assert await index.late(space_of(), rows(), EVERYTHING, 10) == []
+    assert await index.maxsim(space_of(), rows(), EVERYTHING, 10) == []
 
 
 async def test_what_is_moved_to_another_space_scores_there_as_it_did(index: VectorIndex) -> None:
@@ -155,20 +155,20 @@ async def test_what_is_moved_to_another_space_scores_there_as_it_did(index: Vect
         point(number, vector=kept[memory(number)].pooled, tokens=kept[memory(number)].tokens) for number in range(70)
     ]
     await index.upsert(renamed, moved)
-    assert await index.late(renamed, question, EVERYTHING, 70) == await index.late(WIDE, question, EVERYTHING, 70)
+    assert await index.maxsim(renamed, question, EVERYTHING, 70) == await index.maxsim(WIDE, question, EVERYTHING, 70)
 
 
 async def test_more_than_one_batch_of_long_texts_is_written_and_compared(index: VectorIndex) -> None:
     long = [point(number, tokens=drawn(number, 250)) for number in range(20)]
     await index.upsert(WIDE, [*long, *(point(number) for number in range(20, 300))])
-    assert len(await index.late(WIDE, drawn(1, 2), EVERYTHING, 300)) == 20
+    assert len(await index.maxsim(WIDE, drawn(1, 2), EVERYTHING, 300)) == 20
     assert await index.count(WIDE, 0) == 300
 
 
 async def test_a_question_without_rows_finds_nothing(index: VectorIndex) -> None:
     await index.upsert(SPACE, [point(1, tokens=ACROSS)])
-    assert await index.late(SPACE, rows(), EVERYTHING, 10) == []
-    assert await index.late(space_of(mode="never-written", token_dim=2), ACROSS, EVERYTHING, 10) == []
+    assert await index.maxsim(SPACE, rows(), EVERYTHING, 10) == []
+    assert await index.maxsim(space_of(mode="never-written", token_dim=2), ACROSS, EVERYTHING, 10) == []
 
 
 REFUSED = {
@@ -186,13 +186,13 @@ async def test_bad_token_vectors_are_refused_before_anything_is_written(index: V
     assert await index.spaces() == {}
     await index.upsert(SPACE, [point(1, tokens=ACROSS)])
     with pytest.raises(ValueError, match=SPACE.collection):
-        await index.late(SPACE, REFUSED[name], EVERYTHING, 1)
+        await index.maxsim(SPACE, REFUSED[name], EVERYTHING, 1)
     with pytest.raises(ValueError, match="UUID"):
-        await index.late(SPACE, ACROSS, EVERYTHING, 1, ["t-17"])
+        await index.maxsim(SPACE, ACROSS, EVERYTHING, 1, ["t-17"])
 
 
 async def test_token_vectors_are_refused_in_a_space_that_keeps_none(index: VectorIndex) -> None:
     with pytest.raises(ValueError, match=space_of().collection):
         await index.upsert(space_of(), [point(1, tokens=ACROSS)])
     with pytest.raises(ValueError, match=space_of().collection):
-        await index.late(space_of(), ACROSS, EVERYTHING, 1)
+        await index.maxsim(space_of(), ACROSS, EVERYTHING, 1)

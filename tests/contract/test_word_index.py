@@ -47,20 +47,20 @@ def test_postings_tell_how_often_and_lengths_how_long(words: LexicalIndex) -> No
     [violin, harbour] = words.postings(0, "ana", ["violin", "harbour"])
     assert dict(zip(violin.numbers.tolist(), violin.counts.tolist(), strict=True)) == {0: 2, 1: 1}
     assert len(harbour.numbers) == 0
-    assert words.roster(0, "ana").columns.lengths[:2].tolist() == [4, 1]
+    assert words.memory_columns(0, "ana").columns.lengths[:2].tolist() == [4, 1]
 
 
 def test_entities_are_found_whatever_their_case(words: LexicalIndex) -> None:
     words.put(0, made("Lunch with Mrs Okafor", entities=("Mrs  Okafor", "Köln")))
     [okafor, cologne, lunch] = words.entity_postings(0, "ana", ["mrs okafor", "KÖLN", "Lunch"])
     assert (len(okafor.numbers), len(cologne.numbers), len(lunch.numbers)) == (1, 1, 0)
-    assert words.roster(0, "ana").columns.lengths[0] == 4, "entities are no words of the text"
+    assert words.memory_columns(0, "ana").columns.lengths[0] == 4, "entities are no words of the text"
 
 
 def under(words: LexicalIndex, name: str, boundary: str = "ana") -> set[str]:
     """The ids of the memories that are under a category."""
     [postings] = words.category_postings(0, boundary, [name])
-    return {words.roster(0, boundary).id_of[number] for number in postings.numbers.tolist()}
+    return {words.memory_columns(0, boundary).id_of[number] for number in postings.numbers.tolist()}
 
 
 def item(*names: str) -> Item:
@@ -90,8 +90,11 @@ def test_a_category_is_neither_a_word_nor_an_entity(words: LexicalIndex) -> None
     assert under(words, "harbour") == {filed.memory_id}
     assert under(words, "Harbour") == set()
     [named] = words.entity_postings(0, "ana", ["harbour"])
-    assert words.roster(0, "ana").id_of[int(named.numbers[0])] != filed.memory_id
-    assert int(words.roster(0, "ana").columns.lengths[words.roster(0, "ana").number_of[filed.memory_id]]) == 1
+    assert words.memory_columns(0, "ana").id_of[int(named.numbers[0])] != filed.memory_id
+    assert (
+        int(words.memory_columns(0, "ana").columns.lengths[words.memory_columns(0, "ana").number_of[filed.memory_id]])
+        == 1
+    )
 
 
 def test_another_users_memories_are_invisible(words: LexicalIndex) -> None:
@@ -102,16 +105,16 @@ def test_another_users_memories_are_invisible(words: LexicalIndex) -> None:
         words.put(0, made("violin lesson of somebody", number, user="ben"))
     after = words.postings(0, "ana", ["violin", "lesson"])
     assert [postings.numbers.tolist() for postings in after] == [postings.numbers.tolist() for postings in before]
-    assert words.roster(0, "ana").documents == 1
+    assert words.memory_columns(0, "ana").documents == 1
     assert found(words, "somebody") == set()
     assert found(words, "violin", "carl") == set()
-    assert words.roster(0, "ben").documents == 50
+    assert words.memory_columns(0, "ben").documents == 50
 
 
 def test_any_text_can_be_put(words: LexicalIndex) -> None:
     texts = ["\x00\x01", "' OR 1=1; --", "\U0001f382", "a\u0301" * 50, " ", "x" * 32768, "word " * 6000, "%_\x1f\n"]
     for number, text in enumerate(texts):
         words.put(0, made(text, number, speaker="O'Neil \x00"))
-    assert words.roster(0, "ana").documents == len(texts)
+    assert words.memory_columns(0, "ana").documents == len(texts)
     [word] = words.postings(0, "ana", ["word"])
     assert word.counts.tolist() == [255]

@@ -10,7 +10,7 @@ from agents.rules.cues.labels import label_memory
 from schemas.failures import Unavailable
 from schemas.memories import Memory
 from schemas.vectors import MemoryFilter
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.lexical_queries import found
 from tests.builders.memories import embedded_in, made
 
@@ -24,7 +24,7 @@ def test_a_replaced_text_is_no_longer_found(words: LexicalIndex) -> None:
     assert found(words, "quagga locker code") == set()
     assert found(words, "key behind door") == {old.memory_id}
     assert len(words.entity_postings(0, "ana", ["Quagga"])[0].numbers) == 0
-    assert words.roster(0, "ana").documents == 1
+    assert words.memory_columns(0, "ana").documents == 1
 
 
 def test_the_same_memory_again_changes_nothing(words: LexicalIndex) -> None:
@@ -33,16 +33,16 @@ def test_the_same_memory_again_changes_nothing(words: LexicalIndex) -> None:
         words.put(0, memory)
     [violin] = words.postings(0, "ana", ["violin"])
     assert (violin.numbers.tolist(), violin.counts.tolist()) == ([0], [1])
-    assert words.roster(0, "ana").documents == 1
+    assert words.memory_columns(0, "ana").documents == 1
 
 
 def test_what_changes_beside_the_text_is_seen(words: LexicalIndex) -> None:
     memory = made("violin")
     words.put(0, memory)
-    roster = words.roster(0, "ana")
+    roster = words.memory_columns(0, "ana")
     assert not roster.embedded("space-1").any()
     words.put(0, memory.model_copy(update={"embedding": READY, "superseded_by": "x", "speaker": "Ben"}))
-    roster = words.roster(0, "ana")
+    roster = words.memory_columns(0, "ana")
     assert roster.embedded("space-1").any()
     assert not roster.admitted(MemoryFilter("ana")).any()
     assert set(roster.speakers) == {"Ben"}
@@ -50,7 +50,7 @@ def test_what_changes_beside_the_text_is_seen(words: LexicalIndex) -> None:
 
 def test_a_vector_of_a_text_that_is_gone_is_no_vector(words: LexicalIndex) -> None:
     words.put(0, made("violin", embedding=embedded_in("space-1", status="stale")))
-    assert not words.roster(0, "ana").embedded("space-1").any()
+    assert not words.memory_columns(0, "ana").embedded("space-1").any()
     assert words.ready_places(0) == {}
 
 
@@ -66,24 +66,24 @@ def test_marks_are_kept_and_follow_the_text(words: LexicalIndex) -> None:
     for text in ("Where is the key?", "It hangs behind the door, on 3 March."):
         memory = memory.model_copy(update={"text": text})
         words.put(0, memory)
-        assert words.roster(0, "ana").columns.marks[0] == int(label_memory(memory))
+        assert words.memory_columns(0, "ana").columns.labels[0] == int(label_memory(memory))
     spoken = memory.model_copy(update={"role": "user"})
     words.put(0, spoken)
     words.commit(0)
     words.open(0)
-    assert words.roster(0, "ana").columns.marks[0] == int(label_memory(spoken)) != int(label_memory(memory))
+    assert words.memory_columns(0, "ana").columns.labels[0] == int(label_memory(spoken)) != int(label_memory(memory))
 
 
 def test_a_forgotten_memory_is_found_by_nothing(words: LexicalIndex) -> None:
     kept, gone = made("violin", 0, speaker="Ana"), made("violin bow", 1, speaker="Ben", entities=("Bow",))
     words.put(0, kept)
     words.put(0, gone)
-    words.roster(0, "ana")
+    words.memory_columns(0, "ana")
     words.remove(0, gone.memory_id)
     words.remove(0, gone.memory_id)
     words.remove(0, "unknown")
     assert found(words, "violin bow") == {kept.memory_id}
-    roster = words.roster(0, "ana")
+    roster = words.memory_columns(0, "ana")
     assert set(roster.number_of) == {kept.memory_id}
     assert set(roster.speakers) == {"Ana"}
     assert len(words.entity_postings(0, "ana", ["Bow"])[0].numbers) == 0
@@ -95,7 +95,7 @@ def test_a_forgotten_user_leaves_nothing_and_may_come_back(words: LexicalIndex) 
         words.put(0, memory)
     for memory in memories:
         words.remove(0, memory.memory_id)
-    assert words.roster(0, "ana").documents == 0
+    assert words.memory_columns(0, "ana").documents == 0
     assert words.counts(0, "ana") == {}
     words.put(0, memories[1])
     assert found(words, "violin") == {memories[1].memory_id}
@@ -104,7 +104,7 @@ def test_a_forgotten_user_leaves_nothing_and_may_come_back(words: LexicalIndex) 
 def test_a_write_that_fails_changes_nothing(words: LexicalIndex) -> None:
     first = made("violin", 0)
     words.put(0, first)
-    words.roster(0, "ana")
+    words.memory_columns(0, "ana")
     broken = made("violin and harbour", 1, source=2**80)
     with pytest.raises((Unavailable, OverflowError)):
         words.put(0, broken)
@@ -115,7 +115,7 @@ def test_a_write_that_fails_changes_nothing(words: LexicalIndex) -> None:
 
 
 def test_columns_follow_many_writes_as_if_read_anew(tmp_path: Path) -> None:
-    words = SqliteWords(tmp_path)
+    words = SqliteLexicalIndex(tmp_path)
     words.open(0)
     rng = np.random.default_rng(1)
     for step in range(300):
@@ -125,7 +125,7 @@ def test_columns_follow_many_writes_as_if_read_anew(tmp_path: Path) -> None:
             words.remove(0, memory.memory_id)
         else:
             words.put(0, memory)
-        followed = words.roster(0, "ana") if step % 7 == 0 else None
+        followed = words.memory_columns(0, "ana") if step % 7 == 0 else None
         del followed
     kept = _described(words)
     words.close()
@@ -135,7 +135,7 @@ def test_columns_follow_many_writes_as_if_read_anew(tmp_path: Path) -> None:
 
 
 def _described(words: LexicalIndex) -> dict[str, tuple[object, ...]]:
-    roster = words.roster(0, "ana")
+    roster = words.memory_columns(0, "ana")
     order = roster.order()
     speakers = {place: name for name, place in roster.speakers.items()}
     return {
@@ -143,7 +143,7 @@ def _described(words: LexicalIndex) -> dict[str, tuple[object, ...]]:
             speakers[int(roster.columns.speakers[number])],
             int(roster.columns.lengths[number]),
             int(roster.columns.languages[number]),
-            int(roster.columns.marks[number]),
+            int(roster.columns.labels[number]),
             int(order.positions[number]),
             roster.id_of.get(int(order.before[number])),
             roster.id_of.get(int(order.after[number])),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agents.ports.lexical_index import LexicalIndex
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.lexical_queries import found
 from tests.builders.memories import made
 
@@ -39,7 +39,7 @@ def test_progress_is_kept_by_topic(words: LexicalIndex) -> None:
 
 
 def test_what_was_committed_survives_and_what_was_not_is_gone_with_its_progress(tmp_path: Path) -> None:
-    words = SqliteWords(tmp_path)
+    words = SqliteLexicalIndex(tmp_path)
     words.open(0)
     safe, lost = made("violin", 0), made("harbour", 1)
     words.put(0, safe)
@@ -54,11 +54,11 @@ def test_what_was_committed_survives_and_what_was_not_is_gone_with_its_progress(
 
 
 def test_closing_commits(tmp_path: Path) -> None:
-    words = SqliteWords(tmp_path)
+    words = SqliteLexicalIndex(tmp_path)
     words.open(0)
     words.put(0, made("violin"))
     words.close()
-    words = SqliteWords(tmp_path)
+    words = SqliteLexicalIndex(tmp_path)
     words.open(0)
     assert len(found(words, "violin")) == 1
     words.close()
@@ -67,7 +67,7 @@ def test_closing_commits(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"no database at all " * 300, b""])
 def test_a_broken_file_is_begun_anew(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "words-0.sqlite").write_bytes(content)
-    words = SqliteWords(tmp_path)
+    words = SqliteLexicalIndex(tmp_path)
     words.open(0)
     words.put(0, made("violin"))
     assert len(found(words, "violin")) == 1
@@ -75,7 +75,7 @@ def test_a_broken_file_is_begun_anew(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_file_of_another_form_is_begun_anew(tmp_path: Path) -> None:
-    words = SqliteWords(tmp_path)
+    words = SqliteLexicalIndex(tmp_path)
     words.open(0)
     words.put(0, made("violin"))
     words.set_applied(0, "turns", 1)

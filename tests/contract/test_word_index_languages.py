@@ -47,7 +47,7 @@ def test_a_text_of_which_the_language_cannot_be_told_is_found_by_the_word_that_i
 def test_words_that_are_only_alike_count_on_demand(words: LexicalIndex) -> None:
     words.put(0, made("Die Mieterhöhung ist da", 0))
     [alike] = words.postings(0, "ana", ["erhohung"])
-    [stems] = words.postings(0, "ana", ["erhohung"], alike=False)
+    [stems] = words.postings(0, "ana", ["erhohung"], fuzzy=False)
     assert (len(alike.numbers), len(stems.numbers)) == (1, 0)
 
 
@@ -69,5 +69,5 @@ def test_another_user_s_language_is_not_spoken_here(words: LexicalIndex) -> None
         words.put(0, made("Das ist nicht das, was der Hund haben wollte", number, user="ben"))
     beside = words.postings(0, "ana", ["hunden", "gardens"])
     assert [one.numbers.tolist() for one in beside] == [one.numbers.tolist() for one in alone] == [[], [0]]
-    assert words.roster(0, "ana").languages() == [LANGUAGES.index("english")]
-    assert words.roster(0, "ben").languages() == [LANGUAGES.index("german")]
+    assert words.memory_columns(0, "ana").languages() == [LANGUAGES.index("english")]
+    assert words.memory_columns(0, "ben").languages() == [LANGUAGES.index("german")]

@@ -71,10 +71,10 @@ def test_what_no_model_has_read_yet_is_listed_until_it_is_read_replaced_or_gone(
     read, gone, waits = (made("a", number, reading=unread) for number in range(3))
     for memory in (read, gone, waits, made("a", 3), made("a", 4, user="ben", reading=unread)):
         words.put(0, memory)
-    assert len(list(words.unread(0))) == 4
+    assert len(list(words.awaiting_understanding(0))) == 4
     words.put(0, read.model_copy(update={"reading": TurnUnderstanding(status="model")}))
     words.remove(0, gone.memory_id)
-    assert set(words.unread(0)) == {waits.memory_id, made("a", 4, user="ben").memory_id}
+    assert set(words.awaiting_understanding(0)) == {waits.memory_id, made("a", 4, user="ben").memory_id}
 
 
 def test_all_that_is_unread_is_listed_while_it_is_written(words: LexicalIndex) -> None:
@@ -84,11 +84,11 @@ def test_all_that_is_unread_is_listed_while_it_is_written(words: LexicalIndex) -
     for memory in memories.values():
         words.put(0, memory)
     listed = []
-    for memory_id in words.unread(0):
+    for memory_id in words.awaiting_understanding(0):
         listed.append(memory_id)
         words.put(0, memories[memory_id].model_copy(update={"reading": TurnUnderstanding(status="model")}))
     assert sorted(listed) == sorted(memories)
-    assert list(words.unread(0)) == []
+    assert list(words.awaiting_understanding(0)) == []
 
 
 def test_all_memories_of_a_status_are_listed_while_they_are_written(words: LexicalIndex) -> None:

@@ -8,7 +8,7 @@ from schemas.categories import Taxonomy
 
 
 class FakeCategories:
-    """Implements `streams.flow.worker_context.KeptCategories` in memory; `writes` counts how often it was written.
+    """Implements `streams.flow.worker_context.AwaitableCategories` in memory; `writes` counts how often it was written.
 
     While `held` is set writes are not safe yet.
     """
@@ -36,7 +36,7 @@ class FakeCategories:
         """Declare a category as a command does."""
         self.put(partition, scope, declare_category(self.get(partition, scope), name, description))
 
-    def unwritten(self) -> list[Awaitable[None]]:
+    def pending_writes(self) -> list[Awaitable[None]]:
         """What is done when the writes since the last call are safe."""
         written, self._unsafe = self._unsafe, 0
         return [self._safe() for _ in range(written)]

@@ -7,7 +7,7 @@ from schemas.claims import Claim
 
 
 class FakeClaims:
-    """Implements `streams.flow.worker_context.KeptClaims` in memory; what is kept is JSON."""
+    """Implements `streams.flow.worker_context.AwaitableClaims` in memory; what is kept is JSON."""
 
     def __init__(self) -> None:
         self.kept: dict[tuple[int, str], str] = {}
@@ -23,6 +23,6 @@ class FakeClaims:
         if claim.held:
             self.kept[partition, key] = claim.model_dump_json()
 
-    def unwritten(self) -> list[Awaitable[Any]]:
+    def pending_writes(self) -> list[Awaitable[Any]]:
         """Nothing: a dict is written at once."""
         return []

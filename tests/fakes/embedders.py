@@ -14,11 +14,11 @@ from schemas.embedders import ConfiguredEmbedder, EmbedderDescription
 from schemas.failures import ModelMissing
 from schemas.modes import GENERAL, Fingerprint, Mode
 from schemas.vectors import Encoded
-from streams.adapters.embedding.catalog.by_language import ByLanguage
-from streams.adapters.embedding.catalog.entries import Entry, catalog
+from streams.adapters.embedding.catalog.by_language import LanguageRoutingEmbedder
+from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.mode_embedder import ModeEmbedder
 from streams.adapters.embedding.catalog.presets import GENERAL_PRESET, MULTILINGUAL_SMALL
-from streams.adapters.embedding.catalog.recent_vectors import RecentVectors
+from streams.adapters.embedding.catalog.recent_vectors import VectorCache
 from tests.fakes.embedder import FakeEmbedder
 
 NOWHERE = Path("nowhere")
@@ -60,7 +60,7 @@ class FakeEmbedders:
         self._entries = catalogued(configured)
         pooled = frozenset(without_tokens)
         self._models = {entry.name: model_of(entry, entry.name not in pooled) for entry in self._entries.values()}
-        self._recent = {name: RecentVectors(model.passage) for name, model in self._models.items()}
+        self._recent = {name: VectorCache(model.passage) for name, model in self._models.items()}
         self._loaded = set(loaded)
         self._present = set(present)
         self._asked: set[str] = set()
@@ -107,24 +107,24 @@ class FakeEmbedders:
         if mode.embedder != GENERAL or entry.others is None:
             return one
         others = Mode(name=mode.name, embedder=entry.others.name, embedding_dim=entry.others.local.dim)
-        return ByLanguage(one, lambda: self.of(others), entry.others.identity)
+        return LanguageRoutingEmbedder(one, lambda: self.of(others), entry.others.identity)
 
     def for_text(self, mode: Mode, text: str) -> Embedder:
         """The same, once the model is loaded that reads this text. Raises ModelMissing as `of` does."""
         read = FakeEmbedders.of(self, mode)
-        if isinstance(read, ByLanguage):
-            read.reader(text)
+        if isinstance(read, LanguageRoutingEmbedder):
+            read.model_for(text)
         return self.of(mode)
 
-    def crossing(self, mode: Mode, text: str) -> Embedder | None:
+    def cross_lingual(self, mode: Mode, text: str) -> Embedder | None:
         """The model of a mode that does not read this text by itself; None where there is none, or not both."""
         try:
             embedder = FakeEmbedders.of(self, mode)
-            return embedder.other_reader(text) if isinstance(embedder, ByLanguage) else None
+            return embedder.other_language_model(text) if isinstance(embedder, LanguageRoutingEmbedder) else None
         except ModelMissing:
             return None
 
-    def standing(self) -> dict[str, dict[str, Any]]:
+    def status(self) -> dict[str, dict[str, Any]]:
         """How each embedder stands that was asked for."""
         return {name: self._standing(name) for name in sorted(self._asked)}
 
@@ -142,14 +142,14 @@ class FakeEmbedders:
         return {"state": "missing", "error": f"embedder {name!r} is missing"}
 
 
-def catalogued(configured: Mapping[str, ConfiguredEmbedder]) -> dict[str, Entry]:
+def catalogued(configured: Mapping[str, ConfiguredEmbedder]) -> dict[str, CatalogEntry]:
     """The catalog, with the model of other languages whether or not its package is installed."""
-    entries = catalog(NOWHERE, configured, "int8")
+    entries = build_catalog(NOWHERE, configured, "int8")
     general = replace(entries[GENERAL], others=entries[MULTILINGUAL_SMALL.name])
     return entries | dict.fromkeys(GENERAL_PRESET.names, general)
 
 
-def model_of(entry: Entry, tokens: bool = True) -> FakeModel:
+def model_of(entry: CatalogEntry, tokens: bool = True) -> FakeModel:
     """A fake model with an embedder's dimension, prefixes and limit."""
     local = entry.local
     return FakeModel(

@@ -8,7 +8,7 @@ from schemas.scopes import boundary_key
 
 
 class FakeIntentions:
-    """Implements `streams.flow.worker_context.KeptIntentions` in memory; `writes` counts how often it was written.
+    """Implements `streams.flow.worker_context.AwaitableIntentions` in memory; `writes` counts how often it was written.
 
     While `outage` is true, what is written is here and stays unsafe, as with a changelog that does not answer.
     """
@@ -32,7 +32,7 @@ class FakeIntentions:
         """The scopes of a boundary that have an intention."""
         return [dict(scope) for where, scope in self._kept if where == partition and _of(dict(scope), boundary)]
 
-    def unwritten(self) -> list[Awaitable[None]]:
+    def pending_writes(self) -> list[Awaitable[None]]:
         """Nothing where a dict is written at once; else what never ends."""
         return [_never()] if self.outage else []
 

@@ -24,7 +24,7 @@ class FakeJsonTable(Generic[Value]):
         """Write a value over the one before."""
         self._kept[partition, _shown(key)] = value.model_dump_json(by_alias=True)
 
-    def unwritten(self) -> list[Awaitable[None]]:
+    def pending_writes(self) -> list[Awaitable[None]]:
         """Nothing: a dict is written at once."""
         return []
 

@@ -55,7 +55,7 @@ class FakeLanguageModel:
 
     async def ask(self, step: str, role: str, prompt: Prompt, answer: type[AnswerT]) -> ModelAnswer[AnswerT]:
         """Answer as told; a behaviour that changes while the question is held counts."""
-        name = self._profiles.chosen(step, role)
+        name = self._profiles.profile_for(step, role)
         if name is None:
             raise Unavailable("no language model is set")
         self.asked.append(prompt)
@@ -70,15 +70,15 @@ class FakeLanguageModel:
 
     def available(self, step: str, role: str) -> bool:
         """Whether it is up."""
-        return self._profiles.chosen(step, role) is not None and self._up.is_set()
+        return self._profiles.profile_for(step, role) is not None and self._up.is_set()
 
     async def until_available(self, step: str, role: str) -> None:
         """Wait until it becomes anything but `down`."""
-        if self._profiles.chosen(step, role) is None:
+        if self._profiles.profile_for(step, role) is None:
             await asyncio.Event().wait()
         await self._up.wait()
 
-    def standing(self) -> Mapping[str, Mapping[str, Any]]:
+    def status(self) -> Mapping[str, Mapping[str, Any]]:
         """What it was asked so far."""
         state = "closed" if self._up.is_set() else "open"
         return {

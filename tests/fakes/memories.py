@@ -8,7 +8,7 @@ from schemas.memories import Memory, VectorLocation
 
 
 class FakeMemories:
-    """`streams.flow.worker_context.KeptMemories` in memory. A partition sees its own alone, as its table shard does.
+    """`streams.flow.worker_context.AwaitableMemories` in memory. A partition sees its own alone, as its table shard does.
 
     What is kept is the record's JSON, so that nothing survives that a changelog would not carry. While `outage` is
     true, what is written is here and stays unsafe, as with a changelog that does not answer.
@@ -60,7 +60,7 @@ class FakeMemories:
         self._forgotten.discard((partition, memory.memory_id))
         self._kept.setdefault(partition, {})[memory.memory_id] = memory.model_dump_json()
 
-    def unwritten(self) -> list[Awaitable[Any]]:
+    def pending_writes(self) -> list[Awaitable[Any]]:
         """Nothing where a dict is written at once; else what never ends."""
         return [asyncio.Event().wait()] if self.outage else []
 
@@ -68,6 +68,6 @@ class FakeMemories:
         """Every record."""
         return (Memory.model_validate_json(value) for kept in self._kept.values() for value in kept.values())
 
-    def gone(self) -> Iterator[tuple[str, VectorLocation]]:
+    def tombstones(self) -> Iterator[tuple[str, VectorLocation]]:
         """The ids of those that are no more, and where their vectors were."""
         return ((memory_id, place) for (_, memory_id), place in self._removed.items() if place is not None)

@@ -28,6 +28,6 @@ class FakeModes:
         declared = self.get(partition, boundary)
         self.put(partition, boundary, declared.model_copy(update={"modes": (*declared.modes, *modes)}))
 
-    def unwritten(self) -> list[Awaitable[Any]]:
+    def pending_writes(self) -> list[Awaitable[Any]]:
         """Nothing: a dict is written at once."""
         return []

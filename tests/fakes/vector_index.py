@@ -12,13 +12,13 @@ from schemas.failures import Unavailable
 from schemas.modes import Fingerprint, VectorSpace
 from schemas.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
 from streams.adapters.vectors.shared.vector_contract import (
+    check_fingerprint,
     check_rows,
     check_vector,
-    checked,
-    checked_fingerprint,
-    checked_ids,
-    cosines,
-    ranked,
+    sort_by_cosine,
+    sort_by_score,
+    validate_ids,
+    validate_points,
 )
 
 
@@ -49,23 +49,23 @@ class FakeIndex:
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
         """Write points; the same id again replaces."""
         self._points(space)
-        if fresh := checked(space, points):
+        if fresh := validate_points(space, points):
             kept = self._collections.setdefault(space.collection, Kept(space.fingerprint))
             kept.points |= {point.memory_id: point for point in fresh}
 
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
         """Remove points; unknown ids are ignored."""
         points = self._points(space)
-        for memory_id in checked_ids(memory_ids):
+        for memory_id in validate_ids(memory_ids):
             points.pop(memory_id, None)
 
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
         """The nearest points that `where` admits, best first, equal ones by id."""
         check_vector(space, vector)
         admitted = self._admitted(space, where, self._points(space))
-        return cosines((one.memory_id, cosine(vector, one.vector)) for one in admitted)[: max(0, limit)]
+        return sort_by_cosine((one.memory_id, cosine(vector, one.vector)) for one in admitted)[: max(0, limit)]
 
-    async def late(
+    async def maxsim(
         self,
         space: VectorSpace,
         question: Matrix,
@@ -74,23 +74,23 @@ class FakeIndex:
         memory_ids: Sequence[str] | None = None,
     ) -> list[Scored]:
         """Late interaction over all that `where` admits, or over these memories as far as it admits them."""
-        known = self._points(space) if memory_ids is None else checked_ids(memory_ids)
+        known = self._points(space) if memory_ids is None else validate_ids(memory_ids)
         check_rows(space, question)
         if not len(question):
             return []
         matched = [(one, one.tokens) for one in self._admitted(space, where, known) if one.tokens is not None]
         found = [(one.memory_id, max_sim(question, tokens)) for one, tokens in matched if len(tokens)]
-        return ranked(found)[: max(0, limit)]
+        return sort_by_score(found)[: max(0, limit)]
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
         """The content hash of each of these memories' points, for those that have one."""
         points = self._points(space)
-        return {one: points[one].content_hash for one in checked_ids(memory_ids) if one in points}
+        return {one: points[one].content_hash for one in validate_ids(memory_ids) if one in points}
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
         """The vectors of these memories' points, the pooled ones of length 1 as a cosine index keeps them."""
         points = self._points(space)
-        known = [points[one] for one in checked_ids(memory_ids) if one in points]
+        known = [points[one] for one in validate_ids(memory_ids) if one in points]
         return {one.memory_id: Encoded(unit(one.vector), rows_of(space, one)) for one in known}
 
     async def count(self, space: VectorSpace, partition: int) -> int:
@@ -114,7 +114,7 @@ class FakeIndex:
         kept = self._collections.get(space.collection)
         if kept is None:
             return {}
-        checked_fingerprint(space, kept.fingerprint)
+        check_fingerprint(space, kept.fingerprint)
         return kept.points
 
     def _admitted(self, space: VectorSpace, where: MemoryFilter, memory_ids: Iterable[str]) -> list[Point]:

@@ -13,7 +13,7 @@ from schemas.commands import Command
 from schemas.failures import Rejected
 from schemas.modes import ModeDeclarations
 from schemas.scopes import Scope
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.turns import record, turn
 from tests.fakes.claims import FakeClaims
 from tests.fakes.clock import FakeClock
@@ -27,7 +27,7 @@ PARTITION = record().partition
 class Governing:
     """The keeper of what is declared, over two users' memories."""
 
-    def __init__(self, words: SqliteWords) -> None:
+    def __init__(self, words: SqliteLexicalIndex) -> None:
         self.memories, self.modes, self.embedders = FakeMemories(), FakeModes(), FakeEmbedders()
         self.keeper = Remember(self.memories, words, self.modes, VectorSpaces(self.modes, self.embedders), FakeClaims())
         self.govern = HandleCommands(self.memories, self.modes, self.embedders, self._health, FakeClock())
@@ -45,7 +45,7 @@ class Governing:
         self.offset = self.offset + 1 if offset is None else offset
         scope = Scope(user_id="u1", project_id=project)
         given = Command(command=command, scope=scope, arguments=arguments)
-        return await self.govern.command(given, PARTITION, self.offset)
+        return await self.govern.handle(given, PARTITION, self.offset)
 
     async def __call__(self, command: str, project: str = "p1", /, **arguments: Any) -> dict[str, Any]:
         """The result of a command."""

@@ -14,7 +14,7 @@ from schemas.failures import ModelMissing
 from schemas.interaction import Interaction
 from schemas.memories import Memory
 from schemas.retrieval import RetrieveRequest, RetrieveResult
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.fakes.tokenizer import FakeTokens
 
@@ -37,7 +37,7 @@ class Found:
 class Library:
     """Everything that assembling reads, in one place."""
 
-    words: SqliteWords
+    words: SqliteLexicalIndex
     tokens: TokenCounter = field(default_factory=FakeTokens)
     search: Found = field(default_factory=Found)
     judge_outage: bool = False

@@ -82,7 +82,7 @@ class Indexer:
 
     def of(self, mode: str) -> VectorSpace:
         """The space of a mode."""
-        return self.spaces.opened(self.spaces.mode(PARTITION, "u1", mode, {}))[1]
+        return self.spaces.resolve(self.spaces.mode(PARTITION, "u1", mode, {}))[1]
 
     def place(self, mode: str) -> VectorLocation:
         """Where a mode's vectors lie."""

@@ -10,7 +10,7 @@ from schemas.events import Forgotten, Understood
 from schemas.memories import Item, Memory, index_names
 from schemas.scopes import Scope
 from schemas.understanding import Understanding
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.turns import record, turn
 from tests.fakes.claims import FakeClaims
 from tests.fakes.clock import FakeClock
@@ -28,7 +28,7 @@ PLAIN = "Chapter one tells of the lantern."
 class Keeping:
     """A keeper with its tables; `events` is all that followed, in order."""
 
-    def __init__(self, words: SqliteWords) -> None:
+    def __init__(self, words: SqliteLexicalIndex) -> None:
         self.memories, self.words, self.claims, self.modes = FakeMemories(), words, FakeClaims(), FakeModes()
         spaces = VectorSpaces(self.modes, FakeEmbedders())
         self.keeper = Remember(self.memories, words, self.modes, spaces, self.claims)
@@ -77,8 +77,8 @@ class Keeping:
         """All items by their texts; the words agree with the records."""
         there = list(self.memories.all())
         for shelf in index_names("u1"):
-            ids = {one.memory_id for one in there if one.shelf == shelf}
-            assert set(self.words.roster(HERE, shelf).number_of) == ids
+            ids = {one.memory_id for one in there if one.index_name == shelf}
+            assert set(self.words.memory_columns(HERE, shelf).number_of) == ids
         return {one.text: one for one in there if one.origin == "extracted"}
 
     def state(self) -> tuple[dict[str, str], dict[tuple[int, str], str]]:

@@ -10,7 +10,7 @@ from schemas.failures import Unavailable
 from schemas.language import ModelAnswer, Profile, Profiles, Prompt, Unanswerable
 from schemas.understanding import Understanding
 from streams.adapters.language.breaker import BreakerLimits
-from streams.adapters.language.endpoint import Outside
+from streams.adapters.language.endpoint import EndpointDependencies
 from streams.adapters.language.litellm_models import LiteLLMModels
 from streams.observability.model_metrics import ModelMeters
 from tests.fakes.model_server import ModelServer
@@ -39,7 +39,7 @@ class Rig:
         settings = {"model": "openai/any", "api_base": self.server.url, "api_key_env": "ANY_KEY", "retries": 0}
         profile = Profile.model_validate(settings | fields)
         given = {"ANY_KEY": KEY} if environment is None else environment
-        outside = Outside(environment=given, sleep=self._pause, chance=lambda: 1.0, limits=limits)
+        outside = EndpointDependencies(environment=given, sleep=self._pause, chance=lambda: 1.0, breaker_limits=limits)
         self.made.append(LiteLLMModels(Profiles({"default": profile}), self.meters, outside))
         return self.made[-1]
 

@@ -24,7 +24,7 @@ from schemas.memories import Memory, VectorLocation
 from schemas.modes import GENERAL
 from schemas.turns import Turn
 from schemas.vectors import Point, Vector
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.turns import record
 from tests.fakes.claims import FakeClaims
 from tests.fakes.clock import FakeClock
@@ -44,7 +44,7 @@ Result = TypeVar("Result")
 class MovingMemories(MovingUser):
     """One user's memories, in every mode that he declares, and those who read what he writes."""
 
-    def __init__(self, words: SqliteWords) -> None:
+    def __init__(self, words: SqliteLexicalIndex) -> None:
         """Take a word index; what it holds is deleted."""
         self.loop = asyncio.new_event_loop()
         topics = {name: Topic() for name in ("turns", "commands", "changes", "understood", "embedded")}
@@ -190,7 +190,7 @@ class MovingMemories(MovingUser):
                 return _following(accepted.events)
             case Command():
                 try:
-                    governed = self._run(self.govern.command(event, PARTITION, offset))
+                    governed = self._run(self.govern.handle(event, PARTITION, offset))
                 except Rejected:
                     return []
                 return [("changes", governed.change)] if governed.change else []

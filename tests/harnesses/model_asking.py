@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from schemas.memories import Memory
-from streams.flow.background.asking_model import AskingModel
+from streams.flow.background.asking_model import UnderstandingQueue
 from tests.harnesses.worker import HERE, OneWorker
 
 AT_ONCE = 3
@@ -23,13 +23,13 @@ class AskingWorker(OneWorker):
         self.declare("code", "tiny32")
 
     @asynccontextmanager
-    async def asking(self, per_second: float = 1e6) -> AsyncIterator[AskingModel]:
+    async def asking(self, per_second: float = 1e6) -> AsyncIterator[UnderstandingQueue]:
         """Ask, until the block ends."""
-        asking = AskingModel(
+        asking = UnderstandingQueue(
             self.understand,
             self.language,
             lambda: self.here,
-            self.around,
+            self.ctx,
             at_once=AT_ONCE,
             backlog_per_second=per_second,
             busy=lambda: self.busy,

@@ -5,7 +5,7 @@ from typing import Any
 from schemas.memories import Memory
 from schemas.modes import Mode
 from schemas.retrieval import RetrieveResult
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.harnesses.retrieval import Library
 
@@ -27,7 +27,7 @@ def mode(name: str, embedder: str, project: str | None = None) -> Mode:
     return Mode(name=name, embedder=embedder, embedding_dim=32, project=project)
 
 
-def library_of_modes(words: SqliteWords) -> Library:
+def library_of_modes(words: SqliteLexicalIndex) -> Library:
     """A library in which `code` and `journal` are declared, with embedders of different dimensions."""
     library = Library(words)
     library.modes.declare(mode("code", "tiny32"), mode("journal", "tiny48"))

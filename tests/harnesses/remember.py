@@ -9,7 +9,7 @@ from schemas.changes import Change
 from schemas.failures import Unavailable
 from schemas.memories import Memory
 from schemas.turns import Turn
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.requests.pipeline import Channel
 from streams.flow.steps.apply_changes import RememberChanges
 from streams.flow.steps.remember import RememberEvents, RememberTurns
@@ -18,7 +18,7 @@ from tests.harnesses.worker import HERE, TOPICS, OneWorker, arriving, change, ru
 REPLY = (("reply_to", b"memory.replies"), ("correlation_id", b"1"))
 
 
-class FullAtTimes(SqliteWords):
+class FullAtTimes(SqliteLexicalIndex):
     """A word index on a disk that is full at every `every`th write."""
 
     every = 0
@@ -48,17 +48,17 @@ class OneKeeper(OneWorker):
         self.words.close()
         self.words = self.full = FullAtTimes(directory)
         self.words.open(HERE)
-        object.__setattr__(self.around, "words", self.words)
+        object.__setattr__(self.ctx, "words", self.words)
         self.remember = Remember(self.memories, self.words, self.modes, self.spaces, self.claims, asks_model=True)
         self.changed: list[tuple[Change, int]] = []
         self.declare("code", "tiny32")
         self.declare("journal", "tiny48")
         turns = Channel(TOPICS.turns, {"turn.v1": Turn}, "write", keeps_rejected=True, outlives_deadline=True)
         changes = Channel(TOPICS.changes, {"change.v1": Change}, None, keeps_rejected=True, outlives_deadline=True)
-        self.turns = RememberTurns(turns, self.remember, self.around)
-        self.events = RememberEvents(self.remember, self.around)
+        self.turns = RememberTurns(turns, self.remember, self.ctx)
+        self.events = RememberEvents(self.remember, self.ctx)
         told = lambda change, partition: self.changed.append((change, partition))  # noqa: E731
-        self.changes = RememberChanges(changes, self.remember, told, self.around)
+        self.changes = RememberChanges(changes, self.remember, told, self.ctx)
 
     async def make(self, made: Change, offset: int = 0) -> Any:
         """Have a change made; returns its answer."""

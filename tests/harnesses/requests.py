@@ -9,7 +9,7 @@ from schemas.commands import Command
 from schemas.records import Headers, Outgoing, Record
 from schemas.replies import SuccessReply
 from schemas.turns import Turn
-from streams.flow.requests.pipeline import Asked, Channel, Handled, Requests
+from streams.flow.requests.pipeline import Channel, HandlerResult, ReplyOptions, RequestPipeline
 from streams.observability.metrics import Meters
 from tests.builders.turns import PARTITIONS, record, turn_fields
 from tests.fakes.clock import FakeClock
@@ -32,10 +32,10 @@ class Served:
         self.clock = FakeClock()
         self.meters = Meters()
         self.channel = channel
-        self.handled: list[tuple[Record, Asked]] = []
-        self.result: Handled = Handled(SuccessReply({"done": True}))
+        self.handled: list[tuple[Record, ReplyOptions]] = []
+        self.result: HandlerResult = HandlerResult(SuccessReply({"done": True}))
         self.problem: Exception | None = None
-        self._requests = Requests(
+        self._requests = RequestPipeline(
             channel=channel,
             handle=self._handle,
             partitions=PARTITIONS,
@@ -47,7 +47,7 @@ class Served:
             admit=admit,
         )
 
-    async def _handle(self, _message: Any, taken: Record, asked: Asked) -> Handled:
+    async def _handle(self, _message: Any, taken: Record, asked: ReplyOptions) -> HandlerResult:
         self.handled.append((taken, asked))
         if self.problem is not None:
             raise self.problem

@@ -16,7 +16,7 @@ from schemas.modes import VectorSpace
 from schemas.retrieval import RetrieveRequest, RetrieveResult
 from schemas.scopes import Selector
 from schemas.vectors import MemoryFilter, Point, Scored, Vector
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import START
 from tests.fakes.categories import FakeCategories
 from tests.fakes.embedders import FakeEmbedders
@@ -57,7 +57,7 @@ class InterruptedIndex(FakeIndex):
 class Library:
     """Retrieval over fakes and a real word index, partition 0."""
 
-    words: SqliteWords
+    words: SqliteLexicalIndex
     vectors: InterruptedIndex = field(default_factory=InterruptedIndex)
     embedders: FakeEmbedders = field(default_factory=FakeEmbedders)
     modes: FakeModes = field(default_factory=FakeModes)
@@ -102,7 +102,7 @@ class Library:
             point = Point(
                 memory_id=memory.memory_id,
                 vector=(await embedder.passage(embedding_text(memory))).pooled,
-                boundary=memory.shelf,
+                boundary=memory.index_name,
                 partition=0,
                 scope=memory.scope,
                 mode=memory.mode,

@@ -9,7 +9,7 @@ from schemas.events import Embedded, Forgotten, Remembered
 from schemas.failures import Unavailable
 from schemas.memories import Memory, VectorLocation
 from schemas.modes import GENERAL, Mode
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.turns import record, turn
 from tests.fakes.claims import FakeClaims
 from tests.fakes.embedders import FakeEmbedders
@@ -24,7 +24,7 @@ Status = Literal["ready", "failed", "waiting", "stale"]
 Follows = Remembered | Forgotten | None
 
 
-class BreakableWords(SqliteWords):
+class BreakableWords(SqliteLexicalIndex):
     """The word index, on a disk that can be full."""
 
     full = False

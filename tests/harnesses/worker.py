@@ -22,14 +22,14 @@ from schemas.memories import Memory
 from schemas.modes import GENERAL_MODE, Mode, VectorSpace
 from schemas.records import Record
 from streams.adapters.language.prompt_files import read_prompt
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import INTERACTION_MODEL
 from streams.bootstrap.agents import UNDERSTANDING_PROMPT
 from streams.flow.support.job_log import JobLog
-from streams.flow.support.progress import Progress
-from streams.flow.worker_context import Surroundings
+from streams.flow.support.progress import AppliedOffsets
+from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
-from streams.topics import named
+from streams.topics import topics_with_prefix
 from tests.builders.turns import PARTITIONS, record, turn
 from tests.fakes.categories import FakeCategories
 from tests.fakes.claims import FakeClaims
@@ -44,7 +44,7 @@ from tests.fakes.publisher import FakePublisher
 from tests.fakes.vector_index import FakeIndex
 
 HERE = record().partition
-TOPICS = named("memory.")
+TOPICS = topics_with_prefix("memory.")
 DIMS = {"general": 384, "tiny32": 32, "tiny48": 48}
 
 
@@ -62,15 +62,15 @@ class OneWorker:
         self.memories = FakeMemories()
         self.modes = FakeModes()
         self.claims = FakeClaims()
-        self.words = SqliteWords(directory)
+        self.words = SqliteLexicalIndex(directory)
         self.words.open(HERE)
         self.index = FakeIndex()
         self.embedders = FakeEmbedders()
         self.publisher = FakePublisher()
-        self.progress = Progress()
+        self.progress = AppliedOffsets()
         self.clock = FakeClock()
         self.meters = Meters()
-        self.around = Surroundings(
+        self.ctx = WorkerContext(
             topics=TOPICS,
             partitions=PARTITIONS,
             memories=self.memories,

@@ -12,7 +12,7 @@ import pytest
 
 from schemas.failures import Unavailable
 from streams.up import jars
-from streams.up.jars import Download, Jar, installed
+from streams.up.jars import Download, Jar, installed_class_path
 
 CONTENT = b"the contents of a jar" * 1000
 
@@ -88,7 +88,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(jars, "PAUSE_S", 0.001)
+    monkeypatch.setattr(jars, "INITIAL_DOWNLOAD_BACKOFF_S", 0.001)
     yield
     # Here, where its complaint is expected, and not in a later test.
     gc.collect()
@@ -102,7 +102,7 @@ def test_a_jar_arrives_whole_though_the_registry_hiccups(tmp_path: Path, reply: 
     with registry(reply) as address:
         (path,) = Download(WANTED, tmp_path, unheard, address).run()
     assert path.read_bytes() == CONTENT
-    assert installed(WANTED, tmp_path) == [path]
+    assert installed_class_path(WANTED, tmp_path) == [path]
     assert [each for each in tmp_path.iterdir() if "incomplete" in each.name] == []
 
 
@@ -110,7 +110,7 @@ def test_a_jar_arrives_whole_though_the_registry_hiccups(tmp_path: Path, reply: 
 def test_what_never_arrives_whole_is_unavailable_and_leaves_nothing(tmp_path: Path, reply: Reply) -> None:
     with registry(reply) as address, pytest.raises(Unavailable, match=r"org\.example:thing:1\.0 can't be fetched"):
         Download(WANTED, tmp_path, unheard, address).run()
-    assert installed(WANTED, tmp_path) is None
+    assert installed_class_path(WANTED, tmp_path) is None
     assert list(tmp_path.iterdir()) == []
 
 
@@ -132,4 +132,4 @@ def test_a_cancelled_download_ends_and_leaves_nothing(tmp_path: Path) -> None:
 def test_other_contents_are_another_installation(tmp_path: Path) -> None:
     with registry(whole) as address:
         Download(WANTED, tmp_path, unheard, address).run()
-    assert installed([Jar("org.example:thing:1.0", "0" * 64, 1)], tmp_path) is None
+    assert installed_class_path([Jar("org.example:thing:1.0", "0" * 64, 1)], tmp_path) is None

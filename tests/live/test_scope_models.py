@@ -1,6 +1,6 @@
 """A deployment with a scope model of its own, over Kafka: asked by the client, probed by `up`, refused with another."""
 
-from streams.bootstrap.readiness import answers_requests
+from streams.bootstrap.readiness import readiness_probe
 from streams.client.memory_client import MemoryClient
 from tests.worlds.live.processes import Deployment, eventually
 
@@ -30,7 +30,7 @@ async def test_a_client_writes_and_reads_with_the_fields_of_the_model(deployment
             "eve"
         ]
         assert len((await eve.command("get_intention"))["goals"]) == 1
-    probe = answers_requests(deployment.prefix)
+    probe = readiness_probe(deployment.prefix)
     assert await probe(deployment.bootstrap), "the probe's user is none of this model's, and is answered all the same"
     await worker.terminate(30)
     del deployment.more["SCOPE_MODEL"]

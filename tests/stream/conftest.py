@@ -24,6 +24,6 @@ def _hurry() -> Iterator[None]:
     By patches of its own, as Hypothesis takes no fixture that is made anew for each test.
     """
     with pytest.MonkeyPatch.context() as patched:
-        for looking in (run_under_way, scheduling):
-            patched.setattr(looking, "LOOK_EVERY_S", 0.001)
+        patched.setattr(run_under_way, "RUN_POLL_INTERVAL_S", 0.001)
+        patched.setattr(scheduling, "RUN_END_POLL_INTERVAL_S", 0.001)
         yield

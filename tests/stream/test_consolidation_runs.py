@@ -60,7 +60,7 @@ def end_state(the_map: InMemoryMap) -> dict[str, Any]:
 async def test_a_run_that_is_killed_and_comes_again_ends_as_one_that_is_not(
     tmp_path: Path, records: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(distilling, "CLUSTERS_AT_ONCE", 2)
+    monkeypatch.setattr(distilling, "CLUSTER_BATCH_SIZE", 2)
     the_map = InMemoryMap(tmp_path / "one")
     trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}
     async with the_map.running():
@@ -136,7 +136,7 @@ async def test_all_turns_of_a_scope_are_looked_at_beside_the_event_loop(
 async def test_what_is_not_looked_at_in_time_is_looked_at_by_the_next_run(
     the_map: InMemoryMap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_under_way, "PLANNING", 0.0)
+    monkeypatch.setattr(run_under_way, "PLANNING_TIME_SHARE", 0.0)
     for speaker in ("Ana", "Ben"):
         await said(the_map, 3, speaker=speaker, conversation_id=speaker)
     runs = [await consolidate(the_map) for _ in range(3)]

@@ -37,7 +37,7 @@ async def test_an_item_is_embedded_shown_and_told_of(the_map: InMemoryMap) -> No
     said = await the_map.ask(the_map.names.turns, turn(f"{PLAIN} {FLY}", "t-1"))
     await the_map.topics.settled()
     [item] = items(the_map).values()
-    assert (item.embedding.status, item.shelf) == ("ready", item_index_name("u1"))
+    assert (item.embedding.status, item.index_name) == ("ready", item_index_name("u1"))
     assert await vectors(the_map) == {item.memory_id, said["result"]["memory_id"]}
     shown = (await the_map.command("get_memory", memory_id=item.memory_id))["result"]
     assert (shown["text"], shown["kind"], shown["valid_until"], shown["origin"]) == (FLY, "fact", None, "extracted")

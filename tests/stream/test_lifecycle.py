@@ -17,7 +17,7 @@ NAMES = ("processed", "skipped", "failed", "stale_cleared")
 
 @pytest.fixture(autouse=True)
 def _hurry_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintaining, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(maintaining, "JOB_POLL_INTERVAL_S", 0.001)
 
 
 async def told(the_map: InMemoryMap, *texts: str, **fields: Any) -> None:

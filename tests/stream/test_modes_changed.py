@@ -112,11 +112,11 @@ class SlowLog:
             await self.the_map.ask(self.the_map.names.turns, turn(text, text, mode="code"))
         return ended
 
-    def is_here(self, partition: int) -> bool:
+    def is_assigned(self, partition: int) -> bool:
         """It is."""
         return True
 
-    async def is_given_out(self, partition: int, end: int, applied: int) -> bool:
+    async def is_delivered(self, partition: int, end: int, applied: int) -> bool:
         """Every turn is handed over as it is written."""
         return True
 

@@ -14,8 +14,8 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from streams.adapters.lexical.sqlite_index import SqliteWords
-from streams.flow.worker_context import Surroundings
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.flow.worker_context import WorkerContext
 from streams.topology import Agents
 from tests.worlds.happenings import SAID, Diary, Happening
 from tests.worlds.in_memory_pipeline import InMemoryMap
@@ -83,9 +83,9 @@ MERGED += [Happening(*one) for one in (("say", (6, 7, 0, 0)), ("consolidate", (0
 class SeenMap(InMemoryMap):
     """A map whose words can be looked at."""
 
-    words: SqliteWords
+    words: SqliteLexicalIndex
 
-    def wired(self, words: SqliteWords) -> tuple[Agents, Surroundings]:
+    def wired(self, words: SqliteLexicalIndex) -> tuple[Agents, WorkerContext]:
         self.words = words
         return super().wired(words)
 

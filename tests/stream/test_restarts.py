@@ -13,7 +13,7 @@ import pytest
 
 from agents.rules.memory.identity import derive_memory_id
 from schemas.language import Profiles
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.wire.partitioning import partition_of
 from tests.fakes.language_model import ONE_PROFILE
 from tests.worlds.in_memory_pipeline import InMemoryMap, Json, Lost, commanded, turn
@@ -99,15 +99,15 @@ async def state(the_map: InMemoryMap) -> Json:
 
 def words_of(the_map: InMemoryMap) -> Json:
     """What the word index has, as it is on disk."""
-    words = SqliteWords(the_map.directory / "words")
+    words = SqliteLexicalIndex(the_map.directory / "words")
     words.open(HERE)
-    roster = words.roster(HERE, "u1")
+    roster = words.memory_columns(HERE, "u1")
     modes = [kind.mode for kind in roster.kinds]
     found = {
         "modes": {IDS[one]: modes[roster.columns.kinds[number]] for one, number in roster.number_of.items()},
         "counts": words.counts(HERE, "u1"),
         "places": words.ready_places(HERE),
-        "unread": named(words.unread(HERE)),
+        "unread": named(words.awaiting_understanding(HERE)),
         "crates": len(words.postings(HERE, "u1", ["crate"])[0].numbers),
     }
     words.close()

@@ -3,8 +3,8 @@
 import asyncio
 from datetime import timedelta
 
-from streams.adapters.lexical.sqlite_index import SqliteWords
-from streams.flow.background.scheduling import Scheduling
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.flow.background.scheduling import ConsolidationScheduler
 from tests.worlds.in_memory_pipeline import InMemoryMap
 
 HOUR = timedelta(hours=1)
@@ -19,8 +19,8 @@ async def said(the_map: InMemoryMap, count: int, user: str = "u1") -> None:
 
 async def looked(the_map: InMemoryMap) -> int:
     """How many triggers there are after a look at what is due."""
-    _, around = the_map.wired(SqliteWords(the_map.directory / "unused"))
-    await Scheduling(HOUR, around).look()
+    _, ctx = the_map.wired(SqliteLexicalIndex(the_map.directory / "unused"))
+    await ConsolidationScheduler(HOUR, ctx).look()
     await the_map.topics.settled()
     return len(the_map.topics.records(the_map.names.consolidate))
 
@@ -49,7 +49,7 @@ async def test_a_scope_is_not_consolidated_more_often_than_is_set(the_map: InMem
 
 async def test_it_looks_again_and_again(the_map: InMemoryMap) -> None:
     await said(the_map, 4)
-    _, around = the_map.wired(SqliteWords(the_map.directory / "unused"))
-    running = asyncio.create_task(Scheduling(timedelta(seconds=0.01), around).run())
+    _, ctx = the_map.wired(SqliteLexicalIndex(the_map.directory / "unused"))
+    running = asyncio.create_task(ConsolidationScheduler(timedelta(seconds=0.01), ctx).run())
     await the_map.topics.until(lambda: bool(the_map.topics.records(the_map.names.consolidate)))
     running.cancel()

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from schemas.scope_models import bind_issued_scope, deployed_scope
-from streams.adapters.lexical.sqlite_index import SqliteWords
-from streams.flow.worker_context import Surroundings
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.flow.worker_context import WorkerContext
 from streams.topology import Agents
 from tests.builders.scopes import AgentScope
 from tests.fakes.json_table import FakeJsonTable
@@ -26,9 +26,9 @@ KETTLE = "The kettle is blue."
 class AgentsMap(InMemoryMap):
     """A map whose memories belong to a user and an agent."""
 
-    def wired(self, words: SqliteWords) -> tuple[Agents, Surroundings]:
-        agents, around = super().wired(words)
-        return agents, replace(around, scope_model=AGENTS)
+    def wired(self, words: SqliteLexicalIndex) -> tuple[Agents, WorkerContext]:
+        agents, ctx = super().wired(words)
+        return agents, replace(ctx, scope_model=AGENTS)
 
     async def tell(self, agent: str, text: str, turn_id: str) -> Json:
         """Publish a turn that an agent was told."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from streams.settings import Settings
-from streams.topics import configuration, named
+from streams.topics import topic_config, topics_with_prefix
 from streams.wire.partitioning import partition_of
 from tests.worlds.in_memory_publisher import Arrow
 from tests.worlds.wiring import observed_arrows, readers
@@ -52,7 +52,7 @@ def drawn_nodes(side: str) -> list[str]:
 
 
 async def test_every_topic_is_read_or_written_by_the_map_and_what_it_writes_has_a_reader(tmp_path: Path) -> None:
-    topics = {topic.removeprefix(PREFIX) for topic in named(PREFIX).all()}
+    topics = {topic.removeprefix(PREFIX) for topic in topics_with_prefix(PREFIX).all()}
     there = await arrows(tmp_path)
     read = {left for left, _ in there} & topics
     written = {right for _, right in there} & topics
@@ -61,8 +61,8 @@ async def test_every_topic_is_read_or_written_by_the_map_and_what_it_writes_has_
 
 
 def test_what_fits_into_a_topic_fits_with_more_headers_into_those_that_follow() -> None:
-    topics = named(PREFIX)
-    largest = {topic: int(configuration(topics, topic)["max.message.bytes"]) for topic in topics.all()}
+    topics = topics_with_prefix(PREFIX)
+    largest = {topic: int(topic_config(topics, topic)["max.message.bytes"]) for topic in topics.all()}
     outside = {PREFIX + topic for topic in FROM_OUTSIDE}
     assert {largest[topic] for topic in outside} == {8 << 20}
     assert {largest[topic] for topic in set(topics.all()) - outside} == {16 << 20}

@@ -7,8 +7,8 @@ from typing import Any
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from schemas.records import Record
-from streams.api_docs.asyncapi import asyncapi
-from streams.api_docs.command_kinds import ARGUMENTS
+from streams.api_docs.asyncapi import build_asyncapi
+from streams.api_docs.command_kinds import COMMAND_ARGUMENTS
 from tests.worlds.in_memory_pipeline import InMemoryMap
 
 Json = dict[str, Any]
@@ -90,8 +90,8 @@ async def test_all_that_clients_and_the_worker_write_is_as_the_document_says(tmp
         await the_map.publish(the_map.names.turns, b"nonsense")
         await the_map.topics.settled()
         letters = [("dead-letter", letter) for letter in the_map.dead_letters()]
-    document = Documented(asyncapi(the_map.settings))
-    assert {name for name, _ in [*written, *letters]} == {*asyncapi(the_map.settings)["components"]["messages"]}
+    document = Documented(build_asyncapi(the_map.settings))
+    assert {name for name, _ in [*written, *letters]} == {*build_asyncapi(the_map.settings)["components"]["messages"]}
     assert {json.loads(one.value or b"").get("status") for name, one in written if name.endswith(".reply")} == {
         "ok",
         "error",
@@ -104,4 +104,4 @@ async def test_the_commands_of_the_document_are_those_that_a_worker_knows(tmp_pa
     async with InMemoryMap(tmp_path).running() as the_map:
         refused = await the_map.command("no_such_command")
     known = refused["error"]["message"].partition("commands are: ")[2].split(", ")
-    assert known == sorted(ARGUMENTS)
+    assert known == sorted(COMMAND_ARGUMENTS)

@@ -23,21 +23,21 @@ from schemas.language import Profiles
 from schemas.memories import Memory
 from schemas.modes import GENERAL, Fingerprint, VectorSpace
 from schemas.records import Headers, Outgoing, Record
-from streams.adapters.lexical.sqlite_index import SqliteWords
-from streams.bootstrap.adapters import models_of
-from streams.bootstrap.agents import agents_of
-from streams.flow.background.arrival import Arrival
-from streams.flow.background.asking_model import AskingModel
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.bootstrap.adapters import build_models
+from streams.bootstrap.agents import build_agents
+from streams.flow.background.arrival import PartitionPreparer
+from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.reembedding import Reembedding
 from streams.flow.support.job_log import JobLog
-from streams.flow.support.progress import Progress
+from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.turns_log import TurnsLog
-from streams.flow.worker_context import Surroundings
+from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
-from streams.runtime.kafka_app import kafka_app
+from streams.runtime.kafka_app import create_kafka_app
 from streams.settings import Settings
-from streams.topics import named
-from streams.topology import Agents, Beside, Reading, connect, readings
+from streams.topics import topics_with_prefix
+from streams.topology import Agents, BackgroundHooks, Subscription, connect, subscriptions
 from tests.fakes.categories import FakeCategories
 from tests.fakes.claims import FakeClaims
 from tests.fakes.clock import FakeClock
@@ -86,7 +86,7 @@ class InMemoryMap:
             data_dir=self.directory, partitions=self.partitions, llm_profiles=self.profiles, _env_file=None
         )
         self.language = FakeLanguageModel(profiles=self.profiles)
-        self.names = named(self.settings.topic_prefix)
+        self.names = topics_with_prefix(self.settings.topic_prefix)
         self.topics = InMemoryTopics(self.names, self.partitions, self.clock)
         self._numbers = count()
 
@@ -116,12 +116,12 @@ class InMemoryMap:
     @asynccontextmanager
     async def running(self) -> AsyncIterator["InMemoryMap"]:
         """Run the map until the block ends; its words are not committed then, as if it were killed."""
-        words = SqliteWords(self.directory / "words")
-        app = kafka_app(self.settings, "in-memory")
-        agents, around = self.wired(words)
-        await Arrival(self.topics.committed, self._changes_end, around).prepare(range(self.partitions))
-        asking, reembedding = self._beside(agents, around)
-        beside = Beside(asking.ask, partial(_changed, reembedding))
+        words = SqliteLexicalIndex(self.directory / "words")
+        app = create_kafka_app(self.settings, "in-memory")
+        agents, ctx = self.wired(words)
+        await PartitionPreparer(self.topics.committed, self._changes_end, ctx).prepare(range(self.partitions))
+        asking, reembedding = self._beside(agents, ctx)
+        beside = BackgroundHooks(asking.ask, partial(_changed, reembedding))
         self.embedders.on_loaded = lambda _: reembedding.look(range(self.partitions))
         readers = self._readers(words, beside)
         channels = {reader.topic: app.channel() for reader in readers}
@@ -149,9 +149,9 @@ class InMemoryMap:
                 words.open(partition)
             words.close()
 
-    def wired(self, words: SqliteWords) -> tuple[Agents, Surroundings]:
+    def wired(self, words: SqliteLexicalIndex) -> tuple[Agents, WorkerContext]:
         """The agents, and what their steps need beside them."""
-        around = Surroundings(
+        ctx = WorkerContext(
             topics=self.names,
             partitions=self.partitions,
             memories=self.memories,
@@ -162,34 +162,36 @@ class InMemoryMap:
             intentions=self.intentions,
             categories=self.categories,
             words=words,
-            progress=Progress(),
+            progress=AppliedOffsets(),
             publisher=InMemoryPublisher(self.topics, (), self.arrows),
             clock=self.clock,
             meters=self.meters,
             jobs=self.jobs,
             turns_log=self.turns_log,
         )
-        models = models_of(self.embedders, self.language)
-        return agents_of(self.settings, models, self.index, around, dict), around
+        models = build_models(self.embedders, self.language)
+        return build_agents(self.settings, models, self.index, ctx, dict), ctx
 
-    def _readers(self, words: SqliteWords, beside: Beside) -> list[Reading]:
+    def _readers(self, words: SqliteLexicalIndex, beside: BackgroundHooks) -> list[Subscription]:
         """The readers of the map, each with a publisher that knows who writes; what they share is shared."""
-        agents, around = self.wired(words)
-        each = [one.deciders for one in readings(agents, beside, around)]
+        agents, ctx = self.wired(words)
+        each = [one.agent_names for one in subscriptions(agents, beside, ctx)]
         publishers = [InMemoryPublisher(self.topics, deciders, self.arrows) for deciders in each]
         return [
-            readings(agents, beside, replace(around, publisher=publisher))[number]
+            subscriptions(agents, beside, replace(ctx, publisher=publisher))[number]
             for number, publisher in enumerate(publishers)
         ]
 
-    def _beside(self, agents: Agents, around: Surroundings) -> tuple[AskingModel, Reembedding]:
+    def _beside(self, agents: Agents, ctx: WorkerContext) -> tuple[UnderstandingQueue, Reembedding]:
         """Who works beside the events."""
         here = list(range(self.partitions))
         publisher = InMemoryPublisher(self.topics, (type(agents.understand).__name__,), self.arrows)
-        told = replace(around, publisher=publisher)
-        asking = AskingModel(agents.understand, self.language, lambda: here, told, at_once=4, backlog_per_second=1000)
+        told = replace(ctx, publisher=publisher)
+        asking = UnderstandingQueue(
+            agents.understand, self.language, lambda: here, told, at_once=4, backlog_per_second=1000
+        )
         spaces = VectorSpaces(self.modes, self.embedders)
-        return asking, Reembedding(self.index, spaces, self.embedders, lambda: 0, around)
+        return asking, Reembedding(self.index, spaces, self.embedders, lambda: 0, ctx)
 
     async def publish(self, topic: str, message: Json | bytes, **how: Any) -> Record:
         """Write a record as a producer does: keyed by its user, unless `how` says another key or partition."""

@@ -10,12 +10,12 @@ import numpy as np
 
 from schemas.memories import Evidence, Memory, index_names
 from schemas.modes import VectorSpace
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.worlds.happenings import BYSTANDER, USER, Diary
 from tests.worlds.in_memory_pipeline import InMemoryMap, Json
 
 
-async def wrong(diary: Diary, the_map: InMemoryMap, words: SqliteWords) -> list[str]:
+async def wrong(diary: Diary, the_map: InMemoryMap, words: SqliteLexicalIndex) -> list[str]:
     """Everything that is wrong."""
     known = {one.memory_id: one for one in diary.memories()}
     found = [*turns_as_said(diary, known), *evidence(known), *chains(known), *items_and_turns(known)]
@@ -70,12 +70,12 @@ def items_and_turns(known: dict[str, Memory]) -> Iterator[str]:
         yield f"turn {turn} and item {text!r} agree one way only: {'named' if (turn, item) in named else 'rests'}"
 
 
-def words_and_records(the_map: InMemoryMap, words: SqliteWords) -> Iterator[str]:
+def words_and_records(the_map: InMemoryMap, words: SqliteLexicalIndex) -> Iterator[str]:
     """Every shelf of the word index has the records of that shelf, with their mode, status, and whether they stand."""
     records = list(the_map.memories.all())
     for shelf in (shelf for boundary in (USER, BYSTANDER) for shelf in index_names(boundary)):
-        there = [one for one in records if one.shelf == shelf]
-        rosters = [words.roster(partition, shelf) for partition in range(the_map.partitions)]
+        there = [one for one in records if one.index_name == shelf]
+        rosters = [words.memory_columns(partition, shelf) for partition in range(the_map.partitions)]
         live = [
             (roster.id_of[n], bool(roster.columns.superseded[n]))
             for roster in rosters
@@ -109,7 +109,7 @@ async def vectors_and_records(the_map: InMemoryMap) -> list[str]:
 
 
 def kept_texts(
-    diary: Diary, known: dict[str, Memory], the_map: InMemoryMap, words: SqliteWords, shown: Json
+    diary: Diary, known: dict[str, Memory], the_map: InMemoryMap, words: SqliteLexicalIndex, shown: Json
 ) -> Iterator[str]:
     """Nothing that was forgotten or said otherwise since is in any record, in the words, or in anything shown."""
     over = diary.marks - set(diary.stands.values())
@@ -173,7 +173,7 @@ def _text(span: Evidence, known: dict[str, Memory]) -> str | None:
     return next((one.text for one in turn.resources if one.uri == span.resource), None)
 
 
-def _occurs(mark: str, words: SqliteWords, partitions: int) -> Iterable[bool]:
+def _occurs(mark: str, words: SqliteLexicalIndex, partitions: int) -> Iterable[bool]:
     for partition in range(partitions):
         for shelf in index_names(USER):
-            yield any(len(one.numbers) for one in words.postings(partition, shelf, [mark], alike=False))
+            yield any(len(one.numbers) for one in words.postings(partition, shelf, [mark], fuzzy=False))

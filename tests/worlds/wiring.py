@@ -3,8 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from streams.adapters.lexical.sqlite_index import SqliteWords
-from streams.topology import Beside, readings
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.topology import BackgroundHooks, subscriptions
 from tests.fakes.language_model import ONE_PROFILE
 from tests.worlds.in_memory_pipeline import InMemoryMap, turn
 from tests.worlds.in_memory_publisher import Arrow
@@ -12,9 +12,9 @@ from tests.worlds.in_memory_publisher import Arrow
 
 def readers(directory: Path) -> set[Arrow]:
     """Topics, and the agents that decide there, by their classes."""
-    agents, around = InMemoryMap(directory).wired(SqliteWords(directory))
-    beside = Beside(lambda _partition, _memory: None, lambda _change, _partition: None)
-    return {(one.topic, decider) for one in readings(agents, beside, around) for decider in one.deciders}
+    agents, ctx = InMemoryMap(directory).wired(SqliteLexicalIndex(directory))
+    beside = BackgroundHooks(lambda _partition, _memory: None, lambda _change, _partition: None)
+    return {(one.topic, decider) for one in subscriptions(agents, beside, ctx) for decider in one.agent_names}
 
 
 async def observed_arrows(directory: Path) -> set[Arrow]:

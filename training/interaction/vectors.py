@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from agents.rules.text.embedding_text import MAX_CONTENT_CHARS
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.export.model_export import Precision, export
+from streams.adapters.export.model_export import Precision, export_model
 
 Vectors = NDArray[np.float32]
 """Shape (texts, 384)."""
@@ -28,7 +28,7 @@ def vectors_of(texts: Sequence[str], models: Path) -> Vectors:
     known = dict(np.load(kept)) if kept.exists() else {}
     missing = [text for text in dict.fromkeys(texts) if _key(text) not in known]
     if missing:
-        folder = export(MODEL, models / f"{MODEL}-{PRECISION}", PRECISION, print)
+        folder = export_model(MODEL, models / f"{MODEL}-{PRECISION}", PRECISION, print)
         model = FastembedModel.load(LocalModel(MODEL, folder, DIM, PRECISION, max_tokens=MAX_TOKENS))
         known |= {_key(text): model.passage(text[:MAX_CONTENT_CHARS]).pooled for text in missing}
         np.savez(kept, **known)

@@ -16,7 +16,7 @@ from streams.adapters.embedding.inference import local_model
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.inference.token_projection import TokenProjection
 from streams.adapters.embedding.inference.token_vectors import TokenVectors
-from streams.adapters.export.model_export import export
+from streams.adapters.export.model_export import export_model
 from training.projection.components import DIM, components
 from training.projection.conversations import CONVERSATIONS, read_all
 from training.projection.means import means
@@ -38,7 +38,7 @@ def main() -> None:
     options = parser.parse_args()
     models = Path(os.environ.get("MODESTREAM_MODEL_DIR") or ROOT / ".modestream" / "models")
     local = exported_entry(models, LEARNED_FOR[options.model], "int8").local
-    export(local.name, local.directory, "int8", print)
+    export_model(local.name, local.directory, "int8", print)
     with threadpool_limits(1, "blas"):  # The order of sums, and so the bytes, depends on the number of threads.
         made = haystacks(read_all(options.conversations), local)
         _validate(made, local) if options.validate else _write(made, local)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from schemas.vectors import Matrix
-from streams.adapters.embedding.inference.pooled_centre import PASSAGE, QUESTION
+from streams.adapters.embedding.inference.pooled_centre import PASSAGE_MEAN, QUESTION_MEAN
 from training.projection.token_states import Haystack
 
 MUCH = 0.5
@@ -18,4 +18,4 @@ def means(haystacks: Sequence[Haystack]) -> Mapping[str, Matrix]:
     both: Matrix = np.mean([one.means for one in haystacks], axis=0)
     if np.linalg.norm(both, axis=1).min() < MUCH:
         return {}
-    return {PASSAGE: both[:1], QUESTION: both[1:]}
+    return {PASSAGE_MEAN: both[:1], QUESTION_MEAN: both[1:]}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from schemas.vectors import Matrix
-from streams.adapters.embedding.inference.learned_arrays import MAGIC
+from streams.adapters.embedding.inference.learned_arrays import LEARNED_MAGIC
 
 DIGITS = 4
 """Decimals of a number that are kept, of about 0.05: what differs below is the machine's arithmetic."""
@@ -17,4 +17,4 @@ def dumps(kind: str, arrays: Mapping[str, Matrix]) -> bytes:
     described = [{"name": name, "shape": array.shape} for name, array in arrays.items()]
     line = json.dumps({"kind": kind, "arrays": described}, separators=(",", ":"))
     numbers = b"".join(np.round(array, DIGITS).astype("<f4").tobytes() for array in arrays.values())
-    return MAGIC + line.encode() + b"\n" + numbers
+    return LEARNED_MAGIC + line.encode() + b"\n" + numbers

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.vectors import Matrix, Spans, Vector
-from streams.adapters.embedding.inference.content_tokens import telling_tokens
-from streams.adapters.embedding.inference.fastembed_opening import limit_tokens, opened
+from streams.adapters.embedding.inference.content_tokens import content_token_mask
+from streams.adapters.embedding.inference.fastembed_opening import limit_tokens, open_model
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.inference.model_run import ModelRun
 from training.projection.conversations import Conversation
@@ -45,7 +45,7 @@ class Haystack:
 
 def haystacks(conversations: Sequence[Conversation], local: LocalModel) -> list[Haystack]:
     """Embed all by the model in a folder. MiniLM takes a minute for thirty conversations."""
-    onnx = opened(local)
+    onnx = open_model(local)
     limit_tokens(onnx, local.max_tokens)
     run = ModelRun(onnx)
     turns, questions = partial(_read, run, local.passage_prefix), partial(_read, run, local.query_prefix)
@@ -56,7 +56,9 @@ def _haystack(
     conversation: Conversation, turn: Callable[[str], "_Read"], question: Callable[[str], "_Read"]
 ) -> Haystack:
     turns = [turn(text) for text in conversation.turns]
-    kept = [one.states[telling_tokens(text, one.spans)] for text, one in zip(conversation.turns, turns, strict=True)]
+    kept = [
+        one.states[content_token_mask(text, one.spans)] for text, one in zip(conversation.turns, turns, strict=True)
+    ]
     counts = piece_counts(pieces(text, one.spans) for text, one in zip(conversation.turns, turns, strict=True))
     texts = [asked.text for asked in conversation.questions]
     asked = [question(text) for text in texts]
@@ -86,7 +88,7 @@ class _Read:
 def _read(run: ModelRun, prefix: str, text: str) -> _Read:
     output = run(prefix, text)
     pooled: Vector = output.states.mean(axis=0)
-    return _Read(_unit(output.states[output.own]), output.spans, _unit(pooled))
+    return _Read(_unit(output.states[output.is_own_token]), output.spans, _unit(pooled))
 
 
 def _unit(rows: Matrix) -> Matrix:

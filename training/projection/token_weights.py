@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.vectors import Spans
-from streams.adapters.embedding.inference.content_tokens import telling_tokens
+from streams.adapters.embedding.inference.content_tokens import content_token_mask
 
 Weights = NDArray[np.float32]
 """Shape (tokens,), sum 1."""
@@ -41,6 +41,6 @@ def token_weights(text: str, spans: Spans, counts: Counter[str], turns: int) -> 
     seen = np.array([counts[piece] for piece in found])
     rarity = np.log1p((turns - seen + 0.5) / (seen + 0.5)) / np.log1p(turns)
     grammar = np.where([any(map(str.isalnum, piece)) for piece in found], STOP_WORD, PUNCTUATION)
-    weights = np.where(telling_tokens(text, spans), rarity**RARITY_POWER, grammar)
+    weights = np.where(content_token_mask(text, spans), rarity**RARITY_POWER, grammar)
     shares: Weights = (weights / weights.sum()).astype(np.float32)
     return shares

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.vectors import Matrix
-from streams.adapters.embedding.inference.token_grid import from_grid, to_grid
+from streams.adapters.embedding.inference.token_grid import dequantise_tokens, quantise_tokens
 from streams.adapters.embedding.inference.token_projection import TokenProjection
 from training.projection.token_states import Haystack
 
@@ -32,7 +32,7 @@ def unseen(haystacks: Sequence[Haystack], fit: Callable[[Sequence[Haystack]], Ma
 
 def recalls(haystack: Haystack, projection: TokenProjection) -> Figures:
     """Figures of each question, passages rounded to the grid as they are kept."""
-    kept = from_grid(to_grid(projection.of_passage(haystack.passages)))
+    kept = dequantise_tokens(quantise_tokens(projection.of_passage(haystack.passages)))
     alike = projection.of_question(haystack.questions) @ kept.T
     best = np.maximum.reduceat(alike, haystack.begins, axis=1)
     ranked = [_ranked(haystack, of) for of in (best, _nearby(best, haystack))]

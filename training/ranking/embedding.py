@@ -10,11 +10,11 @@ from agents.ports.embedder import Embedder
 from schemas.embedders import EmbedderDescription
 from schemas.modes import Fingerprint, Mode
 from schemas.vectors import Encoded
-from streams.adapters.embedding.catalog.by_language import ByLanguage
+from streams.adapters.embedding.catalog.by_language import LanguageRoutingEmbedder
 from streams.adapters.embedding.catalog.entries import exported_entry
 from streams.adapters.embedding.catalog.presets import GENERAL_PRESET, MULTILINGUAL_SMALL, Preset
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
-from streams.adapters.export.model_export import Precision, export
+from streams.adapters.export.model_export import Precision, export_model
 
 PRECISION: Precision = "int8"
 """As the system embeds unless told otherwise."""
@@ -30,7 +30,7 @@ class KeptModel:
         """Load the model; vectors are looked up in `kept`, and put there."""
         entry = exported_entry(models, preset, PRECISION)
         self.identity = entry.identity
-        export(entry.local.name, entry.local.directory, PRECISION, print)
+        export_model(entry.local.name, entry.local.directory, PRECISION, print)
         self._model = FastembedModel.load(entry.local)
         self._kept = kept
 
@@ -56,7 +56,7 @@ class KeptModel:
         return Encoded(self._kept[f"{key}-pooled"], self._kept[f"{key}-tokens"], None, self._kept[f"{key}-spans"])
 
 
-class KeptEmbedder(ByLanguage):
+class KeptEmbedder(LanguageRoutingEmbedder):
     """Implements `agents.ports.Embedder` and, for the one mode that there is, `agents.ports.Embedders`."""
 
     def __init__(self, models: Path) -> None:
@@ -75,9 +75,9 @@ class KeptEmbedder(ByLanguage):
         """This one."""
         return self
 
-    def crossing(self, mode: Mode, text: str) -> Embedder:  # noqa: ARG002 - as above
+    def cross_lingual(self, mode: Mode, text: str) -> Embedder:  # noqa: ARG002 - as above
         """The model of the two that does not read this text by itself."""
-        return self.other_reader(text)
+        return self.other_language_model(text)
 
     def described(self, name: str) -> EmbedderDescription | None:  # noqa: ARG002 - as above
         """Nothing: no mode is declared here."""

@@ -29,7 +29,7 @@ class ExactIndex:
         del space, where  # There is one of each.
         return self._best(np.arange(len(self._ids)), self._vectors @ vector, limit)
 
-    async def late(
+    async def maxsim(
         self,
         space: VectorSpace,
         question: Matrix,

@@ -8,4 +8,6 @@ from agents.rules.ranking.query_features import QueryFeatures
 
 def without(clues: QueryFeatures, head: ModelVariant) -> QueryFeatures:
     """What is left where there are no token vectors, or no vectors."""
-    return replace(clues, late=clues.late if head == "tokens" else None, dense=None if head == "words" else clues.dense)
+    return replace(
+        clues, maxsim=clues.maxsim if head == "tokens" else None, dense=None if head == "words" else clues.dense
+    )

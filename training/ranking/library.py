@@ -28,7 +28,7 @@ from schemas.retrieval import RetrieveRequest
 from schemas.scopes import Selector
 from schemas.turns import Turn
 from schemas.vectors import Point
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from training.ranking.conversations import Asked, Conversation
 from training.ranking.embedding import KeptEmbedder
 from training.ranking.exact_index import ExactIndex
@@ -75,7 +75,7 @@ class DayAfter:
 def questions_of(user: str, conversations: Sequence[Conversation], embedder: KeptEmbedder) -> Iterator[Question]:
     """Store the conversations as one user's, and ask all their questions."""
     with tempfile.TemporaryDirectory() as folder:
-        words = SqliteWords(Path(folder))
+        words = SqliteLexicalIndex(Path(folder))
         words.open(PARTITION)
         try:
             yield from asyncio.run(_asked(user, conversations, embedder, words))
@@ -84,7 +84,7 @@ def questions_of(user: str, conversations: Sequence[Conversation], embedder: Kep
 
 
 async def _asked(
-    user: str, conversations: Sequence[Conversation], embedder: KeptEmbedder, words: SqliteWords
+    user: str, conversations: Sequence[Conversation], embedder: KeptEmbedder, words: SqliteLexicalIndex
 ) -> list[Question]:
     turns = [turn for conversation in conversations for turn in conversation.turns]
     memories = [_memory(user, turn, place, embedder) for place, turn in enumerate(turns)]
@@ -94,7 +94,7 @@ async def _asked(
     spaces = VectorSpaces(NothingDeclared(), embedder)
     vectors = VectorSearch(index, spaces)
     clock, hits = DayAfter(max(one.occurred_at for one in memories)), HitRanker(lambda _, __: None, RankingWeights({}))
-    roster = words.roster(PARTITION, user)
+    roster = words.memory_columns(PARTITION, user)
     numbers = {memory.turn_id: roster.number_of[memory.memory_id] for memory in memories}
     found = []
     for conversation in conversations:
@@ -103,7 +103,9 @@ async def _asked(
             [search] = plan_searches(request, PARTITION, ModeDeclarations(), lambda _: roster, lambda _: None)
             told = LexicalFeatures(words, clock, search)
             nearest = await vectors.nearest(search, told)
-            clues, admitted = hits.clues(search, told, nearest, choose_fusion_method([one.sight for one in nearest]))
+            clues, admitted = hits.query_features(
+                search, told, nearest, choose_fusion_method([one.status for one in nearest])
+            )
             evidence = frozenset(numbers[one] for one in asked.evidence)
             found.append(Question(user, conversation.name, asked, clues, admitted, evidence))
     return found

@@ -39,7 +39,7 @@ def percent(recalls: Recalls) -> str:
 
 def _recalls(weights: RankingWeights, question: Question, head: ModelVariant) -> list[float]:
     clues = without(question.clues, head)
-    ranking = rank_memories(clues, question.admitted, weights.heads[head])
+    ranking = rank_memories(clues, question.admitted, weights.models[head])
     ids = {number: f"{number:09d}" for number in range(len(clues.columns.live))}
     first = [int(ranking.numbers[place]) in question.evidence for place in ranking.best(max(KS), ids)]
     return [sum(first[:k]) / max(question.asked.named, 1) for k in KS]

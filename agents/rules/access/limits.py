@@ -13,17 +13,17 @@ SelectorRequest = RetrieveRequest | AssembleRequest
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """`combinations` are the scopes that one selector may stand for, `top_k` the most hits of one answer."""
+    """`max_scopes` are the scopes that one selector may stand for, `top_k` the most hits of one answer."""
 
-    combinations: int = 1000
+    max_scopes: int = 1000
     top_k: int = 100
 
     def check(self, request: SelectorRequest) -> None:
         """Raise Rejected for a request that asks for more."""
         listed = {name: len(values) for name, values in request.scope.fields().items() if values is not None}
         asked = prod(listed.values())
-        if asked > self.combinations:
-            message = f"a selector may stand for {self.combinations} scopes at most, this one for {asked}"
+        if asked > self.max_scopes:
+            message = f"a selector may stand for {self.max_scopes} scopes at most, this one for {asked}"
             raise Rejected("selector_refused", message, "scope." + max(listed, key=listed.__getitem__))
         if isinstance(request, RetrieveRequest) and request.top_k > self.top_k:
             raise Rejected("invalid_value", f"one answer has {self.top_k} hits at most", "top_k")

@@ -63,7 +63,7 @@ def intention_layer(
         (scope, part, entry)
         for scope, view in views
         for part in INTENTION_PARTS
-        for entry in view.open(part)
+        for entry in view.open_entries(part)
         if entry.text
     ]
     texts = [f"{PART_SYNONYMS[part]}: {entry.text}" for _, part, entry in entries]

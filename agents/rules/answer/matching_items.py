@@ -25,7 +25,7 @@ def match_items(items: Iterable[Memory], request: RetrieveRequest, sought: TermC
 
 def rank_evidence(evidence: Sequence[Evidence], texts: Mapping[str, str], sought: TermCoverage) -> tuple[Evidence, ...]:
     """The evidence whose turns (`texts` by memory id) speak most of the question first, else in its order."""
-    shares = {memory_id: sought.share(sought.said_in(text)) for memory_id, text in texts.items()}
+    shares = {memory_id: sought.share(sought.terms_in(text)) for memory_id, text in texts.items()}
     return tuple(sorted(evidence, key=lambda one: -shares.get(one.memory_id or "", 0.0)))
 
 
@@ -41,5 +41,5 @@ def _inside(item: Memory, sought: TermCoverage) -> ItemInside:
         type=item.type,
         kind=item.item.kind if item.item else None,
         text=item.text,
-        score=sought.share(sought.said_in(item.text)),
+        score=sought.share(sought.terms_in(item.text)),
     )

@@ -42,7 +42,7 @@ class Match(NamedTuple):
 
 def match_entries(texts: Sequence[str], sought: TermCoverage) -> list[Match]:
     """The entries that are about the question, best first, equal ones in their order."""
-    found = [Match(place, said, sought.share(said)) for place, said in enumerate(map(sought.said_in, texts))]
+    found = [Match(place, said, sought.share(said)) for place, said in enumerate(map(sought.terms_in, texts))]
     least = max(MIN_ENTRY_COVERAGE, MIN_SHARE_OF_BEST * max((one.share for one in found), default=0.0))
     return sorted((one for one in found if one.share >= least), key=lambda one: -one.share)
 

@@ -34,17 +34,17 @@ class TermCoverage:
                 known.setdefault(stem, set()).add(place)
 
     @classmethod
-    def of(cls, clues: QueryFeatures, roster: MemoryColumns, *, unheard: bool) -> Self:
+    def of(cls, clues: QueryFeatures, roster: MemoryColumns, *, weigh_unknown: bool) -> Self:
         """The terms of a question, weighed by their rarity among the memories (`agents.rules.index.bm25.idf`).
 
-        `unheard`: a word that no memory has weighs the most, as nothing can answer for it; otherwise it weighs nothing,
+        `weigh_unknown`: a word that no memory has weighs the most, as nothing can answer for it; otherwise it weighs nothing,
         as it tells no memory from another.
         """
         frequencies = [len(one.numbers) for one in clues.postings]
-        weights = [idf(count, clues.documents) if count or unheard else 0.0 for count in frequencies]
+        weights = [idf(count, clues.documents) if count or weigh_unknown else 0.0 for count in frequencies]
         return cls(clues.question.terms, weights, roster.languages())
 
-    def said_in(self, text: str) -> TermIndexes:
+    def terms_in(self, text: str) -> TermIndexes:
         """The terms that a text has."""
         words = list(dict.fromkeys(tokenize(text)))
         found: set[int] = set()

@@ -49,12 +49,12 @@ _BETWEEN = re.compile(r"[,;:.!?\n()•/]|\s(?:and|or|und|oder|y|o|et|ou|e)\s")
 class Background:
     """The background's vectors in one space, shape (topics, dim), each of length 1; the scale of cosines there.
 
-    `middle` and `spread` are mean and standard deviation of the cosines of two different topics.
+    `mean` and `std` are mean and standard deviation of the cosines of two different topics.
     """
 
     rows: Matrix
-    middle: float
-    spread: float
+    mean: float
+    std: float
 
     @classmethod
     def of(cls, rows: Matrix) -> Self:
@@ -126,9 +126,9 @@ def _confidences(near: Matrix, others: Matrix, background: Background) -> Matrix
     sure = np.empty_like(near)
     for place in range(near.shape[1]):
         rest = np.concatenate([others, np.delete(near, place, axis=1)], axis=1)
-        nearest = np.sort(rest, axis=1)[:, -COHORT_SIZE:].mean(axis=1) if rest.shape[1] else background.middle
-        lead = (near[:, place] - nearest) / background.spread
-        nearness = (near[:, place] - background.middle) / background.spread
+        nearest = np.sort(rest, axis=1)[:, -COHORT_SIZE:].mean(axis=1) if rest.shape[1] else background.mean
+        lead = (near[:, place] - nearest) / background.std
+        nearness = (near[:, place] - background.mean) / background.std
         sure[:, place] = 1 / (1 + np.exp(-(NEARNESS_WEIGHT * nearness + MARGIN_WEIGHT * lead + INTERCEPT)))
     return sure
 

@@ -20,11 +20,13 @@ def declare_category(taxonomy: Taxonomy, name: str, description: str) -> Taxonom
         message = f"a scope has at most {MAX_CATEGORIES_PER_SCOPE} categories; describe one of them anew"
         raise Rejected("invalid_value", message, "arguments.name")
     if before is None:
-        return taxonomy.having(Category(name=name, description=description, declared=True))
+        return taxonomy.with_categories(Category(name=name, description=description, declared=True))
     if before.declared and before.description == description:
         return taxonomy
     version = before.version + (before.description != description)
-    return taxonomy.having(before.model_copy(update={"description": description, "version": version, "declared": True}))
+    return taxonomy.with_categories(
+        before.model_copy(update={"description": description, "version": version, "declared": True})
+    )
 
 
 def merge_deployment_categories(kept: Taxonomy, deployment: Mapping[str, str]) -> Taxonomy:

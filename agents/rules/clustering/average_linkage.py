@@ -11,12 +11,12 @@ import numpy as np
 from schemas.vectors import Matrix
 
 
-def cluster_by_average_linkage(unit: Matrix, from_cosine: float) -> list[list[int]]:
+def cluster_by_average_linkage(unit: Matrix, min_cosine: float) -> list[list[int]]:
     """The groups in which rows are left when no two groups have this mean cosine or more."""
     alike = (unit @ unit.T).astype(np.float64)
     np.fill_diagonal(alike, -np.inf)
     groups = [[place] for place in range(len(unit))]
-    while groups and alike.max() >= from_cosine:
+    while groups and alike.max() >= min_cosine:
         one, other = divmod(int(alike.argmax()), len(unit))
         of_one, of_other = len(groups[one]), len(groups[other])
         mean = (of_one * alike[one] + of_other * alike[other]) / (of_one + of_other)

@@ -39,7 +39,7 @@ MAX_EXHAUSTIVE_ROWS, MAX_PASSES = 4096, 2
 """So many are sought among until nothing is found; more have so many passes, as those that follow find one in a hundred
 and take as long. Whoever asks again about the same remembers that he has asked."""
 
-CLUSTER_TIGHTNESS = NeighbourThresholds(near=0.5, cosine=0.85, shared=0.4, stems=3, saying=2)
+CLUSTER_TIGHTNESS = NeighbourThresholds(near=0.5, cosine=0.85, shared=0.4, stems=3, content_stems=2)
 """For what is to stand for its members. Of four conversations of LoCoMo, where people hardly repeat what they do, one
 cluster of three turns is left of fourteen: the others were thanks, cheers and greetings, which `saying` leaves out.
 Notes of every day are taken whole. With `shared` 0.3 what is merely alike is mixed."""
@@ -54,30 +54,30 @@ def find_clusters(
     vectors: Matrix,
     topics: Sequence[frozenset[str]],
     *,
-    least: int = MIN_CLUSTER_SIZE,
-    enough: StopCondition = never_stop,
+    min_size: int = MIN_CLUSTER_SIZE,
+    should_stop: StopCondition = never_stop,
 ) -> list[list[int]]:
-    """Places of rows of `vectors` (rows, dim), in clusters of `least` to `MAX_CLUSTER_SIZE`; `topics` are the stems of each row.
+    """Places of rows of `vectors` (rows, dim), in clusters of `min_size` to `MAX_CLUSTER_SIZE`; `topics` are the stems of each row.
 
-    Once it is `enough`, which is asked for each cell, what was found so far is given.
+    Once it is `should_stop`, which is asked for each cell, what was found so far is given.
     """
     unit = normalise_rows(vectors)
     left, found, passes = np.arange(len(unit)), [], 0
-    while len(left) >= least and (passes < MAX_PASSES or len(left) <= MAX_EXHAUSTIVE_ROWS):
+    while len(left) >= min_size and (passes < MAX_PASSES or len(left) <= MAX_EXHAUSTIVE_ROWS):
         passes += 1
-        some = _sought(unit[left], [topics[place] for place in left.tolist()], least, enough)
+        some = _sought(unit[left], [topics[place] for place in left.tolist()], min_size, should_stop)
         if not some:
             break
         found += [left[cluster].tolist() for cluster in some]
         left = np.setdiff1d(left, np.concatenate([left[cluster] for cluster in some]))
-        if enough():
+        if should_stop():
             break
     return found
 
 
 def _sought(unit: Matrix, topics: Sequence[frozenset[str]], least: int, enough: StopCondition) -> list[RowIndices]:
     """One pass over all."""
-    weights, from_cosine = idf_weights(topics), CLUSTER_TIGHTNESS.from_cosine(background_cosine(unit))
+    weights, from_cosine = idf_weights(topics), CLUSTER_TIGHTNESS.min_cosine(background_cosine(unit))
     pairs = []
     for cell in build_cells(unit):
         there = [topics[place] for place in cell.tolist()]

@@ -31,16 +31,16 @@ class NeighbourThresholds:
     `near`: how far on the way from the cosine of any two memories here to 1 theirs must be. It depends on the embedder
     what cosine unrelated texts have: 0.1 with MiniLM, 0.75 with e5. `cosine`: what is near in any case, for where all
     memories are of one topic. `shared`: Dice coefficient of their stems, each weighted by how rare it is here. `stems`:
-    how many they share at least; `saying`: how many of these are no kind words (`agents.rules.text.courtesy_words`).
+    how many they share at least; `content_stems`: how many of these are no kind words (`agents.rules.text.courtesy_words`).
     """
 
     near: float
     cosine: float
     shared: float
     stems: int
-    saying: int
+    content_stems: int
 
-    def from_cosine(self, usual: float) -> float:
+    def min_cosine(self, usual: float) -> float:
         """The cosine from which two are near where this one is usual."""
         return min(self.cosine, usual + self.near * (1 - usual))
 
@@ -108,7 +108,7 @@ def _alike(
     alike: NDArray[np.bool_] = 2 * ((has * weight) @ has.T) >= tightness.shared * np.add.outer(whole, whole)
     enough: NDArray[np.bool_] = has @ has.T >= tightness.stems
     says = has[:, [place for stem, place in places.items() if stem not in courtesy_stems()]]
-    tells: NDArray[np.bool_] = says @ says.T >= tightness.saying
+    tells: NDArray[np.bool_] = says @ says.T >= tightness.content_stems
     return alike & enough & tells
 
 

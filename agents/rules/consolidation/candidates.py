@@ -39,7 +39,7 @@ class TurnCluster(NamedTuple):
     """Turns that say nearly the same, the medoid first, and how near they are to it on average, 0..1."""
 
     sources: list[Source]
-    nearness: float
+    mean_cosine: float
 
 
 def list_distillable_turns(roster: MemoryColumns, scope: Mapping[str, str], mode: str) -> list[str]:
@@ -48,7 +48,7 @@ def list_distillable_turns(roster: MemoryColumns, scope: Mapping[str, str], mode
         lambda kind: dict(kind.scope) == scope and kind.mode == mode and kind.type == TURN_TYPE
     ).astype(np.bool_)
     columns = roster.columns
-    numbers = np.flatnonzero(columns.live & there & ((columns.marks & EXCLUDED_LABELS.value) == 0))
+    numbers = np.flatnonzero(columns.live & there & ((columns.labels & EXCLUDED_LABELS.value) == 0))
     order = np.lexsort((columns.source[numbers], columns.occurred_ms[numbers]))
     return [roster.id_of[number] for number in numbers[order].tolist()]
 
@@ -68,10 +68,12 @@ def digest_sources(sources: Sequence[Source], space: str) -> str:
     return hash_texts([space, *sorted(f"{source.memory_id} {source.content_hash}" for source in sources)])
 
 
-def cluster_turns(sources: Sequence[Source], vectors: Matrix, enough: StopCondition = never_stop) -> list[TurnCluster]:
+def cluster_turns(
+    sources: Sequence[Source], vectors: Matrix, should_stop: StopCondition = never_stop
+) -> list[TurnCluster]:
     """The clusters among these turns, whose vectors are rows of `vectors`, shape (turns, dim).
 
-    Once it is `enough`, some of them: they are written, and the next run looks among fewer.
+    Once it is `should_stop`, some of them: they are written, and the next run looks among fewer.
     """
     names = {word for voice in {source.voice for source in sources} for word in tokenize(voice)}
     voices: defaultdict[str, list[int]] = defaultdict(list)
@@ -80,10 +82,10 @@ def cluster_turns(sources: Sequence[Source], vectors: Matrix, enough: StopCondit
     found = []
     for places in voices.values():
         topics = [topic_stems(sources[place].text, names) for place in places]
-        for cluster in find_clusters(vectors[places], topics, enough=enough):
+        for cluster in find_clusters(vectors[places], topics, should_stop=should_stop):
             members = [places[number] for number in cluster]
             found.append(TurnCluster([sources[place] for place in members], _nearness(vectors[members])))
-        if enough():
+        if should_stop():
             break
     return found
 

@@ -50,7 +50,7 @@ class DedupEntry(NamedTuple):
     memory_id: str
     content_hash: str
     said_first: datetime
-    sameness: tuple[str, ...]
+    dedup_key: tuple[str, ...]
 
 
 def dedup_entry_of(item: Memory) -> DedupEntry:
@@ -68,8 +68,8 @@ def find_duplicates(lines: Iterable[DedupEntry]) -> list[tuple[DedupEntry, Dedup
     """The items that say nothing of their own, each with the oldest that says it."""
     groups: defaultdict[tuple[str, ...], list[DedupEntry]] = defaultdict(list)
     for line in lines:
-        if line.sameness:
-            groups[line.sameness].append(line)
+        if line.dedup_key:
+            groups[line.dedup_key].append(line)
     found = []
     for group in groups.values():
         oldest, *others = sorted(group, key=lambda line: (line.said_first, line.memory_id))

@@ -10,9 +10,9 @@ EXCERPT_EDGE_CHARS = 300
 """Characters of the beginning, and of the end, of a text without such a sentence: a trace ends in what failed."""
 
 
-def excerpt_of(memory: Memory, mark: SentenceLabel) -> str | None:
+def excerpt_of(memory: Memory, label: SentenceLabel) -> str | None:
     """The sentences that have the mark, or else beginning and end; None where that is no less than the text."""
-    found = EXCERPT_SEPARATOR.join(part.strip() for part in sentences_with_labels(memory.text, mark))
+    found = EXCERPT_SEPARATOR.join(part.strip() for part in sentences_with_labels(memory.text, label))
     excerpt = (
         found
         or f"{memory.text[:EXCERPT_EDGE_CHARS].rstrip()}{EXCERPT_SEPARATOR}{memory.text[-EXCERPT_EDGE_CHARS:].lstrip()}"

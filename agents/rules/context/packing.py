@@ -30,14 +30,14 @@ class ContextPacker:
         self._repeated: set[str] = set()
         self._covered = ShingleIndex()
 
-    def unknown(self, memory_ids: Iterable[str]) -> list[str]:
+    def not_kept(self, memory_ids: Iterable[str]) -> list[str]:
         """Those that are not kept already."""
         return [memory_id for memory_id in memory_ids if memory_id not in self._kept]
 
-    def offer(self, section: Section, ordered: Sequence[SizedMemory], room: int, *, unbroken: bool = False) -> None:
+    def offer(self, section: Section, ordered: Sequence[SizedMemory], room: int, *, contiguous: bool = False) -> None:
         """Keep of these memories, the most important first, what fits into `room`.
 
-        `unbroken`: the first one without room ends it, so that no older turn is kept where a newer one is not; but one
+        `contiguous`: the first one without room ends it, so that no older turn is kept where a newer one is not; but one
         that is larger than the whole room is passed over, as it would leave nothing.
         """
         left = room = min(room, self.left)
@@ -47,7 +47,7 @@ class ContextPacker:
             if sized.tokens <= left:
                 self._keep(section, sized)
                 left -= sized.tokens
-            elif unbroken and left < sized.tokens <= room:
+            elif contiguous and left < sized.tokens <= room:
                 self.drop(rest.memory.memory_id for rest in ordered[place:])
                 return
             else:
@@ -70,7 +70,7 @@ class ContextPacker:
         """Name memories that found no room so far; what is kept later all the same is not dropped."""
         self._dropped.update(dict.fromkeys(memory_ids))
 
-    def give_up_one(self) -> bool:
+    def drop_least_important(self) -> bool:
         """Drop the least important memory; false where none is left."""
         if not self._kept:
             return False
@@ -82,9 +82,9 @@ class ContextPacker:
     @property
     def dropped(self) -> list[str]:
         """What found no room."""
-        return self.unknown(self._dropped)
+        return self.not_kept(self._dropped)
 
-    def lacks(self, memory_id: str) -> bool:
+    def is_missing(self, memory_id: str) -> bool:
         """Whether a memory was dropped for want of room, and nothing kept says the same."""
         return memory_id in self._dropped and memory_id not in self._kept and memory_id not in self._repeated
 

@@ -20,8 +20,8 @@ from schemas.interaction import InteractionMode
 class RetentionPolicy(NamedTuple):
     """By marks: what is wanted in three sections and among the evidence, and what is unwanted there.
 
-    `spent_as` are interaction modes whose turns are unwanted. A memory that is both wanted and unwanted is kept.
-    `spare` are the sections that may take room that others have left, in this order.
+    `unwanted_interactions` are interaction modes whose turns are unwanted. A memory that is both wanted and unwanted is kept.
+    `overflow_sections` are the sections that may take room that others have left, in this order.
     """
 
     rules: SentenceLabel
@@ -29,8 +29,8 @@ class RetentionPolicy(NamedTuple):
     decisions: SentenceLabel
     wanted: SentenceLabel
     unwanted: SentenceLabel
-    spent_as: frozenset[InteractionMode]
-    spare: tuple[Section, ...]
+    unwanted_interactions: frozenset[InteractionMode]
+    overflow_sections: tuple[Section, ...]
 
 
 _WISHES = SentenceLabel.PREFERENCE | SentenceLabel.INSTRUCTION
@@ -51,8 +51,8 @@ RETENTION_POLICIES: Mapping[InteractionMode, RetentionPolicy] = {
         | SentenceLabel.DECISION
         | SentenceLabel.CORRECTION,
         unwanted=SentenceLabel.SPECULATION | SentenceLabel.OPEN_QUESTION | SentenceLabel.COURTESY,
-        spent_as=_EXPLORED,
-        spare=_WINDOW_LAST,
+        unwanted_interactions=_EXPLORED,
+        overflow_sections=_WINDOW_LAST,
     ),
     "EXPLORATION": RetentionPolicy(
         rules=_RULES | _WISHES,
@@ -60,8 +60,8 @@ RETENTION_POLICIES: Mapping[InteractionMode, RetentionPolicy] = {
         decisions=SentenceLabel.DECISION | SentenceLabel.INSIGHT | SentenceLabel.OPEN_QUESTION,
         wanted=SentenceLabel.INSIGHT | SentenceLabel.DECISION | SentenceLabel.OPEN_QUESTION,
         unwanted=SentenceLabel.CODE | SentenceLabel.TOOL | SentenceLabel.ERROR | SentenceLabel.COURTESY,
-        spent_as=frozenset(),
-        spare=_WINDOW_FIRST,
+        unwanted_interactions=frozenset(),
+        overflow_sections=_WINDOW_FIRST,
     ),
     "DEBUGGING": RetentionPolicy(
         rules=_RULES,
@@ -69,8 +69,8 @@ RETENTION_POLICIES: Mapping[InteractionMode, RetentionPolicy] = {
         decisions=SentenceLabel.DECISION | SentenceLabel.CHANGE,
         wanted=_RULES | SentenceLabel.ERROR | SentenceLabel.CHANGE | SentenceLabel.CORRECTION,
         unwanted=SentenceLabel.DONE | SentenceLabel.SPECULATION | SentenceLabel.OPEN_QUESTION | SentenceLabel.COURTESY,
-        spent_as=_EXPLORED,
-        spare=_WINDOW_FIRST,
+        unwanted_interactions=_EXPLORED,
+        overflow_sections=_WINDOW_FIRST,
     ),
     "LEARNING": RetentionPolicy(
         rules=_RULES | _WISHES | SentenceLabel.PRINCIPLE,
@@ -83,8 +83,8 @@ RETENTION_POLICIES: Mapping[InteractionMode, RetentionPolicy] = {
         | SentenceLabel.PENDING
         | SentenceLabel.CHANGE
         | SentenceLabel.COURTESY,
-        spent_as=frozenset(),
-        spare=("retrieved_evidence",),
+        unwanted_interactions=frozenset(),
+        overflow_sections=("retrieved_evidence",),
     ),
     "GENERAL": RetentionPolicy(
         rules=_RULES | _WISHES,
@@ -92,8 +92,8 @@ RETENTION_POLICIES: Mapping[InteractionMode, RetentionPolicy] = {
         decisions=SentenceLabel.DECISION,
         wanted=NO_LABELS,
         unwanted=NO_LABELS,
-        spent_as=frozenset(),
-        spare=_WINDOW_LAST,
+        unwanted_interactions=frozenset(),
+        overflow_sections=_WINDOW_LAST,
     ),
 }
 """Seed 002, "What to Keep" and "What to Drop" of each mode."""
@@ -113,7 +113,7 @@ def apply_retention(
     dropped: list[str] = []
     for rank, (memory_id, marks, said_as) in enumerate(hits):
         wanted = bool(marks & keeping.wanted)
-        unwanted = bool(marks & keeping.unwanted) or said_as in keeping.spent_as
+        unwanted = bool(marks & keeping.unwanted) or said_as in keeping.unwanted_interactions
         if unwanted and not wanted and rank >= PROTECTED_TOP_K:
             dropped.append(memory_id)
         else:

@@ -27,7 +27,7 @@ MAX_CAPSULES = 20
 
 @dataclass(frozen=True, slots=True)
 class SectionCandidates:
-    """`sticky_memories` comes first of all, in its order. `aside` are hits that the interaction mode drops."""
+    """`sticky_memories` comes first of all, in its order. `excluded` are hits that the interaction mode drops."""
 
     sticky: Sequence[tuple[Invariant, str]]
     rules: Sequence[str]
@@ -35,7 +35,7 @@ class SectionCandidates:
     evidence: Sequence[str]
     decisions: Sequence[str]
     capsules: Sequence[str]
-    aside: Sequence[str]
+    excluded: Sequence[str]
 
 
 def collect_section_candidates(
@@ -51,17 +51,19 @@ def collect_section_candidates(
     numbers = [number for number in numbers if sight.admitted[number]]
 
     def marked(marks: SentenceLabel, by: SentenceLabel = NO_LABELS, *, first_found: bool = True) -> list[str]:
-        mask = sight.marked(marks, by)
-        here = sight.newest(mask & sight.here)[:MAX_LABELLED]
+        mask = sight.labelled(marks, by)
+        here = sight.newest_first(mask & sight.in_conversation)[:MAX_LABELLED]
         found = [number for number in numbers if mask[number]]
         return _ids(roster, [*found, *here] if first_found else [*here, *found])
 
     ranked = [
-        (roster.id_of[one], SentenceLabel(int(sight.columns.marks[one])), said_as.get(roster.id_of[one]))
+        (roster.id_of[one], SentenceLabel(int(sight.columns.labels[one])), said_as.get(roster.id_of[one]))
         for one in numbers
     ]
     evidence, aside = apply_retention(ranked, keeping)
-    wishes = sight.newest(sight.marked(keeping.rules & SentenceLabel.INSTRUCTION, RULE_ROLES))[:MAX_SCOPE_INSTRUCTIONS]
+    wishes = sight.newest_first(sight.labelled(keeping.rules & SentenceLabel.INSTRUCTION, RULE_ROLES))[
+        :MAX_SCOPE_INSTRUCTIONS
+    ]
     return SectionCandidates(
         sticky=[(invariant, roster.id_of[number]) for invariant, number in sticky_memories(sight)],
         rules=_each(marked(keeping.rules, RULE_ROLES), _ids(roster, wishes)),
@@ -69,14 +71,14 @@ def collect_section_candidates(
         evidence=evidence,
         decisions=marked(keeping.decisions, SentenceLabel.USER | SentenceLabel.ASSISTANT),
         capsules=_ids(roster, _distilled(sight, roster, numbers)),
-        aside=aside,
+        excluded=aside,
     )
 
 
 def _distilled(sight: VisibleSet, roster: MemoryColumns, found: Iterable[int]) -> list[int]:
     """Memories that were distilled from several turns: those that were found, then the latest."""
     mask: Mask = sight.admitted & (roster.of_kind(lambda kind: float(kind.type == "semantic")) > 0)
-    return [*(number for number in found if mask[number]), *sight.newest(mask)[:MAX_CAPSULES]]
+    return [*(number for number in found if mask[number]), *sight.newest_first(mask)[:MAX_CAPSULES]]
 
 
 def _ids(roster: MemoryColumns, numbers: Iterable[int]) -> list[str]:

@@ -73,34 +73,37 @@ def breach_of(invariant: Invariant, memory_id: str) -> Breach:
 
 
 def _all(sight: VisibleSet) -> Iterator[tuple[Invariant, int]]:
-    rules = {invariant: sight.marked(invariant.mark, RULE_ROLES) for invariant in INVARIANTS}
-    yield from ((SAFETY, number) for number in sight.here_first(rules[SAFETY]))
+    rules = {invariant: sight.labelled(invariant.mark, RULE_ROLES) for invariant in INVARIANTS}
+    yield from ((SAFETY, number) for number in sight.conversation_first(rules[SAFETY]))
     yield from ((CORRECTION, number) for number in _latest_corrections(sight))
-    yield from ((CONSTRAINT, number) for number in sight.here_first(rules[CONSTRAINT]))
+    yield from ((CONSTRAINT, number) for number in sight.conversation_first(rules[CONSTRAINT]))
     yield from ((ERROR, number) for number in _current_errors(sight))
 
 
 def _latest_corrections(sight: VisibleSet) -> list[int]:
     """The user's last ones in the conversation, and the last one of the scope."""
-    corrections = sight.marked(SentenceLabel.CORRECTION, SentenceLabel.USER)
-    return [*sight.newest(corrections & sight.here)[:MAX_CORRECTIONS], *sight.newest(corrections)[:1]]
+    corrections = sight.labelled(SentenceLabel.CORRECTION, SentenceLabel.USER)
+    return [
+        *sight.newest_first(corrections & sight.in_conversation)[:MAX_CORRECTIONS],
+        *sight.newest_first(corrections)[:1],
+    ]
 
 
 def _current_errors(sight: VisibleSet) -> list[int]:
     """The last unresolved ones of the conversation, and the last one from elsewhere that is not old."""
     open_errors = _unresolved(sight)
-    elsewhere = sight.newest(open_errors & ~sight.here)[:1]
+    elsewhere = sight.newest_first(open_errors & ~sight.in_conversation)[:1]
     newest_ms = sight.columns.occurred_ms[sight.admitted].max(initial=0)
     current = [one for one in elsewhere if newest_ms - sight.columns.occurred_ms[one] <= MAX_ERROR_AGE_MS]
-    return [*sight.newest(open_errors & sight.here)[:MAX_ERRORS], *current]
+    return [*sight.newest_first(open_errors & sight.in_conversation)[:MAX_ERRORS], *current]
 
 
 def _unresolved(sight: VisibleSet) -> Mask:
     """Errors after which nobody said in the same conversation that it works."""
-    talks = sight.columns.talks
-    errors = sight.marked(SentenceLabel.ERROR, REPORTER_ROLES) & (talks != MISSING)
-    resolved = sight.marked(SentenceLabel.RESOLVED, REPORTER_ROLES) & (talks != MISSING)
+    talks = sight.columns.conversations
+    errors = sight.labelled(SentenceLabel.ERROR, REPORTER_ROLES) & (talks != MISSING)
+    resolved = sight.labelled(SentenceLabel.RESOLVED, REPORTER_ROLES) & (talks != MISSING)
     last = np.full(int(talks.max(initial=0)) + 1, MISSING)
-    np.maximum.at(last, talks[resolved], sight.when[resolved])
-    unresolved: Mask = errors & (sight.when >= last[talks])
+    np.maximum.at(last, talks[resolved], sight.time_rank[resolved])
+    unresolved: Mask = errors & (sight.time_rank >= last[talks])
     return unresolved

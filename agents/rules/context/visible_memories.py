@@ -20,15 +20,15 @@ MAX_CONVERSATION_TURNS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class VisibleSet:
-    """The memories of a boundary. `admitted` may be seen, `here` belong to the conversation that is asked in.
+    """The memories of a boundary. `admitted` may be seen, `in_conversation` belong to the conversation that is asked in.
 
-    `when` counts the admitted ones in order of time from 0.
+    `time_rank` counts the admitted ones in order of time from 0.
     """
 
     columns: ColumnArrays
     admitted: Mask
-    here: Mask
-    when: IntArray
+    in_conversation: Mask
+    time_rank: IntArray
 
     @classmethod
     def of(cls, roster: MemoryColumns, where: MemoryFilter, conversation: str | None) -> Self:
@@ -44,36 +44,36 @@ class VisibleSet:
         when[order] = np.arange(len(order))
         return cls(columns, admitted, here, when)
 
-    def revised(self, marks: Mapping[int, SentenceLabel]) -> Self:
+    def with_labels(self, marks: Mapping[int, SentenceLabel]) -> Self:
         """The same memories, some with other marks, by number."""
         if not marks:
             return self
-        column = self.columns.marks.copy()
+        column = self.columns.labels.copy()
         column[list(marks)] = [int(mark) for mark in marks.values()]
-        return replace(self, columns=replace(self.columns, marks=column))
+        return replace(self, columns=replace(self.columns, labels=column))
 
-    def marked(self, any_of: SentenceLabel, by: SentenceLabel = NO_LABELS) -> Mask:
+    def labelled(self, any_of: SentenceLabel, by: SentenceLabel = NO_LABELS) -> Mask:
         """Which admitted memories have one of these marks, said by one of these roles, or by anybody."""
-        mask: Mask = self.admitted & ((self.columns.marks & any_of.value) != 0)
+        mask: Mask = self.admitted & ((self.columns.labels & any_of.value) != 0)
         if by:
-            mask &= (self.columns.marks & by.value) != 0
+            mask &= (self.columns.labels & by.value) != 0
         return mask
 
-    def newest(self, mask: Mask) -> list[int]:
+    def newest_first(self, mask: Mask) -> list[int]:
         """The numbers of these memories."""
         numbers = np.flatnonzero(mask)
-        order: list[int] = numbers[np.argsort(-self.when[numbers], kind="stable")].tolist()
+        order: list[int] = numbers[np.argsort(-self.time_rank[numbers], kind="stable")].tolist()
         return order
 
-    def here_first(self, mask: Mask) -> list[int]:
+    def conversation_first(self, mask: Mask) -> list[int]:
         """The numbers of these memories, those of the conversation before the others."""
-        return [*self.newest(mask & self.here), *self.newest(mask & ~self.here)]
+        return [*self.newest_first(mask & self.in_conversation), *self.newest_first(mask & ~self.in_conversation)]
 
     def age_of(self, roster: MemoryColumns) -> Callable[[str], int]:
         """Orders memory ids by time, the oldest first; what was not there comes before all."""
 
         def age(memory_id: str) -> int:
             number = roster.number_of.get(memory_id, MISSING)
-            return int(self.when[number]) if 0 <= number < len(self.when) else MISSING
+            return int(self.time_rank[number]) if 0 <= number < len(self.time_rank) else MISSING
 
         return age

@@ -50,7 +50,7 @@ class CharNgrams:
         order = np.argsort(runs, kind="stable")
         return cls(chosen, runs[order], owners[order], np.bincount(owners, minlength=len(chosen)))
 
-    def alike(self, asked: Self) -> list[list[str]]:
+    def similar_words(self, asked: Self) -> list[list[str]]:
         """For each word of `asked.words` the words here that are alike, itself if it is one of them."""
         first = np.searchsorted(self.runs, asked.runs, "left")
         counts = np.searchsorted(self.runs, asked.runs, "right") - first

@@ -18,15 +18,15 @@ MISSING = -1
 class ColumnArrays:
     """`lengths` counts terms, `importance` lies in 0..1, `occurred_ms` counts from the epoch; a hole is not `live`.
 
-    `kinds`, `talks`, `speakers` and `spaces` are places in lists that somebody else keeps: `talks` tells conversations
-    apart. `languages` are places in `agents.rules.text.languages.LANGUAGES`, `marks` flags of `agents.rules.cues.labels.SentenceLabel`,
+    `kinds`, `conversations`, `speakers` and `spaces` are places in lists that somebody else keeps: `conversations` tells conversations
+    apart. `languages` are places in `agents.rules.text.languages.LANGUAGES`, `labels` flags of `agents.rules.cues.labels.SentenceLabel`,
     which tell the role, too.
     """
 
     live: Mask
     superseded: Mask
     kinds: IntArray
-    talks: IntArray
+    conversations: IntArray
     speakers: IntArray
     spaces: IntArray
     occurred_ms: IntArray
@@ -34,16 +34,16 @@ class ColumnArrays:
     lengths: IntArray
     importance: FloatArray
     languages: IntArray
-    marks: IntArray
+    labels: IntArray
 
     @classmethod
-    def holes(cls, size: int) -> Self:
+    def empty(cls, size: int) -> Self:
         """Columns without any memory."""
         return cls(
             live=np.zeros(size, np.bool_),
             superseded=np.zeros(size, np.bool_),
             kinds=np.zeros(size, np.int64),
-            talks=np.zeros(size, np.int64),
+            conversations=np.zeros(size, np.int64),
             speakers=np.zeros(size, np.int64),
             spaces=np.zeros(size, np.int64),
             occurred_ms=np.zeros(size, np.int64),
@@ -51,12 +51,12 @@ class ColumnArrays:
             lengths=np.zeros(size, np.int64),
             importance=np.zeros(size, np.float64),
             languages=np.zeros(size, np.int64),
-            marks=np.zeros(size, np.int64),
+            labels=np.zeros(size, np.int64),
         )
 
-    def longer(self, size: int) -> Self:
+    def extended_to(self, size: int) -> Self:
         """The same memories with holes at the end."""
-        new = self.holes(size)
+        new = self.empty(size)
         for field in fields(self):
             getattr(new, field.name)[: len(self.live)] = getattr(self, field.name)
         return new

@@ -44,7 +44,7 @@ class MemoryColumns:
     """The memories of one boundary. Changed by `write` alone; what it gives out must not be changed."""
 
     def __init__(self, rows: Sequence[MemoryRow] = (), traits: Mapping[int, Trait] | None = None) -> None:
-        self.columns = ColumnArrays.holes(0)
+        self.columns = ColumnArrays.empty(0)
         self.number_of: dict[str, int] = {}
         self.id_of: dict[int, str] = {}
         self.changes = 0
@@ -62,7 +62,7 @@ class MemoryColumns:
         """How many memories there are."""
         return len(self.number_of)
 
-    def knows(self, trait: int) -> bool:
+    def has_trait(self, trait: int) -> bool:
         """Whether this trait was given to `write` before."""
         return trait in self._traits
 
@@ -83,18 +83,20 @@ class MemoryColumns:
             *rows, strict=True
         )
         if max(numbers) >= len(self.columns.live):
-            self.columns = self.columns.longer(max(numbers) * 9 // 8 + 1)
+            self.columns = self.columns.extended_to(max(numbers) * 9 // 8 + 1)
         columns, at = self.columns, np.array(numbers)
         columns.live[at] = True
         columns.superseded[at] = superseded
-        columns.kinds[at], columns.talks[at], columns.speakers[at] = np.array([self._traits[key] for key in keys]).T
+        columns.kinds[at], columns.conversations[at], columns.speakers[at] = np.array(
+            [self._traits[key] for key in keys]
+        ).T
         columns.spaces[at] = [MISSING if space is None else _place(self._spaces, space) for space in spaces]
         columns.occurred_ms[at] = occurred
         columns.source[at] = source
         columns.lengths[at] = lengths
         columns.importance[at] = importance
         columns.languages[at] = languages
-        columns.marks[at] = marks
+        columns.labels[at] = marks
 
     def _standing(self, number: int) -> tuple[int, ...] | None:
         """What decides where a memory stands in its conversation; None where there is no memory."""
@@ -102,7 +104,8 @@ class MemoryColumns:
         if self._order is None or number >= len(columns.live) or not columns.live[number]:
             return None
         return tuple(
-            int(column[number]) for column in (columns.talks, columns.occurred_ms, columns.source, columns.superseded)
+            int(column[number])
+            for column in (columns.conversations, columns.occurred_ms, columns.source, columns.superseded)
         )
 
     def _follow(self, numbers: Sequence[int], stood: Sequence[tuple[int, ...] | None]) -> None:
@@ -114,7 +117,7 @@ class MemoryColumns:
                 self._order = None
 
     def _placed(self, trait: Trait) -> tuple[int, int, int]:
-        talk = MISSING if trait.talk is None else _place(self._talks, (trait.kind.scope, trait.talk))
+        talk = MISSING if trait.conversation is None else _place(self._talks, (trait.kind.scope, trait.conversation))
         speaker = MISSING if trait.speaker is None else _place(self.speakers, trait.speaker)
         return _place(self.kinds, trait.kind), talk, speaker
 
@@ -137,7 +140,7 @@ class MemoryColumns:
 
     def foreign(self) -> Mask:
         """Which memories are in a language that an English model can't read."""
-        mask: Mask = (self.columns.marks & SentenceLabel.FOREIGN.value) != 0
+        mask: Mask = (self.columns.labels & SentenceLabel.FOREIGN.value) != 0
         return mask
 
     def of_kind(self, value: Callable[[MemoryKind], float]) -> FloatArray:
@@ -158,7 +161,7 @@ class MemoryColumns:
         """
         scopes = {kind.scope for kind in self.kinds}
         places = [self._talks[scope, conversation] for scope in scopes if (scope, conversation) in self._talks]
-        turns = np.flatnonzero(np.isin(self.columns.talks, places) & self.admitted(where))
+        turns = np.flatnonzero(np.isin(self.columns.conversations, places) & self.admitted(where))
         order = np.lexsort((self.columns.source[turns], self.columns.occurred_ms[turns]))
         newest = turns[order[max(0, len(order) - most) :]]
         return [self.id_of[number] for number in newest.tolist()]

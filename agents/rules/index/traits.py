@@ -33,7 +33,7 @@ class Trait:
     """A kind, the conversation of a turn (None for what was distilled from turns), and who speaks."""
 
     kind: MemoryKind
-    talk: str | None
+    conversation: str | None
     speaker: str | None
 
     @classmethod
@@ -44,7 +44,7 @@ class Trait:
 
     def dumps(self) -> str:
         """The trait as text; equal traits give equal texts."""
-        return json.dumps([self.kind, self.talk, self.speaker], ensure_ascii=False, separators=(",", ":"))
+        return json.dumps([self.kind, self.conversation, self.speaker], ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def loads(cls, text: str) -> Self:

@@ -29,9 +29,9 @@ class TurnOrder:
         """The order of all turns."""
         before, after, positions = (np.full(len(columns.live), MISSING) for _ in range(3))
         order = cls(before, after, positions)
-        turns = np.flatnonzero(columns.live & ~columns.superseded & (columns.talks != MISSING))
-        turns = turns[np.lexsort((columns.source[turns], columns.occurred_ms[turns], columns.talks[turns]))]
-        talks = columns.talks[turns]
+        turns = np.flatnonzero(columns.live & ~columns.superseded & (columns.conversations != MISSING))
+        turns = turns[np.lexsort((columns.source[turns], columns.occurred_ms[turns], columns.conversations[turns]))]
+        talks = columns.conversations[turns]
         starts = np.flatnonzero(np.diff(talks, prepend=MISSING))
         first, second = turns[:-1], turns[1:]
         together = talks[:-1] == talks[1:]
@@ -44,7 +44,7 @@ class TurnOrder:
 
     def append(self, number: int, columns: ColumnArrays) -> bool:
         """Add a new turn that is in the columns; False, and nothing is changed, where it is not the last one."""
-        talk = int(columns.talks[number])
+        talk = int(columns.conversations[number])
         if talk == MISSING or columns.superseded[number]:
             self._lengthen(len(columns.live))
             return True

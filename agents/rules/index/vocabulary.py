@@ -38,7 +38,7 @@ class Vocabulary:
         """Hear words, known or new."""
         self._heard.update(words)
 
-    def same(self, asked: Sequence[str], languages: Sequence[int], *, alike: bool = True) -> list[list[str]]:
+    def expand_terms(self, asked: Sequence[str], languages: Sequence[int], *, alike: bool = True) -> list[list[str]]:
         """For each word asked for, the words of this boundary that count as it, each once, in order.
 
         `languages` are places in `agents.rules.text.languages.LANGUAGES`. Without `alike` only those with the same stem.
@@ -56,7 +56,7 @@ class Vocabulary:
         runs = CharNgrams.of(asked)
         alike: dict[str, set[str]] = {word: set() for word in runs.words}
         for known in (self._runs, self._new_runs):
-            for word, near in zip(runs.words, known.alike(runs), strict=True):
+            for word, near in zip(runs.words, known.similar_words(runs), strict=True):
                 alike[word].update(near)
         for word, one in zip(asked, found, strict=True):
             one.update(alike.get(word, ()))

@@ -50,7 +50,7 @@ def apply_set_intention(
         return before
     lists = {part: list(before.of(part)) for part in INTENTION_PARTS}
     for part, texts in wanted:
-        kept = {one.text: one for one in before.open(part) if one.source == "set"}
+        kept = {one.text: one for one in before.open_entries(part) if one.source == "set"}
         new = (IntentionEntry(text=text, source="set", at=at, offset=offset) for text in dict.fromkeys(texts))
         lists[part] = [one for one in lists[part] if one.source != "set"]
         lists[part] += [kept.get(one.text, one) for one in new]

@@ -26,7 +26,7 @@ def visible_intention(kept: Intention, find: ReadMemory) -> Intention:
 
 def build_intention_view(view: Intention) -> dict[str, Any]:
     """The intention as `get_intention` and `set_intention` answer it: what still stands, by its list; then the rest."""
-    lists: dict[str, Any] = {part: [_shown(entry) for entry in view.open(part)] for part in INTENTION_PARTS}
+    lists: dict[str, Any] = {part: [_shown(entry) for entry in view.open_entries(part)] for part in INTENTION_PARTS}
     done = [
         {"of": part, "resolved_by": entry.resolved_by, **_shown(entry)} for part, entry in view.entries() if entry.done
     ]

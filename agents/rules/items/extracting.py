@@ -106,7 +106,7 @@ def _items(place: SourceText) -> Iterator[ExtractedItem]:
     for span in sentence_spans(place.text):
         if any(span.start < other.end and other.start < span.end for other in steps):
             continue
-        kind = classify_sentence(place.text[span.start : span.end], somebody=somebody)
+        kind = classify_sentence(place.text[span.start : span.end], has_first_person=somebody)
         if kind in allowed:
             yield found_item_at(place, span, kind)
 

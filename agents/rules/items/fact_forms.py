@@ -13,7 +13,7 @@ class FactPattern(NamedTuple):
 
     triggers: frozenset[str]
     pattern: re.Pattern[str]
-    telling: bool
+    needs_specific_value: bool
 
 
 def _form(triggers: str, pattern: str, *, telling: bool = True) -> FactPattern:

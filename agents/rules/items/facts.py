@@ -38,13 +38,15 @@ _STOPS = frozenset({",", ":", "?", "!", "and", "but", "because", "so", "since", 
 """Where another clause begins."""
 
 
-def states_fact(words: list[str], written: list[str], spaced: str, *, somebody: bool) -> bool:
-    """Whether a sentence states a fact. `written` are its words as they were written; `somebody` may say `I`."""
-    if _VERBS.isdisjoint(words) or _UNSURE.search(spaced) or (not somebody and _OWN.search(spaced)):
+def states_fact(words: list[str], written: list[str], spaced: str, *, has_first_person: bool) -> bool:
+    """Whether a sentence states a fact. `written` are its words as they were written; `has_first_person` may say `I`."""
+    if _VERBS.isdisjoint(words) or _UNSURE.search(spaced) or (not has_first_person and _OWN.search(spaced)):
         return False
     for form in FACT_PATTERNS:
         match = None if form.triggers.isdisjoint(words) else form.pattern.match(spaced)
-        if match and (not form.telling or has_specific_value(written, spaced.count(" ", 0, match.end()) - 1)):
+        if match and (
+            not form.needs_specific_value or has_specific_value(written, spaced.count(" ", 0, match.end()) - 1)
+        ):
             return True
     return False
 

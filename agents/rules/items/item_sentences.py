@@ -24,15 +24,15 @@ _DASH = re.compile("\u2014|[\u2013-](?=\\s)")
 """A dash parts clauses as a comma does."""
 
 
-def classify_sentence(text: str, *, somebody: bool) -> ItemKind | None:
-    """The kind of item that a sentence is; `somebody` may say `I` of himself."""
+def classify_sentence(text: str, *, has_first_person: bool) -> ItemKind | None:
+    """The kind of item that a sentence is; `has_first_person` may say `I` of himself."""
     if len(text) > MAX_ITEM_CHARS:
         return None
     text = _DASH.sub(", ", text)
     found = parse_sentence(text)
     if len(found.words) < MIN_ITEM_WORDS or found.asks:
         return None
-    kind = _kind(found, text, somebody=somebody)
+    kind = _kind(found, text, somebody=has_first_person)
     return kind if kind == "fact" or (kind and _tells_enough(found.words)) else None
 
 
@@ -47,7 +47,7 @@ def _kind(found: Sentence, text: str, *, somebody: bool) -> ItemKind | None:
     if "SPECULATION" in names:
         return None
     written = written_words(text)
-    if len(written) == len(found.words) and states_fact(found.words, written, found.spaced, somebody=somebody):
+    if len(written) == len(found.words) and states_fact(found.words, written, found.spaced, has_first_person=somebody):
         return "fact"
     return None
 

@@ -6,11 +6,11 @@ from schemas.modes import GENERAL
 from schemas.turns import Turn, TurnAccepted
 
 
-def build_forgotten_acceptance(turn: Turn, who: TurnIdentity) -> TurnAccepted:
+def build_forgotten_acceptance(turn: Turn, identity: TurnIdentity) -> TurnAccepted:
     """What a turn that was forgotten is answered with: it stays so, and nothing is kept of it."""
     return TurnAccepted(
-        memory_id=who.memory_id,
-        turn_id=who.turn_id,
+        memory_id=identity.memory_id,
+        turn_id=identity.turn_id,
         mode=turn.mode or GENERAL,
         mode_source="caller" if turn.mode else "fallback",
         version=1,

@@ -47,9 +47,9 @@ def list_superseded_ids(roster: MemoryColumns, scope: Mapping[str, str]) -> list
 def list_conversations(roster: MemoryColumns, scope: Mapping[str, str]) -> list[list[str]]:
     """The turns of one scope, a list for each conversation: the record of one turn tells which one it is."""
     talks: defaultdict[int, list[str]] = defaultdict(list)
-    here = _of_kind(roster, lambda kind: dict(kind.scope) == scope) & (roster.columns.talks != MISSING)
+    here = _of_kind(roster, lambda kind: dict(kind.scope) == scope) & (roster.columns.conversations != MISSING)
     for number in np.flatnonzero(here).tolist():
-        talks[int(roster.columns.talks[number])].append(roster.id_of[number])
+        talks[int(roster.columns.conversations[number])].append(roster.id_of[number])
     return list(talks.values())
 
 

@@ -33,9 +33,9 @@ def identify_turn(turn: Turn, recorded_at: datetime) -> TurnIdentity:
     return TurnIdentity(turn_id, identifier, recorded_at, occurred_at, hash_texts([turn.content]))
 
 
-def has_same_text(known: Memory | None, who: TurnIdentity) -> bool:
+def has_same_text(known: Memory | None, identity: TurnIdentity) -> bool:
     """Whether the text that stands is this turn's text already."""
-    return known is not None and known.versions[known.current].text_hash == who.text_hash
+    return known is not None and known.versions[known.current].text_hash == identity.text_hash
 
 
 def is_redelivered(known: Memory, offset: int) -> bool:
@@ -43,25 +43,31 @@ def is_redelivered(known: Memory, offset: int) -> bool:
     return known.latest == offset
 
 
-def is_stale_redelivery(known: Memory, who: TurnIdentity, offset: int) -> bool:
+def is_stale_redelivery(known: Memory, identity: TurnIdentity, offset: int) -> bool:
     """Whether this record is delivered again after one that replaced its text: older by place and by timestamp.
 
     By both, as places begin anew when a topic does; then a record with a new timestamp is a new one.
     """
-    return offset < known.latest and who.recorded_at <= known.latest_at
+    return offset < known.latest and identity.recorded_at <= known.latest_at
 
 
 def next_memory(
-    turn: Turn, who: TurnIdentity, known: Memory | None, mode: tuple[str, ModeSource], offset: int, *, asks_model: bool
+    turn: Turn,
+    identity: TurnIdentity,
+    known: Memory | None,
+    mode: tuple[str, ModeSource],
+    offset: int,
+    *,
+    asks_model: bool,
 ) -> Memory:
     """The record after this turn. An edit keeps id, place and first time; its text and the rest are the turn's.
 
     `asks_model`: a language model is still to read it.
     """
-    versions = _with_text(known.versions if known else (), who)
+    versions = _with_text(known.versions if known else (), identity)
     memory = Memory(
-        memory_id=who.memory_id,
-        turn_id=who.turn_id,
+        memory_id=identity.memory_id,
+        turn_id=identity.turn_id,
         conversation_id=turn.conversation_id,
         scope=turn.scope.model_dump(),
         boundary=turn.scope.boundary,
@@ -72,19 +78,19 @@ def next_memory(
         text=turn.content,
         resources=turn.resources,
         metadata=turn.metadata,
-        occurred_at=known.occurred_at if known and turn.occurred_at is None else who.occurred_at,
+        occurred_at=known.occurred_at if known and turn.occurred_at is None else identity.occurred_at,
         source=known.source if known else offset,
         latest=offset,
-        latest_at=who.recorded_at,
+        latest_at=identity.recorded_at,
         importance=turn.importance,
         entities=extract_entities(turn.content),
-        evidence=_evidence(turn, who.turn_id),
+        evidence=_evidence(turn, identity.turn_id),
         versions=versions,
-        current=[version.text_hash for version in versions].index(who.text_hash),
+        current=[version.text_hash for version in versions].index(identity.text_hash),
         content_hash="",
         # The last vector is of the text before; its place is kept, so that none is left behind.
         embedding=Embedding(place=known.embedding.place if known else None),
-        reading=_read_by_rules(turn, who, asks_model=asks_model),
+        reading=_read_by_rules(turn, identity, asks_model=asks_model),
     )
     return memory.model_copy(update={"content_hash": hash_texts([embedding_text(memory)])})
 

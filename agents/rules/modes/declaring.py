@@ -89,10 +89,10 @@ def delete_mode(declared: ModeDeclarations, wanted: DeleteMode, project: str) ->
         "modes": tuple(one for one in declared.modes if one is not mode),
         "deleted": declared.deleted | {_deleted_key(mode.name, mode.project): wanted.memories},
     }
-    if wanted.heir is not None:
-        if wanted.heir == wanted.name:
+    if wanted.target_mode is not None:
+        if wanted.target_mode == wanted.name:
             raise Rejected("invalid_value", "a mode's memories can't move to itself", "arguments.memories")
-        require_mode(declared.model_copy(update=without), wanted.heir, mode.project, "arguments.memories")
+        require_mode(declared.model_copy(update=without), wanted.target_mode, mode.project, "arguments.memories")
     return _with_defaults(declared, mode, None).model_copy(update=without), mode
 
 

@@ -45,10 +45,10 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 class SegmentGroup(NamedTuple):
-    """Stretches of one register by their places, those nearest to their centroid first; `likeness` to each mode."""
+    """Stretches of one register by their places, those nearest to their centroid first; `mode_cosines` to each mode."""
 
     members: list[int]
-    likeness: Mapping[str, float]
+    mode_cosines: Mapping[str, float]
 
 
 def suggest_groups(unit: Matrix, turns: Sequence[int], modes: Mapping[str, Matrix]) -> list[SegmentGroup]:

@@ -20,11 +20,11 @@ MAX_PAUSE_MS = 6 * 3600 * 1000
 def split_segments(roster: MemoryColumns, most: int) -> list[list[str]]:
     """The ids of the turns of a boundary in stretches, `most` of them or fewer; none that was superseded."""
     columns = roster.columns
-    turns = np.flatnonzero(columns.live & ~columns.superseded & (columns.talks != MISSING))
-    order = np.lexsort((columns.source[turns], columns.occurred_ms[turns], columns.talks[turns]))
+    turns = np.flatnonzero(columns.live & ~columns.superseded & (columns.conversations != MISSING))
+    order = np.lexsort((columns.source[turns], columns.occurred_ms[turns], columns.conversations[turns]))
     turns = turns[order]
     begins = np.ones(len(turns), np.bool_)
-    begins[1:] = np.diff(columns.talks[turns]) != 0
+    begins[1:] = np.diff(columns.conversations[turns]) != 0
     begins[1:] |= np.diff(columns.occurred_ms[turns]) > MAX_PAUSE_MS
     cut = [part for talk in np.split(turns, np.flatnonzero(begins)[1:]) for part in _pieces(talk)]
     kept = sorted(set(np.linspace(0, len(cut) - 1, min(most, len(cut))).astype(int).tolist()))

@@ -22,7 +22,7 @@ class IndexSelection:
     the hits show in place of their own.
     """
 
-    shelf: str
+    index_name: str
     types: tuple[str, ...] | None = None
     within: frozenset[str] | None = None
     shown_as: MemoryType | None = None

@@ -33,12 +33,12 @@ class SearchPlan:
     partition: int
     modes: list[str]
     where: MemoryFilter
-    lanes: list[ModeSearch]
+    mode_searches: list[ModeSearch]
     question: Question
     within: frozenset[str] | None = None
     shown_as: MemoryType | None = None
 
-    def among(self, memory_ids: frozenset[str]) -> "SearchPlan":
+    def restricted_to(self, memory_ids: frozenset[str]) -> "SearchPlan":
         """The same among these memories alone."""
         return replace(self, within=memory_ids if self.within is None else self.within & memory_ids)
 
@@ -63,8 +63,8 @@ def plan_searches(
     question = parse_question(request.query, turns.speakers)
 
     def search(part: IndexSelection) -> SearchPlan:
-        where = replace(where_of(request), boundary=part.shelf, types=part.types, modes=tuple(names))
-        lanes = mode_searches_of(names, declared, where, roster_of(part.shelf).kinds)
+        where = replace(where_of(request), boundary=part.index_name, types=part.types, modes=tuple(names))
+        lanes = mode_searches_of(names, declared, where, roster_of(part.index_name).kinds)
         return SearchPlan(request, partition, names, where, lanes, question, part.within, part.shown_as)
 
     return [search(part) for part in select_indexes(request, turns)]

@@ -23,21 +23,21 @@ def take_or_zero(field: FloatArray, numbers: IntArray) -> FloatArray:
     return np.where(numbers == MISSING, 0.0, field[numbers])
 
 
-def conversation_best(field: FloatArray, talks: IntArray, numbers: IntArray) -> FloatArray:
+def conversation_best(field: FloatArray, conversations: IntArray, numbers: IntArray) -> FloatArray:
     """For each of these memories the best of its conversation; its own where it is in none."""
-    asked = talks[numbers]
+    asked = conversations[numbers]
     # Only conversations of which something is asked: others may have fifty thousand turns.
-    wanted = np.zeros(int(talks.max(initial=MISSING)) + 2, np.bool_)
+    wanted = np.zeros(int(conversations.max(initial=MISSING)) + 2, np.bool_)
     wanted[asked] = True
-    members = np.flatnonzero(wanted[talks])
+    members = np.flatnonzero(wanted[conversations])
     best = np.full(len(wanted), MIN_SCALED_SCORE)
-    np.maximum.at(best, talks[members], field[members])
+    np.maximum.at(best, conversations[members], field[members])
     return np.where(asked == MISSING, field[numbers], best[asked])
 
 
-def last_positions(order: TurnOrder, talks: IntArray) -> IntArray:
+def last_positions(order: TurnOrder, conversations: IntArray) -> IntArray:
     """The position of the last turn of each of these conversations; 0 for `MISSING`."""
-    different, places = np.unique(talks, return_inverse=True)
+    different, places = np.unique(conversations, return_inverse=True)
     lasts = [order.lasts.get(talk, MISSING) for talk in different.tolist()]
     found: IntArray = np.array([0 if last == MISSING else order.positions[last] for last in lasts], np.int64)[places]
     return found

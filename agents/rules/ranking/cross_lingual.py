@@ -22,7 +22,7 @@ class ScoreBias(NamedTuple):
     """What is added to a memory's cosine and to its late interaction."""
 
     dense: float
-    late: float
+    maxsim: float
 
 
 CROSS_LINGUAL_BIAS: Mapping[bool, ScoreBias] = {False: ScoreBias(0.11, 0.0), True: ScoreBias(0.11, 0.06)}
@@ -46,10 +46,10 @@ def other_language_mask(roster: MemoryColumns, *, foreign: bool) -> Mask:
     return ~roster.foreign() & english
 
 
-def is_worth_asking(unlike_ones: int, all_of_them: int) -> bool:
+def is_worth_asking(other_language_count: int, total: int) -> bool:
     """Whether there are enough memories in another language to ask about them."""
-    return unlike_ones > 0 and (
-        unlike_ones >= MIN_OTHER_LANGUAGE_COUNT or unlike_ones > MIN_OTHER_LANGUAGE_SHARE * all_of_them
+    return other_language_count > 0 and (
+        other_language_count >= MIN_OTHER_LANGUAGE_COUNT or other_language_count > MIN_OTHER_LANGUAGE_SHARE * total
     )
 
 
@@ -64,7 +64,7 @@ def split_by_language(memory_ids: Iterable[str], roster: MemoryColumns, *, forei
 
 
 def merge_cross_lingual(
-    found: Mapping[bool, Sequence[Scored]], roster: MemoryColumns, *, foreign: bool, raised: float, limit: int
+    found: Mapping[bool, Sequence[Scored]], roster: MemoryColumns, *, foreign: bool, bias: float, limit: int
 ) -> list[Scored]:
     """The best of what was found by whether it was asked for by crossing, best first, equal ones by id.
 
@@ -75,10 +75,10 @@ def merge_cross_lingual(
     best: list[Scored] = []
     for crosses, scored in found.items():
         own = set(split_by_language((one.memory_id for one in scored), roster, foreign=foreign)[crosses])
-        more = raised if crosses else 0.0
+        more = bias if crosses else 0.0
         best += [_raised(one, more) for one in scored if len(found) == 1 or one.memory_id in own]
-    return sorted(best, key=lambda one: (-one.cosine, one.memory_id))[:limit]
+    return sorted(best, key=lambda one: (-one.score, one.memory_id))[:limit]
 
 
 def _raised(one: Scored, more: float) -> Scored:
-    return Scored(one.memory_id, min(one.cosine + more, MAX_BIASED_SCORE)) if more else one
+    return Scored(one.memory_id, min(one.score + more, MAX_BIASED_SCORE)) if more else one

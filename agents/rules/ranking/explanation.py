@@ -21,8 +21,8 @@ class Explanation:
         """Take what the hits were ranked by."""
         size = len(clues.columns.live)
         nothing = np.zeros(size)
-        dense, late = (nothing if one is None else one * clues.embedded for one in (clues.dense, clues.late))
-        lexical = clues.by_words["words"] / FEATURE_SCALES["words"].steps
+        dense, late = (nothing if one is None else one * clues.embedded for one in (clues.dense, clues.maxsim))
+        lexical = clues.lexical["words"] / FEATURE_SCALES["words"].steps
         self._ranking = ranking
         self._signals: Mapping[str, FloatArray] = {
             "dense": dense,
@@ -46,10 +46,10 @@ class Explanation:
 
         They sum to the log-odds, up to the rounding: score = 1 / (1 + exp(-sum)).
         """
-        head, raised = self._ranking.weighed_by(place)
+        head, raised = self._ranking.scored_by(place)
         found: dict[str, float] = {INTERCEPT_TEXT: head.intercept}
         for name, weight in head.weights.items():
-            signal = self._ranking.signals.of(name)
+            signal = self._ranking.features.of(name)
             if signal is not None:
                 words = describe_feature(name)
                 found[words] = found.get(words, 0.0) + weight * float(signal[place])

@@ -94,7 +94,7 @@ class RankingFeatures:
         """What is made of a field: the best of the conversation, or that of the turn before where it is a question."""
         if form == "answers":
             return self._primitive(f"{field}-1") * self._primitive("asked_before")
-        best = conversation_best(self._fields[field], self._clues.columns.talks, self._numbers)
+        best = conversation_best(self._fields[field], self._clues.columns.conversations, self._numbers)
         return np.minimum(best, MAX_CONTEXT_SCORE)
 
 

@@ -26,8 +26,8 @@ def lexical_fields(
 
 def compute_fields(clues: QueryFeatures) -> FeatureArrays:
     """The fields by words, and as far as they are known `late` and `dense`."""
-    seen = {"late": clues.late, "dense": clues.dense}
-    return {**clues.by_words, **{name: FEATURE_SCALES[name].of(one) for name, one in seen.items() if one is not None}}
+    seen = {"late": clues.maxsim, "dense": clues.dense}
+    return {**clues.lexical, **{name: FEATURE_SCALES[name].of(one) for name, one in seen.items() if one is not None}}
 
 
 def first_stage_score(fields: FeatureArrays) -> FloatArray:

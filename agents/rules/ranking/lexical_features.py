@@ -32,7 +32,7 @@ def _with_neighbours(term: Postings, order: TurnOrder, size: int) -> Postings:
 
 def conversation_bm25(postings: Sequence[Postings], columns: ColumnArrays) -> FloatArray:
     """BM25 of the conversation that each memory belongs to, read as one text, in 0..1; 0 for what is in none."""
-    talks = columns.talks
+    talks = columns.conversations
     talking = columns.live & (talks != MISSING)
     size = int(talks.max(initial=MISSING)) + 1
     lengths = np.bincount(talks[talking], columns.lengths[talking], size).astype(np.int64)

@@ -36,7 +36,7 @@ EPOCH_DAY = 719_163
 
 def has_label(clues: QueryFeatures, name: str, numbers: IntArray) -> FloatArray:
     """1 where a memory has a mark; 0 for a number that is `MISSING`."""
-    found: FloatArray = (((clues.columns.marks[numbers] & LABEL_BITS[name]) != 0) & (numbers != MISSING)).astype(
+    found: FloatArray = (((clues.columns.labels[numbers] & LABEL_BITS[name]) != 0) & (numbers != MISSING)).astype(
         np.float64
     )
     return found
@@ -63,7 +63,7 @@ def _length(clues: QueryFeatures, numbers: IntArray) -> FloatArray:
 
 def _standing(clues: QueryFeatures, numbers: IntArray) -> FloatArray:
     """Where in its conversation, from 0 to 1; what is in none stands at its beginning."""
-    lasts = last_positions(clues.order, clues.columns.talks[numbers])
+    lasts = last_positions(clues.order, clues.columns.conversations[numbers])
     return np.maximum(clues.order.positions[numbers], 0) / np.maximum(lasts, 1.0)
 
 

@@ -17,11 +17,11 @@ FeatureArrays = Mapping[str, FloatArray]
 class QueryFeatures:
     """All arrays have shape (memories,). Everything comes from memories of one boundary.
 
-    `postings` has one entry for each term of the question, `entities` one for each name in it; `by_words` is what the
+    `postings` has one entry for each term of the question, `entities` one for each name in it; `lexical` is what the
     postings say of each memory, those around it and its conversation, scaled. `dense` are cosines
-    of the pooled vectors, `late` the scores of late interaction; None where no memory can be seen by a model. `named`
+    of the pooled vectors, `maxsim` the scores of late interaction; None where no memory can be seen by a model. `named`
     is what people said whom the question names, `recency` lies in 0..1. What is not `embedded` has no vector that can
-    be asked, and what `dense` and `late` say of it is supposed.
+    be asked, and what `dense` and `maxsim` say of it is supposed.
     """
 
     question: Question
@@ -29,17 +29,17 @@ class QueryFeatures:
     order: TurnOrder
     documents: int
     postings: Sequence[Postings]
-    by_words: FeatureArrays
+    lexical: FeatureArrays
     entities: Sequence[Postings]
     named: Mask
     recency: FloatArray
     embedded: Mask
     dense: FloatArray | None = None
-    late: FloatArray | None = None
+    maxsim: FloatArray | None = None
 
     @property
-    def head(self) -> ModelVariant:
+    def variant(self) -> ModelVariant:
         """By which weights such memories are ranked."""
         if self.dense is None:
             return "words"
-        return "vectors" if self.late is None else "tokens"
+        return "vectors" if self.maxsim is None else "tokens"

@@ -50,29 +50,29 @@ _NORMAL = NormalDist()
 class LaneResult:
     """What a lane's vectors say: the nearest, best first, in the space with this digest; else why nothing.
 
-    `count` is the number of memories with a vector that the read may see. `late` are the best by late interaction,
+    `count` is the number of memories with a vector that the read may see. `maxsim` are the best by late interaction,
     in a space that keeps token vectors.
     """
 
     lane: ModeSearch
-    sight: LaneStatus
+    status: LaneStatus
     space: str = ""
     count: int = 0
     found: Sequence[Scored] = ()
-    late: Sequence[Scored] = ()
+    maxsim: Sequence[Scored] = ()
     missing: str | None = None
 
 
 class ScoreKind(NamedTuple):
     """A kind of nearness: what a lane found by it, the mean of one question's values on our chats, their deviation."""
 
-    of: Callable[[LaneResult], Sequence[Scored]]
-    usual: float
-    deviation: float
+    select: Callable[[LaneResult], Sequence[Scored]]
+    mean: float
+    std: float
 
 
 DENSE_KIND = ScoreKind(lambda one: one.found, DENSE_MEAN, DENSE_STD)
-MAXSIM_KIND = ScoreKind(lambda one: one.late, MAXSIM_MEAN, MAXSIM_STD)
+MAXSIM_KIND = ScoreKind(lambda one: one.maxsim, MAXSIM_MEAN, MAXSIM_STD)
 
 
 def choose_fusion_method(sights: Sequence[LaneStatus]) -> FusionMethod:
@@ -102,30 +102,34 @@ class VectorScores:
 
     embedded: Mask
     dense: FloatArray | None = None
-    late: FloatArray | None = None
+    maxsim: FloatArray | None = None
 
 
 def fuse_vector_scores(
-    nearest: Sequence[LaneResult], method: FusionMethod, roster: MemoryColumns, admitted: Mask, told: FloatArray
+    nearest: Sequence[LaneResult],
+    method: FusionMethod,
+    roster: MemoryColumns,
+    admitted: Mask,
+    lexical_scores: FloatArray,
 ) -> VectorScores:
     """How near each memory is; a vector that is not that of today's text counts for nothing.
 
-    `told` is how well the words of each memory match. A memory that has no vector yet counts as near as its words
+    `lexical_scores` is how well the words of each memory match. A memory that has no vector yet counts as near as its words
     tell, the best match by words as the nearest of all: a turn that was written a moment ago would otherwise stand
     behind all that are merely alike.
     """
-    asked = [one for one in nearest if one.sight == "seen"]
+    asked = [one for one in nearest if one.status == "seen"]
     if method == "lexical_merge" or not asked:
         return VectorScores(np.zeros(len(admitted), np.bool_))
     ready = np.zeros(len(admitted), np.bool_)
     for one in asked:
         ready |= roster.embedded(one.space)
-    likely = told / max(float(told[admitted].max(initial=0.0)), SCORE_EPSILON)
+    likely = lexical_scores / max(float(lexical_scores[admitted].max(initial=0.0)), SCORE_EPSILON)
 
     def near(kind: ScoreKind) -> FloatArray:
         return _supposed(np.where(ready, _near(kind, asked, method, roster, admitted), np.nan), likely)
 
-    return VectorScores(ready, near(DENSE_KIND), near(MAXSIM_KIND) if any(one.late for one in asked) else None)
+    return VectorScores(ready, near(DENSE_KIND), near(MAXSIM_KIND) if any(one.maxsim for one in asked) else None)
 
 
 def _near(
@@ -133,17 +137,17 @@ def _near(
 ) -> FloatArray:
     """How near each memory is, by one kind of nearness; of a space without token vectors, as its cosines rank."""
     if method == "weighted_mean":
-        return scatter_scores(kind.of(asked[0]), roster)
-    ranks = [_ranked(kind.of(one) or one.found, one, roster, admitted) for one in asked]
+        return scatter_scores(kind.select(asked[0]), roster)
+    ranks = [_ranked(kind.select(one) or one.found, one, roster, admitted) for one in asked]
     best: FloatArray = np.maximum.reduce([scatter_scores(one, roster, nothing=0.0) for one in ranks])
-    return kind.usual + best * (kind.deviation / DENSE_STD)
+    return kind.mean + best * (kind.std / DENSE_STD)
 
 
 def scatter_scores(found: Sequence[Scored], roster: MemoryColumns, nothing: float | None = None) -> FloatArray:
     """Scores by number; what was not found counts `nothing`, or as the last that was."""
     numbers = roster.number_of
     size = len(roster.columns.live)
-    scores = [one.cosine for one in found]
+    scores = [one.score for one in found]
     placed_ = np.full(size + 1, min(scores, default=0.0) if nothing is None else nothing)
     placed_[[numbers.get(one.memory_id, size) for one in found]] = scores
     return placed_[:size]
@@ -183,7 +187,7 @@ def _ranked(found: Sequence[Scored], nearest: LaneResult, roster: MemoryColumns,
 
 def _ranks(found: Sequence[Scored]) -> list[float]:
     """Ranks from 1, the mean of their places for equal cosines."""
-    falling = -np.round([one.cosine for one in found], SCORE_DECIMALS)
+    falling = -np.round([one.score for one in found], SCORE_DECIMALS)
     _, group, sizes = np.unique(falling, return_inverse=True, return_counts=True)
     middles = np.cumsum(sizes) - (sizes - 1) / 2
     ranks: list[float] = middles[group].tolist()

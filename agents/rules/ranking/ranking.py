@@ -36,22 +36,22 @@ class VectorlessRows:
 
     head: LinearModel
     mask: Mask
-    raised: FloatArray
+    bias: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """The memories that were weighed, by number, with their log-odds and signals; shapes (weighed,).
 
-    `unseen` are those that were weighed apart, where there are any among others. `topics` is the share of its topic
+    `vectorless` are those that were weighed apart, where there are any among others. `topics` is the share of its topic
     that the question names, where topics were read.
     """
 
     numbers: IntArray
     log_odds: FloatArray
-    signals: RankingFeatures
+    features: RankingFeatures
     head: LinearModel
-    unseen: VectorlessRows | None = None
+    vectorless: VectorlessRows | None = None
     topics: FloatArray | None = None
 
     def with_topics(self, topics: FloatArray) -> "Ranking":
@@ -70,11 +70,11 @@ class Ranking:
         found: list[int] = places[order].tolist()
         return found
 
-    def weighed_by(self, place: int) -> tuple[LinearModel, float | None]:
+    def scored_by(self, place: int) -> tuple[LinearModel, float | None]:
         """The head that weighed the memory at this place, and what its log-odds were raised by if it has no vector."""
-        if self.unseen is None or not self.unseen.mask[place]:
+        if self.vectorless is None or not self.vectorless.mask[place]:
             return self.head, None
-        return self.unseen.head, float(self.unseen.raised[place])
+        return self.vectorless.head, float(self.vectorless.bias[place])
 
     def score(self, place: int) -> float:
         """How likely the memory is to answer, in 0..1: the logistic function of its log-odds."""

@@ -27,7 +27,7 @@ class LinearModel:
 class RankingWeights:
     """The heads by name."""
 
-    heads: Mapping[ModelVariant, LinearModel]
+    models: Mapping[ModelVariant, LinearModel]
 
     @classmethod
     def loads(cls, text: str) -> Self:

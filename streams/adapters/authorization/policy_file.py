@@ -19,7 +19,7 @@ class PolicyFile:
         """Read a policy as JSON. Raises OSError, or ValueError that says what is wrong with it."""
         return cls(Policy.model_validate_json(path.read_text(encoding="utf-8")))
 
-    def read(self, principal: str | None, selector: Selector) -> Selector:
+    def narrow(self, principal: str | None, selector: Selector) -> Selector:
         """The part of a selector that this principal may read."""
         return narrow_selector(self._policy, principal, selector)
 

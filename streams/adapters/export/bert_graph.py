@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, checker, helper, numpy_helper
 
-from streams.adapters.export.four_bits import WEIGHTS_IN_BLOCK, FourBits
-from streams.adapters.export.package_weights import Weights
+from streams.adapters.export.four_bits import WEIGHTS_IN_BLOCK, FourBitTensor
+from streams.adapters.export.package_weights import Tensors
 
 OPSET = 20
 """The first ONNX operator set with `Gelu`; `LayerNormalization` is there since 17."""
@@ -25,20 +25,20 @@ OPSET = 20
 IR_VERSION = 9
 """The file format that belongs to this operator set."""
 
-MASKED = 1e9
+MASKED_SCORE = 1e9
 """Taken from the scores of padding: far more than any score, far less than the greatest float32."""
 
-OUTPUT = "last_hidden_state"
+OUTPUT_NAME = "last_hidden_state"
 
-RUNTIME = "com.microsoft"
+RUNTIME_DOMAIN = "com.microsoft"
 """Operators of ONNX Runtime's own, which fastembed runs on: only there can rows of a table in 4 bits be looked up.
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md"""
 
 
-class Graph:
+class GraphBuilder:
     """Collects nodes and constants; every method returns the name of what it added."""
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Tensors) -> None:
         self.nodes: list[NodeProto] = []
         self.constants: list[TensorProto] = []
         self.types: list[ValueInfoProto] = []
@@ -76,33 +76,33 @@ class Graph:
         return self.add("LayerNormalization", [tensor, scale, shift], output, axis=-1, epsilon=epsilon)
 
 
-def bert_model(weights: Weights, config: Mapping[str, Any], words: FourBits | None = None) -> ModelProto:
+def bert_model(weights: Tensors, config: Mapping[str, Any], words: FourBitTensor | None = None) -> ModelProto:
     """Build and check the encoder. `words` is the table of words, where `weights` has none.
 
     Raises KeyError for a missing tensor.
     """
-    graph = Graph(weights)
+    graph = GraphBuilder(weights)
     _shared_constants(graph, config)
     states, padding = _embeddings(graph, config, words), _padding_bias(graph)
     last = config["num_hidden_layers"] - 1
     for number in range(last + 1):
         layer = f"encoder.layer.{number}"
         attended = _attention(graph, states, padding, layer, config)
-        states = _feed_forward(graph, attended, layer, config, OUTPUT if number == last else f"{layer}.states")
+        states = _feed_forward(graph, attended, layer, config, OUTPUT_NAME if number == last else f"{layer}.states")
     return _checked_model(graph, config["hidden_size"])
 
 
-def _shared_constants(graph: Graph, config: Mapping[str, Any]) -> None:
+def _shared_constants(graph: GraphBuilder, config: Mapping[str, Any]) -> None:
     hidden, heads = config["hidden_size"], config["num_attention_heads"]
     graph.constant("first", np.array([0], np.int64))
     graph.constant("head_axes", np.array([1, 2], np.int64))
     graph.constant("by_head", np.array([0, 0, heads, hidden // heads], np.int64))
     graph.constant("merged", np.array([0, 0, hidden], np.int64))
     graph.constant("one", np.array(1, np.float32))
-    graph.constant("masked", np.array(MASKED, np.float32))
+    graph.constant("masked", np.array(MASKED_SCORE, np.float32))
 
 
-def _embeddings(graph: Graph, config: Mapping[str, Any], words: FourBits | None) -> str:
+def _embeddings(graph: GraphBuilder, config: Mapping[str, Any], words: FourBitTensor | None) -> str:
     weights = graph.weights
     segment = weights["embeddings.token_type_embeddings.weight"][0]
     table = graph.constant("positions", weights["embeddings.position_embeddings.weight"] + segment)
@@ -112,26 +112,28 @@ def _embeddings(graph: Graph, config: Mapping[str, Any], words: FourBits | None)
     return graph.layer_norm(summed, "embeddings.LayerNorm", config["layer_norm_eps"], "embeddings")
 
 
-def _words(graph: Graph, words: FourBits | None) -> str:
+def _words(graph: GraphBuilder, words: FourBitTensor | None) -> str:
     if words is None:
         table = graph.constant("words", graph.weights["embeddings.word_embeddings.weight"])
         return graph.add("Gather", [table, "input_ids"], "words.here")
-    levels, scales = graph.constant("words", words.neighbours()), graph.constant("words.scales", words.scales())
+    levels, scales = graph.constant("words", words.packed_levels()), graph.constant("words.scales", words.scales())
     # Nothing but the runtime knows what its operators give; quantising has to know it.
     graph.types.append(helper.make_tensor_value_info("words.here", TensorProto.FLOAT, None))
     # No zero points: of unsigned levels in 4 bits, 8 stands for 0 where nothing else is said, as in ours.
     sizes = {"bits": 4, "block_size": WEIGHTS_IN_BLOCK, "gather_axis": 0, "quantize_axis": 1}
-    return graph.add("GatherBlockQuantized", [levels, "input_ids", scales], "words.here", domain=RUNTIME, **sizes)
+    return graph.add(
+        "GatherBlockQuantized", [levels, "input_ids", scales], "words.here", domain=RUNTIME_DOMAIN, **sizes
+    )
 
 
-def _padding_bias(graph: Graph) -> str:
+def _padding_bias(graph: GraphBuilder) -> str:
     """0 where there is a token, far below zero where there is padding, for every head and every asking token."""
     mask = graph.add("Cast", ["attention_mask"], "mask.float", to=TensorProto.FLOAT)
     mask = graph.add("Unsqueeze", [mask, "head_axes"], "mask.by_head")
     return graph.add("Mul", [graph.add("Sub", [mask, "one"], "mask.absent"), "masked"], "mask.bias")
 
 
-def _attention(graph: Graph, states: str, padding: str, layer: str, config: Mapping[str, Any]) -> str:
+def _attention(graph: GraphBuilder, states: str, padding: str, layer: str, config: Mapping[str, Any]) -> str:
     query, key, value = _query_key_value(graph, states, f"{layer}.attention", config)
     scores = graph.add("Add", [graph.add("MatMul", [query, key], f"{layer}.scores"), padding], f"{layer}.scores.masked")
     shares = graph.add("Softmax", [scores], f"{layer}.shares", axis=-1)
@@ -141,7 +143,7 @@ def _attention(graph: Graph, states: str, padding: str, layer: str, config: Mapp
     return _residual(graph, context, states, f"{layer}.attention.output", config, f"{layer}.attended")
 
 
-def _query_key_value(graph: Graph, states: str, name: str, config: Mapping[str, Any]) -> list[str]:
+def _query_key_value(graph: GraphBuilder, states: str, name: str, config: Mapping[str, Any]) -> list[str]:
     """One product for all three; the usual division of the scores by sqrt(head size) is part of the query's weights."""
     scale = np.float32(1 / math.sqrt(config["hidden_size"] // config["num_attention_heads"]))
     parts = {"query": scale, "key": np.float32(1), "value": np.float32(1)}
@@ -152,32 +154,32 @@ def _query_key_value(graph: Graph, states: str, name: str, config: Mapping[str, 
     return [_by_head(graph, output, order) for output, order in zip(outputs, axes, strict=True)]
 
 
-def _by_head(graph: Graph, states: str, axes: list[int]) -> str:
+def _by_head(graph: GraphBuilder, states: str, axes: list[int]) -> str:
     cut = graph.add("Reshape", [states, "by_head"], f"{states}.cut")
     return graph.add("Transpose", [cut], f"{states}.by_head", perm=axes)
 
 
-def _feed_forward(graph: Graph, states: str, layer: str, config: Mapping[str, Any], output: str) -> str:
+def _feed_forward(graph: GraphBuilder, states: str, layer: str, config: Mapping[str, Any], output: str) -> str:
     wide = graph.add("Gelu", [graph.published_linear(states, f"{layer}.intermediate.dense")], f"{layer}.gelu")
     return _residual(graph, wide, states, f"{layer}.output", config, output)
 
 
-def _residual(graph: Graph, branch: str, states: str, name: str, config: Mapping[str, Any], output: str) -> str:
+def _residual(graph: GraphBuilder, branch: str, states: str, name: str, config: Mapping[str, Any], output: str) -> str:
     projected = graph.published_linear(branch, f"{name}.dense")
     summed = graph.add("Add", [projected, states], f"{name}.sum")
     return graph.layer_norm(summed, f"{name}.LayerNorm", config["layer_norm_eps"], output)
 
 
-def _checked_model(graph: Graph, hidden: int) -> ModelProto:
+def _checked_model(graph: GraphBuilder, hidden: int) -> ModelProto:
     inputs = [
         helper.make_tensor_value_info(name, TensorProto.INT64, ["texts", "tokens"])
         for name in ("input_ids", "attention_mask")
     ]
-    states = helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, ["texts", "tokens", hidden])
+    states = helper.make_tensor_value_info(OUTPUT_NAME, TensorProto.FLOAT, ["texts", "tokens", hidden])
     encoder = helper.make_graph(graph.nodes, "bert", inputs, [states], graph.constants, value_info=graph.types)
     versions = [helper.make_opsetid("", OPSET)]
-    if any(node.domain == RUNTIME for node in graph.nodes):
-        versions.append(helper.make_opsetid(RUNTIME, 1))
+    if any(node.domain == RUNTIME_DOMAIN for node in graph.nodes):
+        versions.append(helper.make_opsetid(RUNTIME_DOMAIN, 1))
     model = helper.make_model(encoder, opset_imports=versions, ir_version=IR_VERSION)
     checker.check_model(model)
     return model

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.adapters.export.four_bits import BLOCK, WEIGHTS_IN_BLOCK, FourBits
+from streams.adapters.export.four_bits import Q4_BLOCK_DTYPE, WEIGHTS_IN_BLOCK, FourBitTensor
 
-HEADER = np.dtype(
+E5_HEADER_DTYPE = np.dtype(
     [
         ("magic", "S4"),
         ("version", "<u4"),
@@ -39,16 +39,16 @@ HEADER = np.dtype(
 )
 """Sizes of the model, then the number of pieces, the ids of the special ones, and the length of all pieces' text."""
 
-MAGIC = b"E5S1"
+E5_MAGIC = b"E5S1"
 
-PLACE = np.dtype([("kind", "u1"), ("values", "<u4"), ("offset", "<u8"), ("bytes", "<u8")])
+TENSOR_ENTRY_DTYPE = np.dtype([("kind", "u1"), ("values", "<u4"), ("offset", "<u8"), ("bytes", "<u8")])
 """What the directory says of a tensor, behind its name."""
 
-FOUR_BITS = 1
+FOUR_BITS_KIND = 1
 """The `kind` of a tensor in 4 bits; 0 is float32."""
 
 
-class Specials(NamedTuple):
+class SpecialTokens(NamedTuple):
     """Ids of the special pieces."""
 
     begin: int
@@ -68,9 +68,9 @@ class E5File:
     content: bytes
 
     @property
-    def specials(self) -> Specials:
+    def specials(self) -> SpecialTokens:
         """Ids of the special pieces."""
-        return Specials(*(self.size(name) for name in Specials._fields))
+        return SpecialTokens(*(self.size(name) for name in SpecialTokens._fields))
 
     def size(self, name: str) -> int:
         """One of the header's numbers."""
@@ -78,13 +78,15 @@ class E5File:
 
     def floats(self, name: str, *shape: int) -> NDArray[np.float32]:
         """Read a tensor, whichever way it is kept. Raises KeyError without it, ValueError for another shape."""
-        if self.places[name]["kind"] == FOUR_BITS:
+        if self.places[name]["kind"] == FOUR_BITS_KIND:
             return self.four_bits(name, *shape).floats()
         return np.frombuffer(self._bytes(name, 4 * int(np.prod(shape))), "<f4").reshape(shape)
 
-    def four_bits(self, name: str, rows: int, columns: int) -> FourBits:
+    def four_bits(self, name: str, rows: int, columns: int) -> FourBitTensor:
         """Read a tensor that is kept in 4 bits."""
-        return FourBits.of(self._bytes(name, rows * columns // WEIGHTS_IN_BLOCK * BLOCK.itemsize), columns)
+        return FourBitTensor.of(
+            self._bytes(name, rows * columns // WEIGHTS_IN_BLOCK * Q4_BLOCK_DTYPE.itemsize), columns
+        )
 
     def _bytes(self, name: str, expected: int) -> bytes:
         begin, found = int(self.places[name]["offset"]), int(self.places[name]["bytes"])
@@ -93,11 +95,11 @@ class E5File:
         return self.content[begin : begin + found]
 
 
-def parse(content: bytes) -> E5File:
+def parse_e5_file(content: bytes) -> E5File:
     """Take a file apart. Raises ValueError for another format, or one that is cut short."""
-    reading = _Reading(content)
-    header = reading.one(HEADER)
-    if header["magic"] != MAGIC or header["block"] != WEIGHTS_IN_BLOCK:
+    reading = _ByteReader(content)
+    header = reading.one(E5_HEADER_DTYPE)
+    if header["magic"] != E5_MAGIC or header["block"] != WEIGHTS_IN_BLOCK:
         raise ValueError("not a file of multilingual-e5-small in blocks of 4-bit weights")
     count = int(header["pieces"])
     offsets = reading.many(np.dtype("<u4"), count + 1)
@@ -109,13 +111,13 @@ def parse(content: bytes) -> E5File:
     return E5File(header, pieces, scores, _directory(reading), content)
 
 
-def _directory(reading: "_Reading") -> dict[str, NDArray[np.void]]:
+def _directory(reading: "_ByteReader") -> dict[str, NDArray[np.void]]:
     count = int(reading.one(np.dtype("<i4")))
-    named = ((reading.bytes(int(reading.one(np.dtype("<u2")))), reading.one(PLACE)) for _ in range(count))
+    named = ((reading.bytes(int(reading.one(np.dtype("<u2")))), reading.one(TENSOR_ENTRY_DTYPE)) for _ in range(count))
     return {name.decode(): place for name, place in named}
 
 
-class _Reading:
+class _ByteReader:
     """Goes through a file from its begin."""
 
     def __init__(self, content: bytes) -> None:

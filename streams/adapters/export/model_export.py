@@ -13,28 +13,28 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from streams.adapters.durable_files import sync
+from streams.adapters.durable_files import fsync_path
 from streams.adapters.export.e5_source import E5
 from streams.adapters.export.minilm_source import MINILM
 from streams.adapters.export.model_source import MODEL, ModelSource
 
 Precision = Literal["int8", "fp32"]
 
-SOURCES = {source.name: source for source in (MINILM, E5)}
+MODEL_SOURCES = {source.name: source for source in (MINILM, E5)}
 """The models that can be exported, by name."""
 
-FORMAT = 1
+EXPORT_FORMAT = 1
 """Counts up when an export comes out with other bytes, so that older folders are made anew."""
 
 MANIFEST = "export.json"
 
 
-def export(model: str, target: Path, precision: Precision, progress: Callable[[str], None]) -> Path:
+def export_model(model: str, target: Path, precision: Precision, progress: Callable[[str], None]) -> Path:
     """Make `target` hold the model of that name in that precision and return it; a complete one is left as it is.
 
     Takes some seconds and a few hundred megabytes of memory; blocks while another process exports to the same place.
     `progress` gets a line for each step. Raises FileNotFoundError without the package, ValueError for other weights
-    and for a name that `SOURCES` has not.
+    and for a name that `MODEL_SOURCES` has not.
     """
     source = _source(model)
     if _holds(target, source, precision):
@@ -53,9 +53,9 @@ def is_complete(model: str, target: Path, precision: Precision) -> bool:
 
 
 def _source(model: str) -> ModelSource:
-    if model not in SOURCES:
-        raise ValueError(f"{model!r} can't be exported, only {' and '.join(SOURCES)}")
-    return SOURCES[model]
+    if model not in MODEL_SOURCES:
+        raise ValueError(f"{model!r} can't be exported, only {' and '.join(MODEL_SOURCES)}")
+    return MODEL_SOURCES[model]
 
 
 def _holds(target: Path, source: ModelSource, precision: Precision) -> bool:
@@ -69,7 +69,7 @@ def _holds(target: Path, source: ModelSource, precision: Precision) -> bool:
 
 def _manifest(source: ModelSource, precision: Precision) -> str:
     described = {
-        "format": FORMAT,
+        "format": EXPORT_FORMAT,
         "weights_sha256": source.weights_sha256,
         "precision": precision,
         "max_tokens": source.max_tokens,
@@ -113,8 +113,8 @@ def _quantise(file: Path) -> None:
 def _publish(partial: Path, target: Path) -> None:
     """Move the folder to its name in one step, after its bytes are on the disk."""
     for path in (*partial.iterdir(), partial):
-        sync(path)
+        fsync_path(path)
     if target.exists():  # Of another precision or format, or damaged: it has to go before the rename.
         shutil.rmtree(target)
     partial.rename(target)
-    sync(target.parent)
+    fsync_path(target.parent)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-Weights = Mapping[str, NDArray[np.float32]]
+Tensors = Mapping[str, NDArray[np.float32]]
 """Tensors by their published name, such as `encoder.layer.0.output.dense.weight`."""
 
 
@@ -24,7 +24,7 @@ def package_folder(package: str, model: str) -> Path:
     return Path(spec.submodule_search_locations[0])
 
 
-def refuse_others(name: str, content: bytes, sha256: str) -> None:
+def verify_sha256(name: str, content: bytes, sha256: str) -> None:
     """Raise ValueError where the file of that name has another content than the published one."""
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:

@@ -23,10 +23,10 @@ MAX_RECORD_BYTES = 8 << 20
 READ_BACKOFF_S = 0.2
 """Pause after an error of the reply reader, so that an outage does not spin."""
 
-Headers = Iterable[tuple[str, bytes]]
-OnRecord = Callable[[Headers, bytes | None], None]
+RecordHeaders = Iterable[tuple[str, bytes]]
+OnRecord = Callable[[RecordHeaders, bytes | None], None]
 OnWritten = Callable[[int], None]
-Place = tuple[int, int]
+RecordPosition = tuple[int, int]
 """Partition and offset of a record."""
 
 
@@ -38,7 +38,9 @@ class Connection:
         self.reply_topic: str = reply_to.topic
         self.reply_partition: int = reply_to.partition
 
-    async def send(self, topic: str, key: bytes, value: bytes, headers: Headers, on_written: OnWritten) -> Place:
+    async def send(
+        self, topic: str, key: bytes, value: bytes, headers: RecordHeaders, on_written: OnWritten
+    ) -> RecordPosition:
         """Write one record and wait until Kafka has acknowledged it; give its partition and offset.
 
         The partition is murmur2 of the key, as in Java. A caller that gives up does not take the record back:
@@ -52,7 +54,7 @@ class Connection:
 
 
 @asynccontextmanager
-async def connected(
+async def open_connection(
     bootstrap: str, reply_topic: str, on_record: OnRecord, patience: float
 ) -> AsyncIterator[Connection]:
     """Connect, with replies read from before the block starts on. No step takes longer than `patience` seconds.

@@ -20,22 +20,22 @@ from streams.observability.metrics import Meters
 from streams.runtime.bursts import Bursts
 from streams.topics import MAX_OUTPUT_BYTES
 
-REPLY_SECONDS = 5.0
+REPLY_TIMEOUT_S = 5.0
 """How long a reply is tried for (CONTRACT §2)."""
 
-RETRY_SECONDS = 0.5
+PRODUCE_RETRY_S = 0.5
 """The pause before a record is handed over again."""
 
-NO_KEY = object()
+NULL_KEY = object()
 """Stands for no key of a record that has no value either. Kafka has such records, as anybody may write one, and its
 dead letter is one; aiokafka refuses them before it looks at what keys become."""
 
 log = structlog.get_logger()
 
-Writing = asyncio.Future[object]
+DeliveryFuture = asyncio.Future[object]
 """Done when the broker has a record, or will not have it."""
 
-Handed = tuple[Outgoing, asyncio.Future[Writing]]
+QueuedRecord = tuple[Outgoing, asyncio.Future[DeliveryFuture]]
 """A record, and who is told that the producer has taken it."""
 
 
@@ -45,14 +45,14 @@ class KafkaPublisher:
     def __init__(self, bootstrap_servers: list[str], meters: Meters) -> None:
         self._servers = bootstrap_servers
         self._meters = meters
-        self._bursts: Bursts[Handed] = Bursts(self._begin)
+        self._bursts: Bursts[QueuedRecord] = Bursts(self._begin)
         self._order: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._beginning: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Connect."""
         self._events = self._producer(enable_idempotence=True, request_timeout_ms=30_000)
-        reply_ms = int(REPLY_SECONDS * 1000)
+        reply_ms = int(REPLY_TIMEOUT_S * 1000)
         self._replies = self._producer(enable_idempotence=False, request_timeout_ms=reply_ms)
         self._reply_topics = ReplyTopics(self._replies)
         await self._events.start()
@@ -62,7 +62,7 @@ class KafkaPublisher:
         """Write what was handed over, and disconnect; what the broker does not take now is given up."""
         self._bursts.flush()
         if self._beginning:
-            await asyncio.wait(self._beginning, timeout=RETRY_SECONDS)
+            await asyncio.wait(self._beginning, timeout=PRODUCE_RETRY_S)
         for beginning in self._beginning:
             beginning.cancel()
         await self._events.stop()
@@ -70,7 +70,7 @@ class KafkaPublisher:
 
     async def send(self, out: Outgoing) -> Awaitable[None]:
         """Hand a record over, in order; done when the broker has it, after however many tries."""
-        taken: asyncio.Future[Writing] = asyncio.get_running_loop().create_future()
+        taken: asyncio.Future[DeliveryFuture] = asyncio.get_running_loop().create_future()
         self._bursts.add((out, taken))
         return self._until_written(out, taken)
 
@@ -89,8 +89,8 @@ class KafkaPublisher:
             request_timeout_ms=request_timeout_ms,
         )
 
-    def _begin(self, burst: Sequence[Handed]) -> None:
-        topics: defaultdict[str, list[Handed]] = defaultdict(list)
+    def _begin(self, burst: Sequence[QueuedRecord]) -> None:
+        topics: defaultdict[str, list[QueuedRecord]] = defaultdict(list)
         for handed in burst:
             topics[handed[0].topic].append(handed)
         for topic, records in topics.items():
@@ -98,7 +98,7 @@ class KafkaPublisher:
             self._beginning.add(beginning)
             beginning.add_done_callback(self._beginning.discard)
 
-    async def _give(self, topic: str, records: Sequence[Handed]) -> None:
+    async def _give(self, topic: str, records: Sequence[QueuedRecord]) -> None:
         """Give a topic's records to the producer. Its lock lets bursts in in the order in which they came."""
         async with self._order[topic]:
             for out, taken in records:
@@ -112,14 +112,14 @@ class KafkaPublisher:
                     if not taken.done():
                         taken.set_result(writing)
 
-    async def _until_taken(self, out: Outgoing) -> Writing:
+    async def _until_taken(self, out: Outgoing) -> DeliveryFuture:
         while True:
             try:
                 return await _hand_over(self._events, out)
             except KafkaError as problem:
                 await self._pause(problem)
 
-    async def _until_written(self, out: Outgoing, taken: asyncio.Future[Writing]) -> None:
+    async def _until_written(self, out: Outgoing, taken: asyncio.Future[DeliveryFuture]) -> None:
         writing = await taken
         while True:
             try:
@@ -133,11 +133,11 @@ class KafkaPublisher:
     async def _pause(self, problem: KafkaError) -> None:
         self._meters.waited_for("kafka")
         log.warning("kafka did not take a record; it is handed over again", problem=repr(problem))
-        await asyncio.sleep(RETRY_SECONDS)
+        await asyncio.sleep(PRODUCE_RETRY_S)
 
     async def _try_reply(self, out: Outgoing) -> bool:
         try:
-            async with asyncio.timeout(REPLY_SECONDS):
+            async with asyncio.timeout(REPLY_TIMEOUT_S):
                 if await self._reply_topics.has(out.topic, out.partition):
                     await (await _hand_over(self._replies, out))
                     return True
@@ -147,11 +147,11 @@ class KafkaPublisher:
         return False
 
 
-async def _hand_over(producer: AIOKafkaProducer, out: Outgoing) -> Writing:
-    handed: Writing = await producer.send(
+async def _hand_over(producer: AIOKafkaProducer, out: Outgoing) -> DeliveryFuture:
+    handed: DeliveryFuture = await producer.send(
         out.topic,
         out.value,
-        key=NO_KEY if out.key is None and out.value is None else out.key,
+        key=NULL_KEY if out.key is None and out.value is None else out.key,
         partition=out.partition,
         timestamp_ms=out.timestamp_ms,
         headers=list(out.headers),

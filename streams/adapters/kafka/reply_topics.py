@@ -11,13 +11,13 @@ import structlog
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-SEARCH_SECONDS = 4.0
+LOOKUP_TIMEOUT_S = 4.0
 """How long a topic is looked for: one that was created a moment ago shows up within less."""
 
-MISSING_SECONDS = 1.0
+MISSING_TTL_S = 1.0
 """How long a missing topic is believed to be missing: many requests may name it, each would ask the broker."""
 
-UNUSED_SECONDS = 120.0
+UNUSED_TTL_S = 120.0
 """How long a topic stays on the list after its last reply."""
 
 log = structlog.get_logger()
@@ -40,21 +40,21 @@ class ReplyTopics:
             return False
         self._used[topic] = now
         try:
-            async with asyncio.timeout(SEARCH_SECONDS):
+            async with asyncio.timeout(LOOKUP_TIMEOUT_S):
                 partitions = await self._producer.partitions_for(topic)
         except (KafkaError, TimeoutError):
             partitions = set()
         if not partitions:
             log.info("a reply topic is missing", reply_topic=topic)
-            self._missing[topic] = time.monotonic() + MISSING_SECONDS
+            self._missing[topic] = time.monotonic() + MISSING_TTL_S
             self._forget({topic})
         return bool(partitions) and (partition is None or partition in partitions)
 
     def _prune(self, now: float) -> None:
-        if now - self._pruned > UNUSED_SECONDS:
+        if now - self._pruned > UNUSED_TTL_S:
             self._pruned = now
             self._missing.clear()
-            self._forget({topic for topic, used in self._used.items() if now - used > UNUSED_SECONDS})
+            self._forget({topic for topic, used in self._used.items() if now - used > UNUSED_TTL_S})
 
     def _forget(self, topics: set[str]) -> None:
         for topic in topics:

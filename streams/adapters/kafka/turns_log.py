@@ -7,7 +7,7 @@ from faust.types import TP
 from schemas.failures import Unavailable
 
 
-class KafkaTurns:
+class KafkaTurnsLog:
     """Implements `streams.flow.support.turns_log.TurnsLog` for the partitions of this worker."""
 
     def __init__(self, app: faust.App, topic: str) -> None:
@@ -22,11 +22,11 @@ class KafkaTurns:
         except (KafkaError, KeyError) as problem:
             raise Unavailable(f"Kafka does not tell how far the turns reach: {problem!r}") from problem
 
-    def is_here(self, partition: int) -> bool:
+    def is_assigned(self, partition: int) -> bool:
         """Whether the partition is this worker's."""
         return TP(self._topic, partition) in self._app.consumer.assignment()
 
-    async def is_given_out(self, partition: int, end: int, applied: int) -> bool:
+    async def is_delivered(self, partition: int, end: int, applied: int) -> bool:
         """Whether every record before `end` was handed over, and none of them lies at `applied` or after it."""
         place, consumer = self._place(partition), self._app.consumer
         fetched = await consumer.position(place)
@@ -41,6 +41,6 @@ class KafkaTurns:
 
     def _place(self, partition: int) -> TP:
         """The partition, while it is here: whoever has it now is given the command again."""
-        if not self.is_here(partition):
+        if not self.is_assigned(partition):
             raise Unavailable(f"partition {partition} is not here any more")
         return TP(self._topic, partition)

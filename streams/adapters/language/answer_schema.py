@@ -9,10 +9,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
-KEPT = frozenset({"type", "enum", "anyOf", "items", "properties", "required", "description", "$defs", "$ref"})
+SUPPORTED_KEYWORDS = frozenset(
+    {"type", "enum", "anyOf", "items", "properties", "required", "description", "$defs", "$ref"}
+)
 """Keywords that every provider of structured output knows."""
 
-TOLD = {
+LIMIT_DESCRIPTIONS = {
     "minLength": "at least {} characters", "maxLength": "at most {} characters",
     "minItems": "at least {} entries", "maxItems": "at most {} entries",
     "minimum": "not below {}", "maximum": "not above {}",
@@ -38,7 +40,7 @@ def _strict(schema: Any) -> Any:
         return {"$ref": schema["$ref"]}
     if "const" in schema:
         schema = {**schema, "enum": [schema["const"]]}
-    kept = {keyword: _part(keyword, value) for keyword, value in schema.items() if keyword in KEPT}
+    kept = {keyword: _part(keyword, value) for keyword, value in schema.items() if keyword in SUPPORTED_KEYWORDS}
     return kept | _description(schema) | _closed(schema)
 
 
@@ -49,7 +51,7 @@ def _part(keyword: str, value: Any) -> Any:
 
 
 def _description(schema: dict[str, Any]) -> dict[str, str]:
-    limits = [words.format(schema[keyword]) for keyword, words in TOLD.items() if keyword in schema]
+    limits = [words.format(schema[keyword]) for keyword, words in LIMIT_DESCRIPTIONS.items() if keyword in schema]
     told = " ".join(part for part in (schema.get("description", ""), "; ".join(limits).capitalize()) if part)
     return {"description": told} if told else {}
 

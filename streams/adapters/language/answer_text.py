@@ -12,16 +12,16 @@ from pydantic import ValidationError
 
 from schemas.language import AnswerT
 
-THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+REASONING_PATTERN = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 """What some models write before they answer."""
 
-MOST_BEGINNINGS = 64
+MAX_OBJECT_STARTS = 64
 """Opening braces that are tried: a text full of them must not cost seconds."""
 
-LONGEST = 400_000
+MAX_ANSWER_CHARS = 400_000
 """Characters that are looked at; an honest answer is bounded by the profile's `max_tokens`."""
 
-MOST_PROBLEMS = 8
+MAX_PROBLEMS = 8
 """Problems that are told to the model; the others will follow from them."""
 
 
@@ -32,7 +32,7 @@ class InvalidAnswer(Exception):
 def read_answer(text: str, answer: type[AnswerT]) -> AnswerT:
     """The first object in the text that validates. A null where the type has none stands for its default."""
     problem = "there is no complete JSON object in the answer"
-    for value in _objects(THOUGHTS.sub("", text[:LONGEST])):
+    for value in _objects(REASONING_PATTERN.sub("", text[:MAX_ANSWER_CHARS])):
         if answer.model_fields.keys().isdisjoint(value):
             problem = f"the object has none of the fields {', '.join(answer.model_fields)}"
             continue
@@ -47,7 +47,7 @@ def read_answer(text: str, answer: type[AnswerT]) -> AnswerT:
 def _objects(text: str) -> Iterator[dict[str, Any]]:
     decoder = json.JSONDecoder()
     begin = text.find("{")
-    for _ in range(MOST_BEGINNINGS):
+    for _ in range(MAX_OBJECT_STARTS):
         if begin < 0:
             return
         try:
@@ -78,4 +78,4 @@ def _without_nulls(value: Any) -> Any:
 def _told(error: ValidationError) -> str:
     problems = error.errors(include_url=False, include_context=False, include_input=False)
     told = [f"{'.'.join(map(str, problem['loc'])) or 'the object'}: {problem['msg']}" for problem in problems]
-    return "; ".join(told[:MOST_PROBLEMS])
+    return "; ".join(told[:MAX_PROBLEMS])

@@ -9,27 +9,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-State = Literal["closed", "open", "half_open"]
+BreakerState = Literal["closed", "open", "half_open"]
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerLimits:
-    """When a breaker opens, and for how many seconds it rests: doubled each time, up to `longest_rest_s`."""
+    """When a breaker opens, and for how many seconds it rests: doubled each time, up to `max_open_s`."""
 
     failures: int = 5
     timeouts: int = 3
-    first_rest_s: float = 1.0
-    longest_rest_s: float = 30.0
+    initial_open_s: float = 1.0
+    max_open_s: float = 30.0
 
 
 JITTER = 0.25
 """Part of a rest that chance may take off, so that workers do not all come back in the same moment."""
 
-LONGEST_ASKED_REST_S = 120.0
+MAX_RETRY_AFTER_S = 120.0
 """What a provider may ask for at most: a wrong header must not end understanding for a day."""
 
 
-class Breaker:
+class CircuitBreaker:
     """Failures and timeouts count as long as they come in a row; stragglers of before a rest change nothing."""
 
     def __init__(self, limits: BreakerLimits, now: Callable[[], float], chance: Callable[[], float]) -> None:
@@ -46,7 +46,7 @@ class Breaker:
         self._rests = 0
 
     @property
-    def state(self) -> State:
+    def state(self) -> BreakerState:
         """Closed: all may begin; open: it rests; half-open: one may begin, or has."""
         if self._rests_until is None:
             return "closed"
@@ -79,7 +79,7 @@ class Breaker:
         self._timeouts = self._timeouts + 1 if timed_out else 0
         worn = self._failures >= self._limits.failures or self._timeouts >= self._limits.timeouts
         if worn or rest_s > 0 or entry == self._probe:
-            self._rest(min(rest_s, LONGEST_ASKED_REST_S))
+            self._rest(min(rest_s, MAX_RETRY_AFTER_S))
         self._tell()
 
     def left(self, entry: int) -> None:
@@ -104,7 +104,7 @@ class Breaker:
         self._failures = self._timeouts = self._rests = 0
 
     def _rest(self, at_least_s: float) -> None:
-        own = min(self._limits.longest_rest_s, self._limits.first_rest_s * 2.0**self._rests)
+        own = min(self._limits.max_open_s, self._limits.initial_open_s * 2.0**self._rests)
         self._rests += 1
         self._probe = None
         self._rests_until = self._now() + max(at_least_s, own * (1 - JITTER * self._chance()))

@@ -14,40 +14,40 @@ from typing import Any
 
 from schemas.failures import Unavailable
 from schemas.language import Profile, Unanswerable
-from streams.adapters.language.breaker import Breaker, BreakerLimits
+from streams.adapters.language.breaker import BreakerLimits, CircuitBreaker
 from streams.adapters.language.faults import Fault, fault_of
 from streams.adapters.language.litellm_library import Completion, LiteLLMLibrary
-from streams.adapters.language.pacing import Pacing
+from streams.adapters.language.pacing import RetryPolicy
 from streams.observability.model_metrics import ModelMeters
 
-NO_KEY = "none"
+PLACEHOLDER_API_KEY = "none"
 """Sent to an own server without a key: OpenAI's client wants one, and would take the one meant for OpenAI."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class EndpointDependencies:
     """What endpoints take from outside, so that tests can give something else."""
 
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     now: Callable[[], float] = time.monotonic
     chance: Callable[[], float] = random.random
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    limits: BreakerLimits = field(default_factory=BreakerLimits)
-    pacing: Pacing = field(default_factory=Pacing)
+    breaker_limits: BreakerLimits = field(default_factory=BreakerLimits)
+    retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
 
 
 class Endpoint:
     """One profile while the process lives."""
 
     def __init__(
-        self, name: str, profile: Profile, library: LiteLLMLibrary, meters: ModelMeters, outside: Outside
+        self, name: str, profile: Profile, library: LiteLLMLibrary, meters: ModelMeters, outside: EndpointDependencies
     ) -> None:
         self.name = name
         self.profile = profile
         self._library = library
         self._meters = meters
         self._outside = outside
-        self._breaker = Breaker(outside.limits, outside.now, outside.chance)
+        self._breaker = CircuitBreaker(outside.breaker_limits, outside.now, outside.chance)
         self._free = asyncio.Semaphore(profile.max_concurrency)
         self._calls = self._failures = self._answers = 0
         self._last_error: str | None = None
@@ -64,7 +64,7 @@ class Endpoint:
             await asyncio.Event().wait()
         await self._breaker.until_admits()
 
-    def standing(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """Counts and state since the start of the process."""
         return {
             "model": self.profile.model,
@@ -81,15 +81,15 @@ class Endpoint:
 
     async def complete(self, arguments: Mapping[str, Any]) -> Completion:
         """The answer to one question, after at most `retries` attempts more."""
-        pacing, attempts = self._outside.pacing, 0
+        pacing, attempts = self._outside.retry_policy, 0
         while True:
             outcome = await self._attempt(arguments)
             if isinstance(outcome, Completion):
                 return outcome
             attempts += 1
-            if not pacing.again(outcome, attempts, self.profile.retries):
+            if not pacing.should_retry(outcome, attempts, self.profile.retries):
                 raise self._failure(outcome) from outcome.cause
-            await self._outside.sleep(pacing.pause_s(outcome, attempts, self._outside.chance))
+            await self._outside.sleep(pacing.backoff_s(outcome, attempts, self._outside.chance))
 
     async def _attempt(self, arguments: Mapping[str, Any]) -> Completion | Fault:
         self._check()
@@ -136,7 +136,7 @@ class Endpoint:
         if self.profile.api_key_env:
             return self._outside.environment.get(self.profile.api_key_env)
         own_server = self.profile.api_base is not None and self.profile.model.startswith("openai/")
-        return NO_KEY if own_server else None
+        return PLACEHOLDER_API_KEY if own_server else None
 
     def _missing_key(self) -> str | None:
         name = self.profile.api_key_env
@@ -168,7 +168,7 @@ class Endpoint:
             self._breaker.passed()
         else:
             self._failures += 1
-            rest_s = fault.retry_after_s if self._outside.pacing.too_long(fault) else 0.0
+            rest_s = fault.retry_after_s if self._outside.retry_policy.exceeds_max_retry_after(fault) else 0.0
             self._breaker.failed(entry, timed_out=fault.kind == "timeout", rest_s=rest_s)
 
     def _is_about_the_text(self, fault: Fault) -> bool:

@@ -12,26 +12,26 @@ from typing import Any, Literal
 from schemas.language import Profile
 from streams.adapters.language.redaction import redacted
 
-Kind = Literal[
+FaultKind = Literal[
     "timeout", "rate_limit", "server", "quota", "credentials", "not_found", "refused_text", "refused", "other"
 ]
 
-PASSING: frozenset[Kind] = frozenset({"timeout", "rate_limit", "server"})
+TRANSIENT_FAULTS: frozenset[FaultKind] = frozenset({"timeout", "rate_limit", "server"})
 """What another attempt, a little later, may not meet again. A lost connection counts as the server's fault."""
 
 REFUSED_TEXT = frozenset({"ContentPolicyViolationError", "ContextWindowExceededError", "RejectedRequestError"})
 """LiteLLM's classes of errors that are about this one text."""
 
-BY_STATUS: Mapping[int, Kind] = {
+FAULT_BY_STATUS: Mapping[int, FaultKind] = {
     400: "refused", 401: "credentials", 402: "quota", 403: "credentials", 404: "not_found", 405: "not_found",
     408: "timeout", 409: "server", 413: "refused_text", 422: "refused", 425: "server", 429: "rate_limit",
 }  # fmt: skip
 """Of statuses below 500; all from there on are the server's."""
 
-LONGEST_DETAIL = 240
+MAX_DETAIL_CHARS = 240
 """Characters of a provider's own words that are shown."""
 
-ADVICE: Mapping[Kind, str] = {
+ADVICE: Mapping[FaultKind, str] = {
     "timeout": "did not answer within {profile.timeout_s:g} s",
     "rate_limit": "limits the rate (429)",
     "server": "fails or can't be reached ({status}){detail}",
@@ -52,15 +52,15 @@ class ProviderError(Exception):
 class Fault:
     """Why a call failed. `retry_after_s` is what the provider asked for, 0 where it asked for nothing."""
 
-    kind: Kind
+    kind: FaultKind
     message: str
     cause: ProviderError
     retry_after_s: float = 0.0
 
     @property
-    def passes(self) -> bool:
+    def is_transient(self) -> bool:
         """Whether another attempt may help."""
-        return self.kind in PASSING
+        return self.kind in TRANSIENT_FAULTS
 
 
 def fault_of(error: Exception, name: str, profile: Profile, secrets: Iterable[str]) -> Fault:
@@ -68,7 +68,7 @@ def fault_of(error: Exception, name: str, profile: Profile, secrets: Iterable[st
     words = redacted(str(error), secrets)
     kind = _kind(error, words)
     # Who refuses a text may repeat it, and no memory's text is to be in a log.
-    detail = f": {words[:LONGEST_DETAIL]}" if words and kind != "refused_text" else ""
+    detail = f": {words[:MAX_DETAIL_CHARS]}" if words and kind != "refused_text" else ""
     key = f"see to {profile.api_key_env}" if profile.api_key_env else "set `api_key_env`"
     status = getattr(error, "status_code", None) or type(error).__name__
     advice = ADVICE[kind].format(profile=profile, status=status, detail=detail, key=key)
@@ -77,7 +77,7 @@ def fault_of(error: Exception, name: str, profile: Profile, secrets: Iterable[st
     return Fault(kind, message, cause, _retry_after(error) if kind in {"rate_limit", "server"} else 0.0)
 
 
-def _kind(error: Exception, words: str) -> Kind:
+def _kind(error: Exception, words: str) -> FaultKind:
     if isinstance(error, TimeoutError):
         return "timeout"
     if {ancestor.__name__ for ancestor in type(error).__mro__} & REFUSED_TEXT:
@@ -87,7 +87,7 @@ def _kind(error: Exception, words: str) -> Kind:
     status = getattr(error, "status_code", None)
     if not isinstance(status, int):
         return "server" if isinstance(error, OSError) else "other"
-    return "server" if status >= 500 else BY_STATUS.get(status, "refused")
+    return "server" if status >= 500 else FAULT_BY_STATUS.get(status, "refused")
 
 
 def _retry_after(error: Exception) -> float:

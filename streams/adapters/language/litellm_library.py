@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from streams.adapters.language.redaction import RedactingFilter
-from streams.adapters.language.side_loop import SideLoop
+from streams.adapters.language.side_loop import BackgroundEventLoop
 
-BEFORE_LOADING = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MODE": "PRODUCTION"}
+IMPORT_ENVIRONMENT = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MODE": "PRODUCTION"}
 """Without the first, loading asks a server for prices; without the second, it puts a `.env` file into the process."""
 
 LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai", "httpx", "httpcore")
@@ -43,7 +43,7 @@ class LiteLLMLibrary:
         self._secrets = tuple(secrets)
         self._loading = asyncio.Lock()
         # A call is ten milliseconds of work, in which no turn would be accepted.
-        self._aside = SideLoop("litellm")
+        self._aside = BackgroundEventLoop("litellm")
         self._litellm: Any = None
 
     async def load(self) -> None:
@@ -69,7 +69,7 @@ class LiteLLMLibrary:
 
 
 def _loaded(secrets: tuple[str, ...]) -> Any:
-    os.environ.update(BEFORE_LOADING)
+    os.environ.update(IMPORT_ENVIRONMENT)
     with _spared_by_the_collector():
         import litellm  # noqa: PLC0415
         import openai.resources  # noqa: F401, PLC0415 - else the first call does, a second long, on the event loop

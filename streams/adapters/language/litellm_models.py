@@ -10,24 +10,24 @@ from typing import Any
 from schemas.failures import Unavailable
 from schemas.language import AnswerT, ModelAnswer, Profile, Profiles, Prompt, Unanswerable
 from streams.adapters.language.answer_text import InvalidAnswer, read_answer
-from streams.adapters.language.endpoint import Endpoint, Outside
+from streams.adapters.language.endpoint import Endpoint, EndpointDependencies
 from streams.adapters.language.litellm_library import Completion, LiteLLMLibrary
-from streams.adapters.language.question import Question
+from streams.adapters.language.question import CompletionRequest
 from streams.observability.model_metrics import ModelMeters
 
-FILTERED = "content_filter"
+FINISH_FILTERED = "content_filter"
 """The `finish_reason` of an answer that the provider's filter has stopped."""
 
-CUT_OFF = "length"
+FINISH_CUT_OFF = "length"
 """The `finish_reason` of an answer that came to `max_tokens`."""
 
 
 class LiteLLMModels:
     """One endpoint a profile. Made and used on one event loop."""
 
-    def __init__(self, profiles: Profiles, meters: ModelMeters, outside: Outside | None = None) -> None:
+    def __init__(self, profiles: Profiles, meters: ModelMeters, outside: EndpointDependencies | None = None) -> None:
         """Keys are read from the environment when they are needed. Nothing is loaded yet."""
-        outside = outside or Outside()
+        outside = outside or EndpointDependencies()
         self._profiles = profiles
         self._meters = meters
         self._library = LiteLLMLibrary(_keys(profiles, outside.environment))
@@ -44,7 +44,7 @@ class LiteLLMModels:
         endpoint = self._endpoint(step, role)
         if endpoint is None:
             raise Unavailable("no language model is set: see LLM_PROFILES")
-        question = Question(prompt, answer, endpoint.profile.structured_output)
+        question = CompletionRequest(prompt, answer, endpoint.profile.structured_output)
         calls: list[Completion] = []
         try:
             value = await self._answer(endpoint, question, answer, calls)
@@ -68,20 +68,20 @@ class LiteLLMModels:
         else:
             await endpoint.until_available()
 
-    def standing(self) -> Mapping[str, Mapping[str, Any]]:
+    def status(self) -> Mapping[str, Mapping[str, Any]]:
         """How each profile stands, for `health`."""
-        return {name: endpoint.standing() for name, endpoint in self._endpoints.items()}
+        return {name: endpoint.status() for name, endpoint in self._endpoints.items()}
 
     async def close(self) -> None:
         """Close LiteLLM's connections."""
         await self._library.close()
 
     def _endpoint(self, step: str, role: str) -> Endpoint | None:
-        name = self._profiles.chosen(step, role)
+        name = self._profiles.profile_for(step, role)
         return None if name is None else self._endpoints[name]
 
     async def _answer(
-        self, endpoint: Endpoint, question: Question, answer: type[AnswerT], calls: list[Completion]
+        self, endpoint: Endpoint, question: CompletionRequest, answer: type[AnswerT], calls: list[Completion]
     ) -> AnswerT:
         """The value of the first valid answer out of two; `calls` gets what was received."""
         first = await self._completion(endpoint, question.arguments(), calls)
@@ -112,12 +112,12 @@ def _keys(profiles: Profiles, environment: Mapping[str, str]) -> Iterable[str]:
 
 def _read(completion: Completion, answer: type[AnswerT], profile: Profile) -> AnswerT:
     """The answer in a completion. Raises InvalidAnswer, or Unanswerable where the provider's filter stopped it."""
-    if completion.finish_reason == FILTERED:
+    if completion.finish_reason == FINISH_FILTERED:
         raise Unanswerable(f"the provider's filter stops the answer of {profile.model}")
     try:
         return read_answer(completion.text, answer)
     except InvalidAnswer as problem:
-        if completion.finish_reason == CUT_OFF:
+        if completion.finish_reason == FINISH_CUT_OFF:
             raise InvalidAnswer(f"{problem} (it was cut off at {profile.max_tokens} tokens)") from problem
         raise
 

@@ -10,25 +10,25 @@ from streams.adapters.language.faults import Fault
 
 
 @dataclass(frozen=True, slots=True)
-class Pacing:
-    """Seconds: the bound of the first pause, which doubles, up to `longest_s`.
+class RetryPolicy:
+    """Seconds: the bound of the first pause, which doubles, up to `max_backoff_s`.
 
-    A provider that asks for a longer pause than `longest_asked_s` is not asked again by the same call: it rests.
+    A provider that asks for a longer pause than `max_retry_after_s` is not asked again by the same call: it rests.
     """
 
-    first_s: float = 0.5
-    longest_s: float = 8.0
-    longest_asked_s: float = 10.0
+    initial_backoff_s: float = 0.5
+    max_backoff_s: float = 8.0
+    max_retry_after_s: float = 10.0
 
-    def again(self, fault: Fault, attempts: int, retries: int) -> bool:
+    def should_retry(self, fault: Fault, attempts: int, retries: int) -> bool:
         """Whether to try again after this many attempts."""
-        return fault.passes and attempts <= retries and not self.too_long(fault)
+        return fault.is_transient and attempts <= retries and not self.exceeds_max_retry_after(fault)
 
-    def too_long(self, fault: Fault) -> bool:
+    def exceeds_max_retry_after(self, fault: Fault) -> bool:
         """Whether the provider wants more time than one call has."""
-        return fault.retry_after_s > self.longest_asked_s
+        return fault.retry_after_s > self.max_retry_after_s
 
-    def pause_s(self, fault: Fault, attempts: int, chance: Callable[[], float]) -> float:
+    def backoff_s(self, fault: Fault, attempts: int, chance: Callable[[], float]) -> float:
         """Seconds until the next attempt; never less than the provider asked for."""
-        bound: float = min(self.longest_s, self.first_s * 2.0 ** (attempts - 1))
+        bound: float = min(self.max_backoff_s, self.initial_backoff_s * 2.0 ** (attempts - 1))
         return fault.retry_after_s + bound * chance()

@@ -13,17 +13,17 @@ from pydantic import BaseModel
 from schemas.language import Prompt, StructuredOutput
 from streams.adapters.language.answer_schema import strict_schema
 
-LONGEST_REPEATED = 4_000
+MAX_REPEATED_CHARS = 4_000
 """Characters of an invalid answer that the model is shown again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class CompletionRequest:
     """What is asked, how, and for what."""
 
     prompt: Prompt
     answer: type[BaseModel]
-    way: StructuredOutput
+    structured_output: StructuredOutput
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of the first request."""
@@ -31,7 +31,7 @@ class Question:
 
     def repair(self, invalid: str, problem: str) -> dict[str, Any]:
         """The arguments of a request that shows the model its answer and what is wrong with it."""
-        shown = json.dumps(invalid[:LONGEST_REPEATED], ensure_ascii=False)
+        shown = json.dumps(invalid[:MAX_REPEATED_CHARS], ensure_ascii=False)
         note = (
             "Your previous answer to the text below was not valid. As a JSON string it was:\n"
             f"{shown}\nWhat is wrong: {problem}\n"
@@ -44,16 +44,16 @@ class Question:
         return {"messages": messages} | self._response_format()
 
     def _system(self) -> str:
-        if self.way == "json_schema":
+        if self.structured_output == "json_schema":
             return self.prompt.system
         schema = json.dumps(strict_schema(self.answer), ensure_ascii=False)
         asked = "Answer with one JSON object of this JSON schema and nothing else, no explanation, no code fence:"
         return f"{self.prompt.system}\n\n{asked}\n{schema}"
 
     def _response_format(self) -> dict[str, Any]:
-        if self.way == "prompt":
+        if self.structured_output == "prompt":
             return {}
-        if self.way == "json_object":
+        if self.structured_output == "json_object":
             return {"response_format": {"type": "json_object"}}
         schema = {"name": self.answer.__name__.lower(), "strict": True, "schema": strict_schema(self.answer)}
         return {"response_format": {"type": "json_schema", "json_schema": schema}}

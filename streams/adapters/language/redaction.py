@@ -14,14 +14,14 @@ CREDENTIALS = (
 )
 """In a header, in an address' query, before an address' host."""
 
-SHORTEST_SECRET = 8
+MIN_SECRET_CHARS = 8
 """Shorter values are placeholders such as `none`, which stand in many texts."""
 
 
 def redacted(text: str, secrets: Iterable[str] = ()) -> str:
     """The text without these secrets and without anything that looks like one."""
     for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= SHORTEST_SECRET:
+        if len(secret) >= MIN_SECRET_CHARS:
             text = text.replace(secret, "***")
     text = KEY_LIKE.sub("sk-***", text)
     for pattern, instead in CREDENTIALS:

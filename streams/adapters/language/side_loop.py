@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 
-class SideLoop:
+class BackgroundEventLoop:
     """Runs coroutines beside the caller's loop. Its thread is started by the first, and ends with `stop`."""
 
     def __init__(self, name: str) -> None:

@@ -7,15 +7,15 @@ from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
 from agents.rules.index.vocabulary import Vocabulary
 
-CACHED_MEMORIES = 50_000
+MAX_CACHED_MEMORIES = 50_000
 """Memories whose columns one partition keeps: some 15 MB, and 8 MB for their words.
 Reading 5,000 again takes about 20 ms."""
 
 
-class Rosters:
+class MemoryColumnsCache:
     """Rosters by boundary id, kept equal to the rows by those who write them."""
 
-    def __init__(self, most_memories: int = CACHED_MEMORIES) -> None:
+    def __init__(self, most_memories: int = MAX_CACHED_MEMORIES) -> None:
         self._most_memories = most_memories
         self._kept: OrderedDict[int, MemoryColumns] = OrderedDict()
         self._vocabularies: dict[int, Vocabulary] = {}
@@ -41,7 +41,7 @@ class Rosters:
         roster = self._kept.get(boundary)
         if roster is not None:
             before = roster.documents
-            roster.write([row], {} if roster.knows(row.trait) else {row.trait: trait})
+            roster.write([row], {} if roster.has_trait(row.trait) else {row.trait: trait})
             self._memories += roster.documents - before
 
     def vocabulary(self, boundary: int, read: Callable[[int], Vocabulary]) -> Vocabulary:
@@ -53,13 +53,13 @@ class Rosters:
                 self._vocabularies[boundary] = known
         return known
 
-    def heard(self, boundary: int, words: Sequence[str]) -> None:
+    def add_terms(self, boundary: int, words: Sequence[str]) -> None:
         """Follow words that were written."""
         known = self._vocabularies.get(boundary)
         if known is not None:
             known.add(words)
 
-    def unheard(self, boundary: int) -> None:
+    def invalidate(self, boundary: int) -> None:
         """Keep this vocabulary no longer: words left it."""
         self._vocabularies.pop(boundary, None)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from schemas.failures import Unavailable
 
-FORM = 6
+SCHEMA_VERSION = 6
 """The version of these tables. Raise it with every change of them, of how texts are cut into terms, or of what their
 marks mean."""
 
@@ -54,7 +54,7 @@ def open_file(path: Path) -> sqlite3.Connection:
         return _opened(path)
     except sqlite3.DatabaseError:
         delete_file(path)
-    with translated():
+    with translate_sqlite_errors():
         return _opened(path)
 
 
@@ -65,7 +65,7 @@ def delete_file(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def translated() -> Iterator[None]:
+def translate_sqlite_errors() -> Iterator[None]:
     """Turn SQLite's errors into `Unavailable`."""
     try:
         yield
@@ -89,6 +89,6 @@ def _formed(connection: sqlite3.Connection) -> None:
     """Make the tables of a new file; refuse those of another form."""
     [form] = connection.execute("PRAGMA user_version").fetchone()
     if form == 0:
-        connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {FORM}; COMMIT;")
-    elif form != FORM:
-        raise sqlite3.DatabaseError(f"form {form} instead of {FORM}")
+        connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+    elif form != SCHEMA_VERSION:
+        raise sqlite3.DatabaseError(f"form {form} instead of {SCHEMA_VERSION}")

@@ -13,15 +13,15 @@ from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
 from agents.rules.index.vocabulary import Vocabulary
 from schemas.memories import EmbeddingStatus, VectorLocation
-from streams.adapters.lexical.columns_cache import Rosters
-from streams.adapters.lexical.file import NUMBER_BITS, translated
-from streams.adapters.lexical.keys import Keys
-from streams.adapters.lexical.text_analysis import AFTER_ENTITIES, COUNT_BITS, COUNT_MASK
+from streams.adapters.lexical.columns_cache import MemoryColumnsCache
+from streams.adapters.lexical.file import NUMBER_BITS, translate_sqlite_errors
+from streams.adapters.lexical.keys import KeyCache
+from streams.adapters.lexical.text_analysis import AFTER_PREFIXES, COUNT_BITS, COUNT_MASK
 
 _PAGE = 1000
 """Ids fetched at once while all memories of a status are gone through."""
 
-NOWHERE = Postings(np.zeros(0, np.int64), np.zeros(0, np.int64))
+NO_POSTINGS = Postings(np.zeros(0, np.int64), np.zeros(0, np.int64))
 """The postings of a word that no memory has."""
 
 _POSTINGS = (
@@ -36,27 +36,27 @@ _UNREADY_PAGE = _READY_PAGE.replace("ORDER BY", "AND status <> 'ready' ORDER BY"
 """The last says what its partial index says, so that SQLite uses it."""
 
 
-class WordsReader:
+class LexicalReader:
     """The reading half of one open index."""
 
-    def __init__(self, connection: sqlite3.Connection, rosters: Rosters, keys: Keys) -> None:
+    def __init__(self, connection: sqlite3.Connection, rosters: MemoryColumnsCache, keys: KeyCache) -> None:
         self._execute = connection.execute
         self._rosters = rosters
         self._keys = keys
 
     def applied(self) -> dict[str, int]:
         """The progress by topic."""
-        with translated():
+        with translate_sqlite_errors():
             return dict(self._execute("SELECT topic, next_offset FROM progress"))
 
     def has(self, memory_id: str) -> bool:
         """Whether a memory is here."""
-        with translated():
+        with translate_sqlite_errors():
             return self._execute("SELECT 1 FROM memories WHERE memory_id = ?", (memory_id,)).fetchone() is not None
 
-    def roster(self, boundary: str) -> MemoryColumns:
+    def memory_columns(self, boundary: str) -> MemoryColumns:
         """All memories of a boundary."""
-        with translated():
+        with translate_sqlite_errors():
             key = self._keys.boundary(boundary)
             if key is None:
                 return MemoryColumns()
@@ -76,25 +76,25 @@ class WordsReader:
         )
         return MemoryColumns(list(map(MemoryRow._make, rows)), traits)
 
-    def postings(self, boundary: str, terms: Sequence[str], *, alike: bool) -> list[Postings]:
+    def postings(self, boundary: str, terms: Sequence[str], *, fuzzy: bool) -> list[Postings]:
         """For each term the memories that have it, or a word that counts as it."""
-        roster = self.roster(boundary)
-        with translated():
+        roster = self.memory_columns(boundary)
+        with translate_sqlite_errors():
             key = self._keys.boundary(boundary)
             if key is None or not terms:
-                return [NOWHERE] * len(terms)
+                return [NO_POSTINGS] * len(terms)
             vocabulary = self._rosters.vocabulary(key, self._read_vocabulary)
-            return self._postings_of(key, vocabulary.same(terms, roster.languages(), alike=alike))
+            return self._postings_of(key, vocabulary.expand_terms(terms, roster.languages(), alike=fuzzy))
 
     def exact_postings(self, boundary: str, terms: Sequence[str]) -> list[Postings]:
         """For each term the memories that have it as it is written."""
-        with translated():
+        with translate_sqlite_errors():
             key = self._keys.boundary(boundary)
-            return [NOWHERE] * len(terms) if key is None else self._postings_of(key, [[term] for term in terms])
+            return [NO_POSTINGS] * len(terms) if key is None else self._postings_of(key, [[term] for term in terms])
 
     def _read_vocabulary(self, boundary: int) -> Vocabulary:
         rows = self._execute(
-            "SELECT DISTINCT term FROM postings WHERE boundary = ? AND term > ?", (boundary, AFTER_ENTITIES)
+            "SELECT DISTINCT term FROM postings WHERE boundary = ? AND term > ?", (boundary, AFTER_PREFIXES)
         )
         return Vocabulary(chain.from_iterable(rows))
 
@@ -107,7 +107,7 @@ class WordsReader:
     def counts(self, boundary: str) -> dict[str, dict[EmbeddingStatus, int]]:
         """How many memories there are, by mode and embedding status."""
         counted: defaultdict[str, Counter[EmbeddingStatus]] = defaultdict(Counter)
-        with translated():
+        with translate_sqlite_errors():
             key = self._keys.boundary(boundary)
             if key is None:
                 return {}
@@ -129,10 +129,10 @@ class WordsReader:
                 last = rows[-1][0]
 
     def _page(self, status: EmbeddingStatus, last: int) -> list[tuple[int, str]]:
-        with translated():
+        with translate_sqlite_errors():
             return self._execute(_READY_PAGE if status == "ready" else _UNREADY_PAGE, (status, last, _PAGE)).fetchall()
 
-    def unread(self) -> Iterator[str]:
+    def awaiting_understanding(self) -> Iterator[str]:
         """The ids of all memories that a language model is still to read, oldest first."""
         last = -1
         while rows := self._unread_page(last):
@@ -140,13 +140,13 @@ class WordsReader:
             last = rows[-1][0]
 
     def _unread_page(self, last: int) -> list[tuple[int, str]]:
-        with translated():
+        with translate_sqlite_errors():
             return self._execute(_UNREAD_PAGE, (last, _PAGE)).fetchall()
 
     def ready_places(self) -> dict[VectorLocation, int]:
         """How many memories have their vector in each place."""
         counted: Counter[VectorLocation] = Counter()
-        with translated():
+        with translate_sqlite_errors():
             rows = self._execute(
                 "SELECT value, space, count(*) FROM memories JOIN traits ON traits.id = memories.trait"
                 " WHERE space IS NOT NULL GROUP BY trait, space"

@@ -12,12 +12,12 @@ from sqlite3 import Connection
 from agents.rules.index.bm25 import Postings
 from agents.rules.index.memory_columns import MemoryColumns
 from schemas.memories import EmbeddingStatus, Memory, VectorLocation
-from streams.adapters.lexical.columns_cache import Rosters
-from streams.adapters.lexical.file import delete_file, open_file, translated
-from streams.adapters.lexical.keys import Keys
-from streams.adapters.lexical.reader import WordsReader
+from streams.adapters.lexical.columns_cache import MemoryColumnsCache
+from streams.adapters.lexical.file import delete_file, open_file, translate_sqlite_errors
+from streams.adapters.lexical.keys import KeyCache
+from streams.adapters.lexical.reader import LexicalReader
 from streams.adapters.lexical.text_analysis import category_term, entity_term
-from streams.adapters.lexical.writer import WordsWriter
+from streams.adapters.lexical.writer import LexicalWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,11 @@ class _Partition:
     """One open index."""
 
     connection: Connection
-    writer: WordsWriter
-    reader: WordsReader
+    writer: LexicalWriter
+    reader: LexicalReader
 
 
-class SqliteWords:
+class SqliteLexicalIndex:
     """All open indexes of one worker. Belongs to one thread."""
 
     def __init__(self, directory: Path) -> None:
@@ -40,8 +40,10 @@ class SqliteWords:
         """Begin to serve a partition; one that is open already is closed before, without a commit."""
         self._close(partition)
         connection = open_file(self._path(partition))
-        rosters, keys = Rosters(), Keys(connection)
-        opened = _Partition(connection, WordsWriter(connection, rosters, keys), WordsReader(connection, rosters, keys))
+        rosters, keys = MemoryColumnsCache(), KeyCache(connection)
+        opened = _Partition(
+            connection, LexicalWriter(connection, rosters, keys), LexicalReader(connection, rosters, keys)
+        )
         self._open[partition] = opened
 
     def drop(self, partition: int) -> None:
@@ -82,13 +84,13 @@ class SqliteWords:
         """Whether a memory is here."""
         return self._open[partition].reader.has(memory_id)
 
-    def roster(self, partition: int, boundary: str) -> MemoryColumns:
+    def memory_columns(self, partition: int, boundary: str) -> MemoryColumns:
         """All memories of a boundary."""
-        return self._open[partition].reader.roster(boundary)
+        return self._open[partition].reader.memory_columns(boundary)
 
-    def postings(self, partition: int, boundary: str, terms: Sequence[str], *, alike: bool = True) -> list[Postings]:
+    def postings(self, partition: int, boundary: str, terms: Sequence[str], *, fuzzy: bool = True) -> list[Postings]:
         """For each term the memories that have it, or a word that counts as it."""
-        return self._open[partition].reader.postings(boundary, terms, alike=alike)
+        return self._open[partition].reader.postings(boundary, terms, fuzzy=fuzzy)
 
     def entity_postings(self, partition: int, boundary: str, entities: Sequence[str]) -> list[Postings]:
         """For each entity the memories that name it."""
@@ -106,9 +108,9 @@ class SqliteWords:
         """The ids of all memories with one of these statuses."""
         return self._open[partition].reader.with_status(statuses)
 
-    def unread(self, partition: int) -> Iterator[str]:
+    def awaiting_understanding(self, partition: int) -> Iterator[str]:
         """The ids of all memories that a language model is still to read."""
-        return self._open[partition].reader.unread()
+        return self._open[partition].reader.awaiting_understanding()
 
     def ready_places(self, partition: int) -> Mapping[VectorLocation, int]:
         """How many memories have their vector in each place."""
@@ -120,5 +122,5 @@ class SqliteWords:
     def _close(self, partition: int) -> None:
         opened = self._open.pop(partition, None)
         if opened is not None:
-            with translated():
+            with translate_sqlite_errors():
                 opened.connection.close()

@@ -16,17 +16,17 @@ COUNT_BITS = 8
 COUNT_MASK = (1 << COUNT_BITS) - 1
 """The bits of a posting that count."""
 
-ENTITY_MARK = "\x1f"
+ENTITY_PREFIX = "\x1f"
 """Begins the terms that are entities; no word begins so."""
 
-CATEGORY_MARK = "\x1e"
+CATEGORY_PREFIX = "\x1e"
 """Begins the terms that are categories; neither a word nor an entity begins so."""
 
-AFTER_ENTITIES = "\x20"
+AFTER_PREFIXES = "\x20"
 """Comes in the order of texts after every entity and category, and before every word."""
 
 
-class Spelled(NamedTuple):
+class AnalyzedText(NamedTuple):
     """How many words, in which language, with which marks; the hash of what all was made from; terms, one a line."""
 
     length: int
@@ -63,9 +63,9 @@ class Spelled(NamedTuple):
 
 def entity_term(entity: str) -> str:
     """An entity as a term: folded, in one line."""
-    return ENTITY_MARK + " ".join(fold(entity).split())
+    return ENTITY_PREFIX + " ".join(fold(entity).split())
 
 
 def category_term(name: str) -> str:
     """A category as a term: its name as it is written."""
-    return CATEGORY_MARK + name
+    return CATEGORY_PREFIX + name

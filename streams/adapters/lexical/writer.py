@@ -14,10 +14,10 @@ from agents.rules.index.memory_columns import MemoryRow
 from agents.rules.index.traits import Trait
 from schemas.failures import Unavailable
 from schemas.memories import Memory
-from streams.adapters.lexical.columns_cache import Rosters
-from streams.adapters.lexical.file import NUMBER_BITS, NUMBER_MASK, translated
-from streams.adapters.lexical.keys import Keys
-from streams.adapters.lexical.text_analysis import Spelled
+from streams.adapters.lexical.columns_cache import MemoryColumnsCache
+from streams.adapters.lexical.file import NUMBER_BITS, NUMBER_MASK, translate_sqlite_errors
+from streams.adapters.lexical.keys import KeyCache
+from streams.adapters.lexical.text_analysis import AnalyzedText
 
 _WRITE_MEMORY = """
 INSERT INTO memories (row, memory_id, trait, occurred_ms, source, length, importance, superseded, space, status,
@@ -34,13 +34,13 @@ class _Stored(NamedTuple):
 
     row: int
     trait: int
-    spelled: Spelled
+    analyzed: AnalyzedText
 
 
-class WordsWriter:
+class LexicalWriter:
     """The writing half of one open index."""
 
-    def __init__(self, connection: sqlite3.Connection, rosters: Rosters, keys: Keys) -> None:
+    def __init__(self, connection: sqlite3.Connection, rosters: MemoryColumnsCache, keys: KeyCache) -> None:
         self._connection = connection
         self._execute = connection.execute
         self._rosters = rosters
@@ -58,7 +58,7 @@ class WordsWriter:
         if not self._connection.in_transaction:
             return
         try:
-            with translated():
+            with translate_sqlite_errors():
                 self._execute("COMMIT")
             self.progress.clear()
         except Unavailable:
@@ -73,7 +73,7 @@ class WordsWriter:
     def put(self, memory: Memory) -> None:
         """Write a memory over the one before."""
         with self._changing():
-            boundary = self._boundary(memory.shelf)
+            boundary = self._boundary(memory.index_name)
             old = self._stored(memory.memory_id)
             row = self._next_row(boundary) if old is None else old.row
             spelled = self._spell(memory, boundary, row, old)
@@ -100,7 +100,7 @@ class WordsWriter:
         found = self._execute(
             "SELECT row, trait, length, language, marks, digest, terms FROM memories WHERE memory_id = ?", (memory_id,)
         ).fetchone()
-        return found and _Stored(found[0], found[1], Spelled(*found[2:]))
+        return found and _Stored(found[0], found[1], AnalyzedText(*found[2:]))
 
     def _boundary(self, name: str) -> int:
         key = self._keys.boundary(name)
@@ -115,21 +115,21 @@ class WordsWriter:
         ).fetchone()
         return int(last[0]) + 1 if last else first
 
-    def _spell(self, memory: Memory, boundary: int, row: int, old: _Stored | None) -> Spelled:
+    def _spell(self, memory: Memory, boundary: int, row: int, old: _Stored | None) -> AnalyzedText:
         """Write the postings, unless the words are the same as before."""
-        before = old.spelled if old else None
-        spelled = Spelled.of(memory, before)
+        before = old.analyzed if old else None
+        spelled = AnalyzedText.of(memory, before)
         if spelled is not before:
             if old is not None:
                 self._unspell(boundary, old)
-            self._rosters.heard(boundary, spelled.words)
+            self._rosters.add_terms(boundary, spelled.words)
             entries = [(boundary, *posting) for posting in spelled.postings(row & NUMBER_MASK)]
             self._connection.executemany("INSERT OR IGNORE INTO postings VALUES (?, ?, ?)", entries)
         return spelled
 
     def _unspell(self, boundary: int, old: _Stored) -> None:
-        self._rosters.unheard(boundary)
-        entries = [(boundary, *posting) for posting in old.spelled.postings(old.row & NUMBER_MASK)]
+        self._rosters.invalidate(boundary)
+        entries = [(boundary, *posting) for posting in old.analyzed.postings(old.row & NUMBER_MASK)]
         self._connection.executemany("DELETE FROM postings WHERE boundary = ? AND term = ? AND entry = ?", entries)
 
     def _join(self, boundary: int, trait: Trait, old: _Stored | None) -> int:
@@ -164,7 +164,7 @@ class WordsWriter:
     def _changing(self) -> Iterator[None]:
         """One call's writes, all of them or none."""
         self._check()
-        with translated():
+        with translate_sqlite_errors():
             if not self._connection.in_transaction:
                 self._execute("BEGIN")
             self._execute("SAVEPOINT call")
@@ -184,7 +184,7 @@ class WordsWriter:
             self._execute("RELEASE call")
 
 
-def _known(memory: Memory, row: int, trait: int, spelled: Spelled) -> MemoryRow:
+def _known(memory: Memory, row: int, trait: int, spelled: AnalyzedText) -> MemoryRow:
     """What rosters have of a memory."""
     return MemoryRow(
         number=row & NUMBER_MASK,

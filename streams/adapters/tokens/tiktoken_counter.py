@@ -8,12 +8,12 @@ from pathlib import Path
 from tiktoken import Encoding
 
 from schemas.failures import Unavailable
-from streams.adapters.tokens.cl100k import encoding_file, load
+from streams.adapters.tokens.cl100k import encoding_file, load_encoding
 
-LONG = 8192
+OFFLOAD_CHARS = 8192
 """Characters that are counted off the event loop, in all: as many take one or two milliseconds."""
 
-LONGEST_PIECE = 200_000
+MAX_PIECE_CHARS = 200_000
 """Characters that are encoded at once. tiktoken dies of a stack overflow over a run of a million spaces, and bears
 700,000. A longer text is cut after a line break, where it has one: that changes no count before a visible character,
 and elsewhere by a token or so."""
@@ -33,7 +33,7 @@ class TiktokenCounter:
 
         Raises Unavailable where the file is missing or is another one; the next call looks again.
         """
-        if self._encoding is None or sum(map(len, texts)) >= LONG:
+        if self._encoding is None or sum(map(len, texts)) >= OFFLOAD_CHARS:
             return await asyncio.to_thread(self._count, texts)
         return self._count(texts)
 
@@ -45,7 +45,7 @@ class TiktokenCounter:
         with self._loading:
             if self._encoding is None:
                 try:
-                    self._encoding = load(self._locate())
+                    self._encoding = load_encoding(self._locate())
                 except (OSError, ValueError) as problem:
                     raise Unavailable(f"no tokenizer: {problem}") from problem
             return self._encoding
@@ -53,8 +53,8 @@ class TiktokenCounter:
 
 def _pieces(text: str) -> Iterator[str]:
     start = 0
-    while len(text) - start > LONGEST_PIECE:
-        end = text.rfind("\n", start, start + LONGEST_PIECE) + 1 or start + LONGEST_PIECE
+    while len(text) - start > MAX_PIECE_CHARS:
+        end = text.rfind("\n", start, start + MAX_PIECE_CHARS) + 1 or start + MAX_PIECE_CHARS
         yield text[start:end]
         start = end
     yield text[start:]

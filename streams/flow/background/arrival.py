@@ -17,14 +17,14 @@ from agents.rules.memory.embedding_status import may_need_resend
 from schemas.events import Forgotten, Remembered
 from schemas.failures import Unavailable
 from streams.flow.steps.step import event_out
-from streams.flow.support.awaiting import all_of
-from streams.flow.worker_context import Surroundings
+from streams.flow.support.awaiting import await_all
+from streams.flow.worker_context import WorkerContext
 from streams.wire.partitioning import partition_of
 
-Committed = Callable[[], Awaitable[Mapping[tuple[str, int], int]]]
+CommittedOffsets = Callable[[], Awaitable[Mapping[tuple[str, int], int]]]
 """The offsets that the group has committed, by topic and partition."""
 
-ChangesEnd = Callable[[int], Awaitable[int]]
+ChangesEndOffset = Callable[[int], Awaitable[int]]
 """The offset after the last change that was written to a partition; raises Unavailable."""
 
 YIELD_EVERY = 200
@@ -33,19 +33,19 @@ YIELD_EVERY = 200
 log = structlog.get_logger()
 
 
-class Arrival:
+class PartitionPreparer:
     """Makes a worker ready for the partitions that it has got."""
 
-    def __init__(self, committed: Committed, changes_end: ChangesEnd, around: Surroundings) -> None:
+    def __init__(self, committed: CommittedOffsets, changes_end: ChangesEndOffset, ctx: WorkerContext) -> None:
         self._committed = committed
         self._changes_end = changes_end
-        self._memories = around.memories
-        self._words = around.words
-        self._around = around
+        self._memories = ctx.memories
+        self._words = ctx.words
+        self._ctx = ctx
 
     async def prepare(self, partitions: Collection[int]) -> None:
         """Open the word index of these partitions, made again where it is behind."""
-        names = self._around.topics
+        names = self._ctx.topics
         topics = (names.turns, names.embedded, names.understood, names.changes, names.consolidated)
         committed = await self._committed()
         behind = []
@@ -59,7 +59,7 @@ class Arrival:
         for partition in partitions:
             await self._clear(partition)
         for partition in partitions:
-            self._around.progress.advance(partition, self._words.applied(partition).get(topics[0], 0))
+            self._ctx.progress.advance(partition, self._words.applied(partition).get(topics[0], 0))
 
     async def _clear(self, partition: int) -> None:
         """Tell of what was removed and is still in the words, and take it out."""
@@ -85,7 +85,7 @@ class Arrival:
             self._words.open(partition)
         changing = await asyncio.gather(*(self._is_changing(partition, committed) for partition in partitions))
         cut_off = [partition for partition, is_changing in zip(partitions, changing, strict=True) if is_changing]
-        await all_of([*await self._put_all(partitions, cut_off), *await self._tell_of_gone(cut_off)])
+        await await_all([*await self._put_all(partitions, cut_off), *await self._tell_of_gone(cut_off)])
         for partition in partitions:
             for topic in topics:
                 self._words.set_applied(partition, topic, committed.get((topic, partition), 0))
@@ -94,7 +94,7 @@ class Arrival:
     async def _is_changing(self, partition: int, committed: Mapping[tuple[str, int], int]) -> bool:
         """Whether a change is not finished, or may not be."""
         try:
-            return await self._changes_end(partition) > committed.get((self._around.topics.changes, partition), 0)
+            return await self._changes_end(partition) > committed.get((self._ctx.topics.changes, partition), 0)
         except Unavailable:
             return True
 
@@ -102,7 +102,7 @@ class Arrival:
         """Write the words of every record; returns what is to be awaited of those that the indexer is told of."""
         told = []
         for number, memory in enumerate(self._memories.all()):
-            partition = partition_of(memory.boundary.encode(), self._around.partitions)
+            partition = partition_of(memory.boundary.encode(), self._ctx.partitions)
             if partition in partitions:
                 self._words.put(partition, memory)
                 if partition in cut_off and may_need_resend(memory):
@@ -114,7 +114,7 @@ class Arrival:
     async def _tell_of_gone(self, partitions: Collection[int]) -> list[Awaitable[object]]:
         """Have the vectors removed of all that is no more; returns what is to be awaited."""
         told = []
-        for number, (memory_id, place) in enumerate(self._memories.gone() if partitions else ()):
+        for number, (memory_id, place) in enumerate(self._memories.tombstones() if partitions else ()):
             event = Forgotten(memory_id=memory_id, places=(place,))
             for partition in partitions:
                 if self._memories.is_removed(partition, memory_id):
@@ -126,5 +126,5 @@ class Arrival:
     async def _tell(self, event: Remembered | Forgotten, partition: int) -> Awaitable[object]:
         """Tell the indexer."""
         # In this partition, whatever its boundary is: only the number counts for who reads it.
-        out = replace(event_out(self._around.topics.remembered, "", event), partition=partition)
-        return await self._around.publisher.send(out)
+        out = replace(event_out(self._ctx.topics.remembered, "", event), partition=partition)
+        return await self._ctx.publisher.send(out)

@@ -16,24 +16,24 @@ from agents.understanding.understand import ROLE, STEP, Understand
 from schemas.failures import ModelMissing, Unavailable
 from schemas.memories import Memory
 from streams.flow.steps.step import event_out
-from streams.flow.worker_context import Surroundings
+from streams.flow.worker_context import WorkerContext
 
 log = structlog.get_logger()
 
-Due = tuple[int, str]
+MemoryKey = tuple[int, str]
 """A partition and a memory id."""
 
-MOST_FRESH = 1000
+MAX_FRESH = 1000
 """Fresh turns that wait here; those beyond are found by their records."""
 
-MOST_ANSWERED = 10_000
+MAX_ANSWERED = 10_000
 """Answers that are remembered until their records say so: some seconds' worth."""
 
-LOOK_EVERY_S = 1.0
+PENDING_POLL_INTERVAL_S = 1.0
 """Between two looks for records that are pending."""
 
 
-class AskingModel:
+class UnderstandingQueue:
     """Runs until it is cancelled. `ask` may be called at any time."""
 
     def __init__(
@@ -41,7 +41,7 @@ class AskingModel:
         understand: Understand,
         model: LanguageModel,
         here: Callable[[], Collection[int]],
-        around: Surroundings,
+        ctx: WorkerContext,
         *,
         at_once: int,
         backlog_per_second: float,
@@ -54,19 +54,19 @@ class AskingModel:
         self._understand = understand
         self._model = model
         self._here = here
-        self._around = around
+        self._ctx = ctx
         self._pause_s = 1 / backlog_per_second
         self._busy = busy
         self._room = asyncio.Semaphore(at_once)
-        self._fresh: deque[Due] = deque()
+        self._fresh: deque[MemoryKey] = deque()
         self._wake = asyncio.Event()
-        self._under_way: set[Due] = set()
-        self._answered: OrderedDict[tuple[Due, int], None] = OrderedDict()
+        self._under_way: set[MemoryKey] = set()
+        self._answered: OrderedDict[tuple[MemoryKey, int], None] = OrderedDict()
         self._calls: set[asyncio.Task[None]] = set()
 
     def ask(self, partition: int, memory: Memory) -> None:
         """Have a memory understood, ahead of the backlog."""
-        if len(self._fresh) < MOST_FRESH:
+        if len(self._fresh) < MAX_FRESH:
             self._fresh.append((partition, memory.memory_id))
             self._wake.set()
 
@@ -95,16 +95,16 @@ class AskingModel:
                     await asyncio.sleep(self._pause_s)
                 started = await self._start(due)
                 await asyncio.sleep(self._pause_s if started else 0)
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(PENDING_POLL_INTERVAL_S)
 
-    def _pending(self) -> Iterator[Due]:
+    def _pending(self) -> Iterator[MemoryKey]:
         for partition in list(self._here()):
             try:
-                yield from ((partition, memory_id) for memory_id in self._around.words.unread(partition))
+                yield from ((partition, memory_id) for memory_id in self._ctx.words.awaiting_understanding(partition))
             except (KeyError, Unavailable):
                 continue  # The partition has just left.
 
-    async def _start(self, due: Due) -> bool:
+    async def _start(self, due: MemoryKey) -> bool:
         """Begin a call, when the model is there and there is room; not for one that is under way or answered."""
         if self._is_asked(due):
             return False
@@ -120,7 +120,7 @@ class AskingModel:
         call.add_done_callback(self._calls.discard)
         return True
 
-    async def _call(self, due: Due) -> None:
+    async def _call(self, due: MemoryKey) -> None:
         try:
             await self._ask(*due)
         except (Unavailable, ModelMissing) as problem:
@@ -137,19 +137,19 @@ class AskingModel:
         if memory is None or memory.reading.status != "pending":
             return
         event = await self._understand.by_model(memory, partition)
-        out = event_out(self._around.topics.understood, memory.boundary, event)
-        await (await self._around.publisher.send(out))
+        out = event_out(self._ctx.topics.understood, memory.boundary, event)
+        await (await self._ctx.publisher.send(out))
         self._answered[(partition, memory_id), memory.latest] = None
-        if len(self._answered) > MOST_ANSWERED:
+        if len(self._answered) > MAX_ANSWERED:
             self._answered.popitem(last=False)
 
-    def _is_asked(self, due: Due) -> bool:
+    def _is_asked(self, due: MemoryKey) -> bool:
         """Whether nothing is to be asked: it is gone, a call is under way, or its record lacks the answer as yet."""
         memory = self._memory(*due)
         return due in self._under_way or memory is None or (due, memory.latest) in self._answered
 
     def _memory(self, partition: int, memory_id: str) -> Memory | None:
         try:
-            return self._around.memories.get(partition, memory_id)
+            return self._ctx.memories.get(partition, memory_id)
         except KeyError:
             return None

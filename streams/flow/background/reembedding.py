@@ -22,24 +22,24 @@ from schemas.memories import EmbeddingStatus, Memory, VectorLocation
 from schemas.modes import ENGLISH_EMBEDDER, GENERAL, Fingerprint, Mode, VectorSpace, collection_name
 from streams.batching import batches
 from streams.flow.steps.step import event_out
-from streams.flow.support.awaiting import all_of
+from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
-from streams.flow.worker_context import Surroundings
+from streams.flow.worker_context import WorkerContext
 
 log = structlog.get_logger()
 
 Result = TypeVar("Result")
 
-UNREADY: tuple[EmbeddingStatus, ...] = ("pending", "stale", "failed")
+NOT_READY_STATUSES: tuple[EmbeddingStatus, ...] = ("pending", "stale", "failed")
 """Statuses beside which the index may still have a vector, of another text or space: it is not counted."""
 
-PAGE = 200
+REEMBEDDING_PAGE_SIZE = 200
 """Memories between two pauses for the event loop, and the most that are told at once."""
 
-MOST_WAITING = 300
+MAX_INDEXER_LAG = 300
 """Events before the indexer at which the next page waits."""
 
-LOOK_EVERY_S = 0.1
+INDEXER_POLL_INTERVAL_S = 0.1
 """Between two looks at how far the indexer is."""
 
 
@@ -52,16 +52,16 @@ class Reembedding:
         spaces: VectorSpaces,
         embedders: Embedders,
         waiting: Callable[[], int],
-        around: Surroundings,
+        ctx: WorkerContext,
     ) -> None:
         """Take the parts; `waiting` counts events before the indexer."""
-        self._memories = around.memories
-        self._words = around.words
+        self._memories = ctx.memories
+        self._words = ctx.words
         self._index = index
         self._spaces = spaces
         self._embedders = embedders
         self._waiting = waiting
-        self._around = around
+        self._ctx = ctx
         self._due: set[int] = set()
         self._wake = asyncio.Event()
 
@@ -89,11 +89,11 @@ class Reembedding:
     async def reconcile(self, partition: int) -> int:
         """Ask for every vector of a partition that is not as it should be; returns how many."""
         asked = 0
-        for ids in batches(self._words.with_status(partition, ("stale", "pending")), PAGE):
+        for ids in batches(self._words.with_status(partition, ("stale", "pending")), REEMBEDDING_PAGE_SIZE):
             due = [one for one in self._records(partition, ids) if self._may_embed(one, partition)]
             asked += await self._ask(due)
         suspect = await self._suspect(partition)
-        for ids in batches(self._words.with_status(partition, ("ready",)), PAGE) if suspect else ():
+        for ids in batches(self._words.with_status(partition, ("ready",)), REEMBEDDING_PAGE_SIZE) if suspect else ():
             asked += await self._ask_missing(partition, ids, suspect)
         return asked
 
@@ -114,7 +114,7 @@ class Reembedding:
         }
         # After the points: what becomes ready meanwhile may have its records looked at in vain, and is not missed.
         places = self._words.ready_places(partition)
-        unready = list(self._words.with_status(partition, UNREADY))
+        unready = list(self._words.with_status(partition, NOT_READY_STATUSES))
         suspect = set()
         for place, ready in places.items():
             name = collection_name(place.mode, place.space)
@@ -126,7 +126,9 @@ class Reembedding:
 
     async def _among(self, place: VectorLocation, kept: Fingerprint | None, memory_ids: Sequence[str]) -> int:
         """How many of these memories have a point in a place."""
-        return sum([len(await self._hashes(place.mode, kept, ids)) for ids in batches(memory_ids, PAGE)])
+        return sum(
+            [len(await self._hashes(place.mode, kept, ids)) for ids in batches(memory_ids, REEMBEDDING_PAGE_SIZE)]
+        )
 
     def _is_outdated(self, kept: Fingerprint) -> bool:
         """Whether the embedder of a collection makes other vectors today: another file, precision, pooling."""
@@ -167,8 +169,8 @@ class Reembedding:
 
     async def _ask(self, memories: Sequence[Memory]) -> int:
         """Tell the keeper of a page, when the indexer has done most of what it has."""
-        while memories and self._waiting() > MOST_WAITING:  # noqa: ASYNC110 - lag is Kafka's, and nothing tells of it
-            await asyncio.sleep(LOOK_EVERY_S)
+        while memories and self._waiting() > MAX_INDEXER_LAG:  # noqa: ASYNC110 - lag is Kafka's, and nothing tells of it
+            await asyncio.sleep(INDEXER_POLL_INTERVAL_S)
         sent = []
         for memory in memories:
             event = Embedded(
@@ -176,13 +178,13 @@ class Reembedding:
                 content_hash=memory.content_hash,
                 mode=memory.mode,
                 status="stale",
-                at=self._around.clock.now(),
+                at=self._ctx.clock.now(),
             )
-            out = event_out(self._around.topics.embedded, memory.boundary, event)
-            sent.append(await self._around.publisher.send(out))
-        await all_of(sent)
+            out = event_out(self._ctx.topics.embedded, memory.boundary, event)
+            sent.append(await self._ctx.publisher.send(out))
+        await await_all(sent)
         await asyncio.sleep(0)
         return len(memories)
 
     async def _patiently(self, call: Callable[[], Awaitable[Result]]) -> Result:
-        return await until_available(call, "vector index", self._around.meters)
+        return await until_available(call, "vector index", self._ctx.meters)

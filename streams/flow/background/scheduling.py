@@ -12,7 +12,7 @@ from pydantic_core import to_json
 
 from agents.rules.consolidation.scheduling import ScopeTurns, is_consolidation_due
 from schemas.records import Outgoing
-from streams.flow.worker_context import Surroundings
+from streams.flow.worker_context import WorkerContext
 from streams.wire.partitioning import partition_of
 
 log = structlog.get_logger()
@@ -20,27 +20,27 @@ log = structlog.get_logger()
 YIELD_EVERY = 200
 """Records between two pauses for the event loop."""
 
-LOOKS = 10
+CHECKS_PER_INTERVAL = 10
 """How often it looks within the time between two runs: a scope is late by a tenth of that at most."""
 
-LONGEST_RUN_S = 900.0
+MAX_RUN_WAIT_S = 900.0
 """How long a run is waited for before the next scope has its turn."""
 
-LOOK_EVERY_S = 0.5
+RUN_END_POLL_INTERVAL_S = 0.5
 """Between two looks whether a run is over."""
 
 
-class Scheduling:
+class ConsolidationScheduler:
     """Triggers the consolidation of every scope that is due."""
 
-    def __init__(self, every: timedelta, around: Surroundings) -> None:
+    def __init__(self, every: timedelta, ctx: WorkerContext) -> None:
         self._every = every
-        self._around = around
+        self._ctx = ctx
 
     async def run(self) -> None:
         """Look again and again."""
         while True:
-            await asyncio.sleep(self._every.total_seconds() / LOOKS)
+            await asyncio.sleep(self._every.total_seconds() / CHECKS_PER_INTERVAL)
             try:
                 await self.look()
             except Exception:
@@ -50,15 +50,15 @@ class Scheduling:
     async def look(self) -> None:
         """Trigger what is due, each when the one before is over."""
         for turns in await self._by_scope():
-            partition = partition_of(turns.boundary.encode(), self._around.partitions)
-            runs = self._around.consolidations.get(partition, turns.scope)
-            if is_consolidation_due(turns, runs, self._around.clock.now(), self._every):
+            partition = partition_of(turns.boundary.encode(), self._ctx.partitions)
+            runs = self._ctx.consolidations.get(partition, turns.scope)
+            if is_consolidation_due(turns, runs, self._ctx.clock.now(), self._every):
                 await self._trigger(turns)
                 await self._until_over(partition, turns)
 
     async def _by_scope(self) -> list[ScopeTurns]:
         scopes: defaultdict[tuple[tuple[str, str], ...], ScopeTurns] = defaultdict(ScopeTurns)
-        for number, memory in enumerate(self._around.memories.all()):
+        for number, memory in enumerate(self._ctx.memories.all()):
             if memory.origin == "said" and memory.superseded_by is None:
                 scopes[tuple(sorted(memory.scope.items()))].add(memory)
             if number % YIELD_EVERY == 0:
@@ -67,16 +67,16 @@ class Scheduling:
 
     async def _trigger(self, turns: ScopeTurns) -> None:
         value = to_json({"schema": "consolidate.v1", "scope": dict(turns.scope), "mode": None})
-        out = Outgoing(self._around.topics.consolidate, turns.boundary.encode(), value)
-        await (await self._around.publisher.send(out))
+        out = Outgoing(self._ctx.topics.consolidate, turns.boundary.encode(), value)
+        await (await self._ctx.publisher.send(out))
 
     async def _until_over(self, partition: int, turns: ScopeTurns) -> None:
         loop = asyncio.get_running_loop()
-        wait_until = loop.time() + LONGEST_RUN_S
+        wait_until = loop.time() + MAX_RUN_WAIT_S
         while loop.time() < wait_until and not self._is_over(partition, turns):  # noqa: ASYNC110 - no event tells
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(RUN_END_POLL_INTERVAL_S)
 
     def _is_over(self, partition: int, turns: ScopeTurns) -> bool:
-        runs = self._around.consolidations.get(partition, turns.scope).runs
+        runs = self._ctx.consolidations.get(partition, turns.scope).runs
         begun = bool(runs) and runs[-1].until > turns.newest
-        return begun and not self._around.jobs.under_way(turns.boundary)
+        return begun and not self._ctx.jobs.under_way(turns.boundary)

@@ -13,32 +13,32 @@ from schemas.consolidation import Difference, ItemsMerged, Operation
 from schemas.intention import Intention
 from schemas.memories import CategoryAssignment
 from streams.batching import batches
-from streams.flow.consolidation.run_under_way import SHOWN, UnderWay
-from streams.flow.support.awaiting import all_of
+from streams.flow.consolidation.run_under_way import MAX_DIFF_CHARS, RunProgress
+from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
 
-PAGE = 200
+ITEM_PAGE_SIZE = 200
 """Items that are read in one go, and told of before the run looks what became of them."""
 
-LONGEST_WAIT_S = 10.0
+MAX_SETTLE_WAIT_S = 10.0
 """How long it waits until items are as they were told to be: one that somebody else wrote meanwhile may never be."""
 
 
-class Evolving:
+class Deduplication:
     """The evolution of one run."""
 
-    def __init__(self, evolve: Deduplicate, under_way: UnderWay) -> None:
+    def __init__(self, evolve: Deduplicate, under_way: RunProgress) -> None:
         self._evolve, self._under_way = evolve, under_way
         self._run = under_way.run
         self._merged: dict[str, str] = {}
         self._intention = self._in_view()
 
-    async def of_mode(self, mode: str) -> None:
+    async def deduplicate_mode(self, mode: str) -> None:
         """Merge the items of a mode that say the same, and let those fade that are old."""
         lines: list[DedupEntry] = []
         fading: list[ItemsMerged] = []
-        for page in batches(self._evolve.items(self._run, mode), PAGE):
-            some, fade = self._evolve.read(self._run, page)
+        for page in batches(self._evolve.items(self._run, mode), ITEM_PAGE_SIZE):
+            some, fade = self._evolve.read_items(self._run, page)
             lines += some
             fading += fade
             await asyncio.sleep(0)
@@ -48,47 +48,45 @@ class Evolving:
         self._under_way.count(mode, merged=await self._told(merges))
         self._under_way.count(mode, decayed=await self._told([one for one in fading if one.memory_id not in merged]))
 
-    def of_intention(self) -> None:
+    def report_merged_entries(self) -> None:
         """Say which entries went with their items, and what is shown for them: the entry of the item that stands."""
         for part, entry in self._intention.entries():
             into = self._merged.get(entry.item_id or "")
             item = self._evolve.item(self._run, into) if into else None
             if item is not None:
-                texts = {"before": entry.text[:SHOWN], "after": item.text[:SHOWN]}
+                texts = {"before": entry.text[:MAX_DIFF_CHARS], "after": item.text[:MAX_DIFF_CHARS]}
                 self._under_way.diff.append(Difference(op="merge_entry", name=part, memory_id=into, **texts))
 
     def _in_view(self) -> Intention:
         """The intention as it is shown before anything is merged."""
-        around, partition = self._under_way.around, self._run.partition
-        return visible_intention(
-            around.intentions.get(partition, self._run.scope), bound(around.memories.get, partition)
-        )
+        ctx, partition = self._under_way.ctx, self._run.partition
+        return visible_intention(ctx.intentions.get(partition, self._run.scope), bound(ctx.memories.get, partition))
 
-    async def of_categories(self, categorize: Categorize) -> None:
+    async def refresh_categories(self, categorize: Categorize) -> None:
         """Put items under the categories that they belong under by now, and make summaries anew that are due."""
-        if self._under_way.is_over() or not self._under_way.is_here():
+        if self._under_way.is_over() or not self._under_way.is_assigned():
             return
         partition, scope = self._run.partition, self._run.scope
-        meters = self._under_way.around.meters
+        meters = self._under_way.ctx.meters
         assigned = await until_available(lambda: categorize.reassigned(partition, scope), "vector index", meters)
-        for some in batches(sorted(assigned), PAGE):
-            if self._under_way.is_over() or not self._under_way.is_here():
+        for some in batches(sorted(assigned), ITEM_PAGE_SIZE):
+            if self._under_way.is_over() or not self._under_way.is_assigned():
                 return
             await self._assigned({memory_id: assigned[memory_id] for memory_id in some})
-        before = self._under_way.around.categories.get(partition, scope)
+        before = self._under_way.ctx.categories.get(partition, scope)
         changed = await categorize.refresh(partition, scope, allowance=self._under_way)
-        await all_of(self._under_way.around.categories.unwritten())
+        await await_all(self._under_way.ctx.categories.pending_writes())
         for after in changed:
             was = before.find(after.name)
             texts = {"before": was.summary if was else None, "after": after.summary}
-            shown = {name: text and text[:SHOWN] for name, text in texts.items()}
+            shown = {name: text and text[:MAX_DIFF_CHARS] for name, text in texts.items()}
             self._under_way.diff.append(Difference(op="refresh_category", name=after.name, **shown))
 
     async def _assigned(self, assigned: Mapping[str, tuple[CategoryAssignment, ...]]) -> None:
         before = {memory_id: self._named(memory_id) for memory_id in assigned}
         change = Change(scope=self._run.trigger.scope, action="assign", assigned=dict(assigned), result={})
-        await self._under_way.tell([change], self._under_way.around.topics.changes)
-        await self._under_way.until(lambda: all(self._is_under(*one) for one in assigned.items()), LONGEST_WAIT_S)
+        await self._under_way.tell([change], self._under_way.ctx.topics.changes)
+        await self._under_way.until(lambda: all(self._is_under(*one) for one in assigned.items()), MAX_SETTLE_WAIT_S)
         self._under_way.diff += [
             Difference(op="assign_category", memory_id=one, before=before[one], after=self._named(one))
             for one in assigned
@@ -106,12 +104,12 @@ class Evolving:
     async def _told(self, events: Sequence[ItemsMerged]) -> int:
         """Have the keeper told of what becomes of items, and wait for it; says how many it was."""
         done = 0
-        for some in batches(events, PAGE):
-            if self._under_way.is_over() or not self._under_way.is_here():
+        for some in batches(events, ITEM_PAGE_SIZE):
+            if self._under_way.is_over() or not self._under_way.is_assigned():
                 break
             before = {event.memory_id: self._shown(event.memory_id, event) for event in some}
             await self._under_way.tell(some)
-            await self._under_way.until(bound(self._are_settled, some), LONGEST_WAIT_S)
+            await self._under_way.until(bound(self._are_settled, some), MAX_SETTLE_WAIT_S)
             for event in some:
                 after = self._shown(event.into or event.memory_id, event)
                 op: Operation = "merge" if event.into else "decay"
@@ -130,4 +128,4 @@ class Evolving:
         item = self._evolve.item(self._run, memory_id)
         if item is None or item.item is None:
             return None
-        return item.text[:SHOWN] if event.into else str(item.item.stability)
+        return item.text[:MAX_DIFF_CHARS] if event.into else str(item.item.stability)

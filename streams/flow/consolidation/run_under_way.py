@@ -10,27 +10,27 @@ from agents.ports.consolidation_run import ConsolidationRun
 from schemas.consolidation import Consolidated, Difference, ModeCounts
 from schemas.jobs import JobProgress
 from streams.flow.steps.step import event_out
-from streams.flow.support.awaiting import all_of
-from streams.flow.worker_context import Surroundings
+from streams.flow.support.awaiting import await_all
+from streams.flow.worker_context import WorkerContext
 
 OUT_OF_TIME = "the time of one run is over; the next one goes on"
 """Why something is left."""
 
-PLANNING = 0.5
+PLANNING_TIME_SHARE = 0.5
 """Of the time that is left, what may be taken to look for clusters: the other half is to write what was found."""
 
-SHOWN = 160
+MAX_DIFF_CHARS = 160
 """Characters of a text in a difference."""
 
-LOOK_EVERY_S = 0.05
+RUN_POLL_INTERVAL_S = 0.05
 """Between two looks at what became of something."""
 
 
-class UnderWay:
+class RunProgress:
     """One run, and what it may take (`agents.ports.consolidation_run.Allowance`). `tally` is what `health` shows of it."""
 
-    def __init__(self, run: ConsolidationRun, bounds: RunLimits, tally: JobProgress, around: Surroundings) -> None:
-        self.run, self.tally, self.around = run, tally, around
+    def __init__(self, run: ConsolidationRun, bounds: RunLimits, tally: JobProgress, ctx: WorkerContext) -> None:
+        self.run, self.tally, self.ctx = run, tally, ctx
         self.created: list[str] = []
         self.superseded: list[str] = []
         self.modes: dict[str, ModeCounts] = {}
@@ -67,29 +67,29 @@ class UnderWay:
         """Note that so many tokens were asked for."""
         self.tokens_left -= tokens
 
-    def enough_planning(self) -> Callable[[], bool]:
+    def planning_deadline(self) -> Callable[[], bool]:
         """What says, in any thread, when to stop looking for clusters."""
         time = asyncio.get_running_loop().time
-        until = time() + PLANNING * (self._ends_at - time())
+        until = time() + PLANNING_TIME_SHARE * (self._ends_at - time())
         return lambda: time() > until
 
     async def until(self, settled: Callable[[], bool], at_most_s: float = float("inf")) -> None:
         """Wait until something is settled, the partition has left, or so many seconds are over."""
         loop = asyncio.get_running_loop()
         wait_until = loop.time() + at_most_s
-        while self.is_here() and loop.time() < wait_until and not settled():  # noqa: ASYNC110 - no event tells of it
-            await asyncio.sleep(LOOK_EVERY_S)
+        while self.is_assigned() and loop.time() < wait_until and not settled():  # noqa: ASYNC110 - no event tells of it
+            await asyncio.sleep(RUN_POLL_INTERVAL_S)
 
-    def is_here(self) -> bool:
+    def is_assigned(self) -> bool:
         """Whether the partition is still this worker's."""
-        log = self.around.turns_log
-        return log is None or log.is_here(self.run.partition)
+        log = self.ctx.turns_log
+        return log is None or log.is_assigned(self.run.partition)
 
     async def tell(self, events: Sequence[BaseModel], topic: str | None = None) -> None:
         """Publish events, in the partition of the run; returns when they are safe."""
         boundary = self.run.trigger.scope.boundary
-        outs = [event_out(topic or self.around.topics.consolidated, boundary, event) for event in events]
-        await all_of([await self.around.publisher.send(out) for out in outs])
+        outs = [event_out(topic or self.ctx.topics.consolidated, boundary, event) for event in events]
+        await await_all([await self.ctx.publisher.send(out) for out in outs])
 
     def done(self) -> Consolidated:
         """All that it did."""

@@ -14,40 +14,40 @@ from schemas.modes import VectorSpace
 from schemas.vectors import Matrix
 from streams.batching import batches
 from streams.flow.consolidation import run_under_way
-from streams.flow.consolidation.run_under_way import OUT_OF_TIME, SHOWN, UnderWay
+from streams.flow.consolidation.run_under_way import MAX_DIFF_CHARS, OUT_OF_TIME, RunProgress
 from streams.flow.support.backoff import until_available
 
-PAGE = 200
+TURN_PAGE_SIZE = 200
 """Turns that are read, and vectors that are fetched, in one go: some 20 ms."""
 
-CLUSTERS_AT_ONCE = 10
+CLUSTER_BATCH_SIZE = 10
 """Clusters that the keeper is told of before the run looks what became of them."""
 
-LONGEST_WAIT_S = 10.0
+MAX_VECTOR_WAIT_S = 10.0
 """How long turns are waited for whose vector is on its way: what was said just now takes part."""
 
 
-class Distilling:
+class ModeDistillation:
     """Distils the turns of one mode in one run."""
 
-    def __init__(self, mode: str, space: VectorSpace, consolidate: Consolidate, under_way: UnderWay) -> None:
+    def __init__(self, mode: str, space: VectorSpace, consolidate: Consolidate, under_way: RunProgress) -> None:
         self._mode, self._space = mode, space
         self._consolidate, self._under_way = consolidate, under_way
         self._run = under_way.run
 
-    async def to_its_end(self) -> None:
+    async def run_to_end(self) -> None:
         """Distil all that is to be, as far as the run may go."""
         sources, vectors = await self._vectors(await self._sources())
         self._under_way.count(self._mode, turns=len(sources))
         digest = await self._digest(sources)
-        enough = self._under_way.enough_planning()
+        enough = self._under_way.planning_deadline()
         found = await self._gathered(sources, vectors, digest, enough)
         self._under_way.tally.total += len(found)
-        for number, some in enumerate(batches(found, CLUSTERS_AT_ONCE)):
-            if not self._under_way.is_here():
+        for number, some in enumerate(batches(found, CLUSTER_BATCH_SIZE)):
+            if not self._under_way.is_assigned():
                 return
             if self._under_way.is_over() or not self._under_way.may_spend(self._expected_tokens(some)):
-                self._under_way.count(self._mode, left=len(found) - number * CLUSTERS_AT_ONCE)
+                self._under_way.count(self._mode, left=len(found) - number * CLUSTER_BATCH_SIZE)
                 return
             await self._written(some)
         if enough():
@@ -61,7 +61,7 @@ class Distilling:
         self, sources: Sequence[Source], vectors: Matrix, digest: str, enough: StopCondition
     ) -> list[TurnCluster]:
         """The clusters, sought off the event loop: it takes ten seconds and more for fifty thousand turns."""
-        runs = self._under_way.around.consolidations.get(self._run.partition, self._run.scope)
+        runs = self._under_way.ctx.consolidations.get(self._run.partition, self._run.scope)
         if runs.has_looked_at(self._mode, digest):
             return []
         return await asyncio.to_thread(cluster_turns, sources, vectors, enough)
@@ -73,19 +73,19 @@ class Distilling:
     async def _sources(self) -> list[Source]:
         """The turns that take part, once those have their vector that are about to get it."""
         loop = asyncio.get_running_loop()
-        wait_until = loop.time() + LONGEST_WAIT_S
+        wait_until = loop.time() + MAX_VECTOR_WAIT_S
         while True:
             sources, waiting = await self._read()
-            if not waiting or loop.time() > wait_until or not self._under_way.is_here():
+            if not waiting or loop.time() > wait_until or not self._under_way.is_assigned():
                 self._under_way.count(self._mode, waiting=waiting)
                 return sources
-            await asyncio.sleep(run_under_way.LOOK_EVERY_S)
+            await asyncio.sleep(run_under_way.RUN_POLL_INTERVAL_S)
 
     async def _read(self) -> tuple[list[Source], int]:
         sources: list[Source] = []
         waiting = 0
-        for page in batches(self._consolidate.turns(self._run, self._mode), PAGE):
-            read = self._consolidate.read(self._run, self._space, page)
+        for page in batches(self._consolidate.turns(self._run, self._mode), TURN_PAGE_SIZE):
+            read = self._consolidate.read_turns(self._run, self._space, page)
             sources += read.sources
             waiting += read.waiting
             await asyncio.sleep(0)
@@ -94,12 +94,12 @@ class Distilling:
     async def _vectors(self, sources: Sequence[Source]) -> tuple[list[Source], Matrix]:
         there: list[Source] = []
         rows = [np.zeros((0, self._space.fingerprint.dim), np.float32)]
-        for page in batches(sources, PAGE):
+        for page in batches(sources, TURN_PAGE_SIZE):
 
             def fetch(page: Sequence[Source] = page) -> Awaitable[tuple[list[Source], Matrix]]:
                 return self._consolidate.vectors(self._space, page)
 
-            some, vectors = await until_available(fetch, "vector index", self._under_way.around.meters)
+            some, vectors = await until_available(fetch, "vector index", self._under_way.ctx.meters)
             there += some
             rows.append(vectors)
         return there, np.concatenate(rows)
@@ -109,7 +109,7 @@ class Distilling:
 
     async def _written(self, clusters: Sequence[TurnCluster]) -> None:
         """Have what some clusters give written, and count what became of them."""
-        due = [cluster for cluster in clusters if self._consolidate.standing(self._run, self._mode, cluster) == "due"]
+        due = [cluster for cluster in clusters if self._consolidate.state_of(self._run, self._mode, cluster) == "due"]
         written = [await self._consolidate.distilled(self._run, self._mode, cluster) for cluster in due]
         self._under_way.spend(sum(one.told.tokens for one in written))
         await self._under_way.tell([one.event for one in written])
@@ -122,13 +122,13 @@ class Distilling:
     async def _settled(self, events: Sequence[Distilled]) -> None:
         """Wait until the keeper has written or refused what it was told."""
         await self._under_way.until(
-            lambda: all(self._consolidate.became(self._run, event) != "due" for event in events)
+            lambda: all(self._consolidate.outcome_of(self._run, event) != "due" for event in events)
         )
 
     def _note(self, cluster: TurnCluster) -> None:
         """Count a cluster that was distilled by this run, now or before it was cut off."""
         under_way, size = self._under_way, len(cluster.sources)
-        if self._consolidate.standing(self._run, self._mode, cluster) != "done":
+        if self._consolidate.state_of(self._run, self._mode, cluster) != "done":
             under_way.tally.skipped += 1
             return
         under_way.tally.processed += 1
@@ -136,6 +136,6 @@ class Distilling:
         under_way.created.append(memory_id)
         under_way.superseded += [source.memory_id for source in cluster.sources]
         under_way.count(self._mode, created=1, superseded=size)
-        memory = under_way.around.memories.get(self._run.partition, memory_id)
-        after = None if memory is None else memory.text[:SHOWN]
+        memory = under_way.ctx.memories.get(self._run.partition, memory_id)
+        after = None if memory is None else memory.text[:MAX_DIFF_CHARS]
         under_way.diff.append(Difference(op="distil", memory_id=memory_id, before=f"{size} turns", after=after))

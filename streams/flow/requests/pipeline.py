@@ -20,7 +20,7 @@ from schemas.failures import Rejected, Unavailable
 from schemas.policies import Permission
 from schemas.records import Outgoing, Record
 from schemas.replies import ReplyAddress, SuccessReply, encode_error
-from streams.flow.support.awaiting import all_of, nothing
+from streams.flow.support.awaiting import await_all, no_writes
 from streams.flow.support.publisher import Publisher
 from streams.observability.metrics import Meters
 from streams.topics import MAX_OUTPUT_BYTES
@@ -33,7 +33,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Handled:
+class HandlerResult:
     """What handling a request gave: its answer, the events that must follow, and what else must be awaited.
 
     Without an answer one of these events leads to it, which carries the request's headers.
@@ -41,22 +41,22 @@ class Handled:
 
     answer: SuccessReply | None
     events: Sequence[Outgoing] = ()
-    safe: Sequence[Awaitable[object]] = ()
+    pending_writes: Sequence[Awaitable[object]] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReplyOptions:
     """How a request wants to be answered; `deadline_ms` is milliseconds since the epoch."""
 
     address: ReplyAddress | None = None
     deadline_ms: int | None = None
 
 
-LARGEST_REPLY = MAX_OUTPUT_BYTES - 64 * 1024
+MAX_REPLY_BYTES = MAX_OUTPUT_BYTES - 64 * 1024
 """Bytes of a reply: what a record of the reply topics may have, with room for key and headers. A hundred turns of the
 longest content may have more."""
 
-Handle = Callable[[Any, Record, Asked], Awaitable[Handled]]
+Handler = Callable[[Any, Record, ReplyOptions], Awaitable[HandlerResult]]
 """Handles one valid message of a channel's kinds. May raise Rejected, or Unavailable for a later try."""
 
 
@@ -77,11 +77,11 @@ class Channel:
 
 
 @dataclass(slots=True)
-class Requests:
+class RequestPipeline:
     """Serves one input topic."""
 
     channel: Channel
-    handle: Handle
+    handle: Handler
     partitions: int
     replies: str
     dead_letters: str
@@ -100,19 +100,19 @@ class Requests:
             if self._expired(deadline):
                 self.meters.expired(record.topic)
                 if not self.channel.outlives_deadline:
-                    return nothing()
+                    return no_writes()
                 address = deadline = None
-            return await self._admit(record, Asked(address, deadline))
+            return await self._admit(record, ReplyOptions(address, deadline))
         except Rejected as error:
             return await self._refuse(record, address, error)
 
-    async def _admit(self, record: Record, asked: Asked) -> Awaitable[object]:
+    async def _admit(self, record: Record, asked: ReplyOptions) -> Awaitable[object]:
         message = decode(record.value, self.channel.kinds)
         if elsewhere := self._elsewhere(record, message.scope.boundary.encode()):
             self.meters.moved(record.topic)
             return await self.publisher.send(elsewhere)
         if self.channel.act is not None:
-            message = self.admit.admitted(message, self.channel.act, _principal(record))
+            message = self.admit.admit(message, self.channel.act, _principal(record))
         if self.channel.concurrent:
             return self._answer(message, record, asked)
         return await self._carry_out(message, record, asked)
@@ -135,21 +135,21 @@ class Requests:
             raise Rejected("internal", message)
         return relocate(record, key, partition)
 
-    async def _answer(self, message: Any, record: Record, asked: Asked) -> None:
+    async def _answer(self, message: Any, record: Record, asked: ReplyOptions) -> None:
         try:
             finishing = await self._carry_out(message, record, asked)
         except Rejected as error:
             finishing = await self._refuse(record, asked.address, error)
         await finishing
 
-    async def _carry_out(self, message: Any, record: Record, asked: Asked) -> Awaitable[object]:
+    async def _carry_out(self, message: Any, record: Record, asked: ReplyOptions) -> Awaitable[object]:
         handled, answer = await self._handled(message, record, asked)
         self.meters.handled(record.topic)
-        sent = [*handled.safe, *[await self.publisher.send(event) for event in handled.events]]
+        sent = [*handled.pending_writes, *[await self.publisher.send(event) for event in handled.events]]
         replied = [] if answer is None else await self._reply(record, asked.address, answer)
-        return all_of([*sent, *replied])
+        return await_all([*sent, *replied])
 
-    async def _handled(self, message: Any, record: Record, asked: Asked) -> tuple[Handled, bytes | None]:
+    async def _handled(self, message: Any, record: Record, asked: ReplyOptions) -> tuple[HandlerResult, bytes | None]:
         """What handling gave, and its answer as it is written: one that can't be is a defect of handling."""
         try:
             handled = await self.handle(message, record, asked)
@@ -162,17 +162,17 @@ class Requests:
                 raise
             raise Rejected("unavailable", f"{problem}; the same request may succeed later") from problem
         except Exception as problem:
-            log.exception("handling failed", **context(record))
+            log.exception("handling failed", **log_context(record))
             raise Rejected("internal", f"{type(problem).__name__}; the worker's log has the rest") from problem
 
     async def _refuse(self, record: Record, address: ReplyAddress | None, error: Rejected) -> Awaitable[object]:
         self.meters.rejected(record.topic, error.code)
-        log.info("record refused", code=error.code, field=error.field, **context(record))
+        log.info("record refused", code=error.code, field=error.field, **log_context(record))
         sent = await self._reply(record, address, encode_error(error))
         if self.channel.keeps_rejected or not sent:
             letter = dead_letter(self.dead_letters, original_record(record), error, self.clock.now())
             sent.append(await self.publisher.send(letter))
-        return all_of(sent)
+        return await_all(sent)
 
     async def _reply(self, record: Record, address: ReplyAddress | None, value: bytes) -> list[Awaitable[object]]:
         if address is None:
@@ -184,9 +184,9 @@ class Requests:
 
 def _fitting(reply: bytes) -> bytes:
     """The reply, or in place of one that Kafka would not take the error that says so: what was asked is done."""
-    if len(reply) <= LARGEST_REPLY:
+    if len(reply) <= MAX_REPLY_BYTES:
         return reply
-    message = f"the answer has {len(reply)} bytes, a record {LARGEST_REPLY} at most; ask for fewer hits or tokens"
+    message = f"the answer has {len(reply)} bytes, a record {MAX_REPLY_BYTES} at most; ask for fewer hits or tokens"
     return encode_error(Rejected("too_large", message))
 
 
@@ -196,7 +196,7 @@ def _principal(record: Record) -> str | None:
     return None if said is None else said.decode(errors="replace")
 
 
-def context(record: Record) -> dict[str, object]:
+def log_context(record: Record) -> dict[str, object]:
     """What a log line says of a record; never its text."""
     key = None if record.key is None else f"{crc32(record.key):08x}"
     return {"topic": record.topic, "partition": record.partition, "offset": record.offset, "key_hash": key}

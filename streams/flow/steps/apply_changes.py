@@ -17,31 +17,31 @@ from schemas.failures import Unavailable
 from schemas.memories import Memory
 from schemas.records import Record
 from schemas.replies import SuccessReply
-from streams.flow.requests.pipeline import Asked, Channel, Handled
-from streams.flow.steps.remember import STORAGE_S, Applied, follows, unwritten
-from streams.flow.support.awaiting import all_of
+from streams.flow.requests.pipeline import Channel, HandlerResult, ReplyOptions
+from streams.flow.steps.remember import STORAGE_TIMEOUT_S, Applied, derived_events, pending_memory_writes
+from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
-from streams.flow.support.turns_log import all_applied
-from streams.flow.worker_context import Surroundings
+from streams.flow.support.turns_log import wait_until_applied
+from streams.flow.worker_context import WorkerContext
 
-STEPS_AT_ONCE = 50
+CHANGE_BATCH_SIZE = 50
 """Memories that a command changes before others have their turn: some 20 ms."""
 
-Changed = Callable[[Change, int], None]
+OnChanged = Callable[[Change, int], None]
 """Is told of every change that was made in a partition."""
 
 
-class Steps:
+class ChangeSteps:
     """The steps of one change, each tried again while our own disk is full."""
 
-    def __init__(self, remember: Remember, change: Change, partition: int, around: Surroundings) -> None:
+    def __init__(self, remember: Remember, change: Change, partition: int, ctx: WorkerContext) -> None:
         self._remember, self._change, self._partition = remember, change, partition
         self._steps = remember.changed(change, partition)
-        self._around = around
+        self._ctx = ctx
 
     async def next(self) -> WriteStep | None:
         """The next step; None after the last."""
-        return await until_available(self._step, "storage", self._around.meters, at_most_s=STORAGE_S)
+        return await until_available(self._step, "storage", self._ctx.meters, at_most_s=STORAGE_TIMEOUT_S)
 
     async def _step(self) -> WriteStep | None:
         try:
@@ -53,7 +53,7 @@ class Steps:
 
 
 @dataclass(slots=True)
-class Done:
+class ChangeTally:
     """What a change has done so far: how many memories, and the last of them."""
 
     action: str
@@ -78,30 +78,30 @@ class RememberChanges(Applied):
     window = 16
     pause_s = 0.0
 
-    def __init__(self, channel: Channel, remember: Remember, changed: Changed, around: Surroundings) -> None:
+    def __init__(self, channel: Channel, remember: Remember, changed: OnChanged, ctx: WorkerContext) -> None:
         """Take the keeper, and who is told of what was changed."""
-        super().__init__(channel, self._handle, around)
+        super().__init__(channel, self._handle, ctx)
         self._remember = remember
         self._changed = changed
         self._until: dict[int, int] = {}
         """Where the changes end that were made before they were delivered, by partition."""
 
-    async def _handle(self, change: Change, record: Record, _asked: Asked) -> Handled:
+    async def _handle(self, change: Change, record: Record, _asked: ReplyOptions) -> HandlerResult:
         again = self._is_done(record) and change.memory_id is None
-        carried_out = Done(change.action) if again else await self._carried_out(change, record.partition)
+        carried_out = ChangeTally(change.action) if again else await self._carried_out(change, record.partition)
         self._changed(change, record.partition)
-        return Handled(SuccessReply(_result(change, carried_out)))
+        return HandlerResult(SuccessReply(_result(change, carried_out)))
 
     def _is_done(self, record: Record) -> bool:
         """Whether a record is delivered again: those before it, too, may have been, and set back what is applied."""
-        applied = self._around.words.applied(record.partition).get(record.topic, 0)
+        applied = self._ctx.words.applied(record.partition).get(record.topic, 0)
         self._until[record.partition] = max(self._until.get(record.partition, 0), applied)
         return record.offset < self._until[record.partition]
 
-    async def _carried_out(self, change: Change, partition: int) -> Done:
+    async def _carried_out(self, change: Change, partition: int) -> ChangeTally:
         """Make the change, a few memories at a time; others are handled in between."""
-        steps = Steps(self._remember, await self._caught_up(change, partition), partition, self._around)
-        done = Done(change.action)
+        steps = ChangeSteps(self._remember, await self._caught_up(change, partition), partition, self._ctx)
+        done = ChangeTally(change.action)
         more = True
         while more:
             more = await self._some(steps, done, change.scope.boundary, partition)
@@ -110,28 +110,28 @@ class RememberChanges(Applied):
 
     async def _caught_up(self, change: Change, partition: int) -> Change:
         """The change with the turns that it may not touch, once all that were said before it are applied."""
-        log, progress = self._around.turns_log, self._around.progress
+        log, progress = self._ctx.turns_log, self._ctx.progress
         if log is None or change.turns_before is None:
             return change
-        await all_applied(log, progress, partition, change.turns_before)
+        await wait_until_applied(log, progress, partition, change.turns_before)
         return change.model_copy(update={"turns_until": progress.next_offset(partition)})
 
-    async def _some(self, steps: Steps, done: Done, boundary: str, partition: int) -> bool:
+    async def _some(self, steps: ChangeSteps, done: ChangeTally, boundary: str, partition: int) -> bool:
         """Take a few steps, and make them safe before the word index may be committed; says whether there were any."""
         taken = 0
         safe: list[Awaitable[object]] = []
-        async with self._around.unsafe[partition]:
-            while taken < STEPS_AT_ONCE and (step := await steps.next()):
+        async with self._ctx.unsafe[partition]:
+            while taken < CHANGE_BATCH_SIZE and (step := await steps.next()):
                 # Taken before anybody else may write: what is awaited here are the writes of this change.
-                safe += unwritten(self._around)
-                safe += [await self._around.publisher.send(out) for out in follows(self._around, boundary, step[1])]
+                safe += pending_memory_writes(self._ctx)
+                safe += [await self._ctx.publisher.send(out) for out in derived_events(self._ctx, boundary, step[1])]
                 done.add(step)
                 taken += 1
-            await all_of(safe)
+            await await_all(safe)
         return taken > 0
 
 
-def _result(change: Change, done: Done) -> dict[str, object]:
+def _result(change: Change, done: ChangeTally) -> dict[str, object]:
     """What the command is answered with: its own result, the memory, or how many there were."""
     if change.result is None:
         return {} if done.last is None else shown_memory(done.last)

@@ -6,8 +6,8 @@ from agents.categories.categorize import Categorize
 from schemas.events import Learned
 from schemas.records import Record
 from streams.flow.steps.step import Internal
-from streams.flow.support.awaiting import all_of
-from streams.flow.worker_context import Surroundings
+from streams.flow.support.awaiting import await_all
+from streams.flow.worker_context import WorkerContext
 
 
 class CategorizeLearned(Internal):
@@ -16,8 +16,8 @@ class CategorizeLearned(Internal):
     window = 256
     pause_s = 0.0
 
-    def __init__(self, categorize: Categorize, around: Surroundings) -> None:
-        super().__init__({"learned.v1": Learned}, around)
+    def __init__(self, categorize: Categorize, ctx: WorkerContext) -> None:
+        super().__init__({"learned.v1": Learned}, ctx)
         self._categorize = categorize
 
     async def begin(self, record: Record) -> Awaitable[None]:
@@ -26,7 +26,7 @@ class CategorizeLearned(Internal):
         if event is not None:
             self._categorize.learned(event, record.partition)
         # Taken before anybody else may write: what is awaited here are the writes of this event.
-        return all_of(self._around.categories.unwritten())
+        return await_all(self._ctx.categories.pending_writes())
 
     async def settle(self, finished: Sequence[None]) -> None:
         """Nothing is left to do: the table is written."""

@@ -15,11 +15,11 @@ from schemas.interaction import Interaction
 from schemas.memories import Memory
 from schemas.records import Record
 from streams.flow.steps.step import Internal, event_out
-from streams.flow.support.awaiting import all_of, nothing
+from streams.flow.support.awaiting import await_all, no_writes
 from streams.flow.support.backoff import until_available
-from streams.flow.worker_context import Surroundings
+from streams.flow.worker_context import WorkerContext
 
-FLUSH_EVERY_S = 0.1
+FLUSH_INTERVAL_S = 0.1
 """Between two writes to the vector index: each waits for the disk, however few its points are."""
 
 AskModel = Callable[[int, Memory], None]
@@ -27,7 +27,7 @@ AskModel = Callable[[int, Memory], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class EmbeddedMemory:
     """A memory with its vector, and what it is for."""
 
     vectored: EncodedMemory
@@ -39,25 +39,25 @@ class EmbedRemembered(Internal):
     """Memories into vectors, and into what they are for."""
 
     window = 512
-    pause_s = FLUSH_EVERY_S
+    pause_s = FLUSH_INTERVAL_S
 
-    def __init__(self, embed: Embed, understand: Understand, ask_model: AskModel, around: Surroundings) -> None:
-        super().__init__({"remembered.v1": Remembered, "forgotten.v1": Forgotten}, around)
+    def __init__(self, embed: Embed, understand: Understand, ask_model: AskModel, ctx: WorkerContext) -> None:
+        super().__init__({"remembered.v1": Remembered, "forgotten.v1": Forgotten}, ctx)
         self._embed = embed
         self._understand = understand
         self._ask_model = ask_model
 
-    async def begin(self, record: Record) -> Awaitable[Read | None]:
+    async def begin(self, record: Record) -> Awaitable[EmbeddedMemory | None]:
         """Start with one memory."""
         event = await self.read(record)
-        return nothing() if event is None else self._read(event, record.partition)
+        return no_writes() if event is None else self._read(event, record.partition)
 
-    async def settle(self, finished: Sequence[Read | None]) -> None:
+    async def settle(self, finished: Sequence[EmbeddedMemory | None]) -> None:
         """Write the vectors, then tell the keeper; what its record says is pending is asked of a model."""
         read = [one for one in finished if one is not None]
         if not read:
             return
-        meters = self._around.meters
+        meters = self._ctx.meters
         batch = [one.vectored for one in read]
         events = await until_available(lambda: self._embed.write(batch), "vector index", meters)
         latest = {one.vectored.memory_id: one for one in read}
@@ -65,22 +65,22 @@ class EmbedRemembered(Internal):
         for event in events:
             meters.embedded(event.status)
             one = latest[event.memory_id]
-            told = event.model_copy(update={"interaction": one.interaction, "run": self._around.run})
+            told = event.model_copy(update={"interaction": one.interaction, "run": self._ctx.worker_run_id})
             assert one.vectored.memory is not None
-            out = event_out(self._around.topics.embedded, one.vectored.memory.boundary, told)
-            sent.append(await self._around.publisher.send(out))
-        await all_of(sent)
+            out = event_out(self._ctx.topics.embedded, one.vectored.memory.boundary, told)
+            sent.append(await self._ctx.publisher.send(out))
+        await await_all(sent)
         for one in latest.values():
             if one.vectored.memory is not None and one.vectored.memory.reading.status == "pending":
                 self._ask_model(one.partition, one.vectored.memory)
 
-    async def _read(self, event: Remembered | Forgotten, partition: int) -> Read:
-        meters = self._around.meters
+    async def _read(self, event: Remembered | Forgotten, partition: int) -> EmbeddedMemory:
+        meters = self._ctx.meters
         vectored = await until_available(lambda: self._embed.encode(event, partition), "embedder", meters)
         if isinstance(event, Forgotten):
-            return Read(vectored, partition)
+            return EmbeddedMemory(vectored, partition)
         interaction = await until_available(lambda: self._interaction(event.memory), "embedder", meters)
-        return Read(vectored, partition, interaction)
+        return EmbeddedMemory(vectored, partition, interaction)
 
     async def _interaction(self, memory: Memory) -> Interaction | None:
         try:

@@ -6,8 +6,8 @@ from agents.intentions.intend import Intend
 from schemas.events import Learned
 from schemas.records import Record
 from streams.flow.steps.step import Internal
-from streams.flow.support.awaiting import all_of
-from streams.flow.worker_context import Surroundings
+from streams.flow.support.awaiting import await_all
+from streams.flow.worker_context import WorkerContext
 
 
 class IntendLearned(Internal):
@@ -16,8 +16,8 @@ class IntendLearned(Internal):
     window = 256
     pause_s = 0.0
 
-    def __init__(self, intend: Intend, around: Surroundings) -> None:
-        super().__init__({"learned.v1": Learned}, around)
+    def __init__(self, intend: Intend, ctx: WorkerContext) -> None:
+        super().__init__({"learned.v1": Learned}, ctx)
         self._intend = intend
 
     async def begin(self, record: Record) -> Awaitable[None]:
@@ -26,7 +26,7 @@ class IntendLearned(Internal):
         if event is not None:
             self._intend.learned(event, record.partition)
         # Taken before anybody else may write: what is awaited here are the writes of this event.
-        return all_of(self._around.intentions.unwritten())
+        return await_all(self._ctx.intentions.pending_writes())
 
     async def settle(self, finished: Sequence[None]) -> None:
         """Nothing is left to do: the table is written."""

@@ -16,22 +16,22 @@ from schemas.jobs import Job, JobProgress
 from schemas.records import Record
 from schemas.replies import SuccessReply
 from streams.batching import batches
-from streams.flow.requests.pipeline import Asked, Channel, Handled
+from streams.flow.requests.pipeline import Channel, HandlerResult, ReplyOptions
 from streams.flow.steps.step import Requested, event_out
-from streams.flow.support.awaiting import all_of
+from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
-from streams.flow.worker_context import Surroundings
+from streams.flow.worker_context import WorkerContext
 
-PAGE = 100
+JOB_PAGE_SIZE = 100
 """Memories that are looked at in one go: some milliseconds."""
 
-MOST_AWAITED = 300
+MAX_AWAITED_VECTORS = 300
 """Memories whose vectors a job awaits at the same time: a second or two of the indexer's work."""
 
-LOOK_EVERY_S = 0.1
+JOB_POLL_INTERVAL_S = 0.1
 """Between two looks at what became of them."""
 
-AT_ONCE = 4
+MAX_CONCURRENT_JOBS = 4
 """Jobs of one worker that run at the same time; others wait for their turn."""
 
 
@@ -40,45 +40,45 @@ class RunJobs(Requested):
 
     window = 64
 
-    def __init__(self, channel: Channel, maintain: Maintain, around: Surroundings) -> None:
-        super().__init__(channel, self._handle, around)
+    def __init__(self, channel: Channel, maintain: Maintain, ctx: WorkerContext) -> None:
+        super().__init__(channel, self._handle, ctx)
         self._maintain = maintain
-        self._around = around
-        self._room = asyncio.Semaphore(AT_ONCE)
+        self._ctx = ctx
+        self._room = asyncio.Semaphore(MAX_CONCURRENT_JOBS)
 
-    async def _handle(self, job: Job, record: Record, _asked: Asked) -> Handled:
+    async def _handle(self, job: Job, record: Record, _asked: ReplyOptions) -> HandlerResult:
         async with self._room:
-            with self._around.jobs.running(job) as tally:
-                running = Running(job, tally, self._maintain, record.partition, self._around)
+            with self._ctx.jobs.running(job) as tally:
+                running = JobRun(job, tally, self._maintain, record.partition, self._ctx)
                 # Whoever has the partition now is given the job again, and answers it.
-                if not await running.to_its_end():
-                    return Handled(None)
-        return Handled(SuccessReply(_summary(tally)), safe=self._noted(job, record.partition))
+                if not await running.run_to_end():
+                    return HandlerResult(None)
+        return HandlerResult(SuccessReply(_summary(tally)), pending_writes=self._noted(job, record.partition))
 
     def _noted(self, job: Job, partition: int) -> list[Awaitable[None]]:
         if job.kind not in ("backfill", "rebuild"):
             return []
-        modes, now = self._maintain.modes(job, partition), self._around.clock.now()
-        return self._around.jobs.gone_through(partition, job.scope.boundary, modes, now)
+        modes, now = self._maintain.modes(job, partition), self._ctx.clock.now()
+        return self._ctx.jobs.record_backfill(partition, job.scope.boundary, modes, now)
 
 
-class Running:
+class JobRun:
     """One job that runs."""
 
-    def __init__(self, job: Job, tally: JobProgress, maintain: Maintain, partition: int, around: Surroundings) -> None:
+    def __init__(self, job: Job, tally: JobProgress, maintain: Maintain, partition: int, ctx: WorkerContext) -> None:
         self._job, self._tally, self._maintain = job, tally, maintain
         self._partition = partition
-        self._around = around
+        self._ctx = ctx
         self._awaited: list[InspectedMemory] = []
 
-    async def to_its_end(self) -> bool:
+    async def run_to_end(self) -> bool:
         """Go through all of it; False where the partition has left."""
-        ids = self._maintain.concerned(self._job, self._partition)
+        ids = self._maintain.affected_ids(self._job, self._partition)
         self._tally.total = len(ids)
-        for page in batches(ids, PAGE):
+        for page in batches(ids, JOB_PAGE_SIZE):
             for looked in await self._looked_at(page):
                 await self._begin(looked)
-            await self._settle(MOST_AWAITED)
+            await self._settle(MAX_AWAITED_VECTORS)
             if not self._is_here():
                 return False
         await self._settle(0)
@@ -88,9 +88,9 @@ class Running:
 
     async def _looked_at(self, page: Sequence[str]) -> list[InspectedMemory]:
         def look() -> Awaitable[list[InspectedMemory]]:
-            return self._maintain.look(self._job, page, self._partition)
+            return self._maintain.inspect(self._job, page, self._partition)
 
-        found = await until_available(look, "vector index", self._around.meters)
+        found = await until_available(look, "vector index", self._ctx.meters)
         self._tally.skipped += len(page) - len(found)
         return found
 
@@ -105,7 +105,7 @@ class Running:
             case "await":
                 self._awaited.append(looked)
             case "make":
-                await self._tell(self._maintain.again(looked))
+                await self._tell(self._maintain.reembed_event(looked))
                 self._awaited.append(looked)
 
     async def _settle(self, most: int) -> None:
@@ -114,10 +114,10 @@ class Running:
             self._awaited = [looked for looked in self._awaited if not self._is_settled(looked)]
             if len(self._awaited) <= most or not self._is_here():
                 return
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(JOB_POLL_INTERVAL_S)
 
     def _is_settled(self, looked: InspectedMemory) -> bool:
-        became = self._maintain.became(looked, self._partition)
+        became = self._maintain.outcome_of(looked, self._partition)
         if became is not None:
             setattr(self._tally, became, getattr(self._tally, became) + 1)
             self._tally.stale_cleared += looked.is_stale and became == "processed"
@@ -130,15 +130,15 @@ class Running:
                 await self._tell(event)
             return len(found)
 
-        self._tally.orphans = await until_available(told, "vector index", self._around.meters)
+        self._tally.orphans = await until_available(told, "vector index", self._ctx.meters)
 
     async def _tell(self, event: BaseModel) -> None:
-        out = event_out(self._around.topics.embedded, self._job.scope.boundary, event)
-        await all_of([await self._around.publisher.send(out)])
+        out = event_out(self._ctx.topics.embedded, self._job.scope.boundary, event)
+        await await_all([await self._ctx.publisher.send(out)])
 
     def _is_here(self) -> bool:
-        log = self._around.turns_log
-        return log is None or log.is_here(self._partition)
+        log = self._ctx.turns_log
+        return log is None or log.is_assigned(self._partition)
 
 
 def _summary(tally: JobProgress) -> dict[str, object]:

@@ -9,8 +9,8 @@ from pydantic import BaseModel
 from schemas.decoding import decode
 from schemas.failures import Rejected
 from schemas.records import Outgoing, Record
-from streams.flow.requests.pipeline import Channel, Handle, Requests, context
-from streams.flow.worker_context import Surroundings
+from streams.flow.requests.pipeline import Channel, Handler, RequestPipeline, log_context
+from streams.flow.worker_context import WorkerContext
 from streams.wire.dead_letters import dead_letter
 
 log = structlog.get_logger()
@@ -39,18 +39,18 @@ class Requested:
     window = 256
     pause_s = 0.0
 
-    def __init__(self, channel: Channel, handle: Handle, around: Surroundings) -> None:
-        topics = around.topics
-        self._requests = Requests(
+    def __init__(self, channel: Channel, handle: Handler, ctx: WorkerContext) -> None:
+        topics = ctx.topics
+        self._requests = RequestPipeline(
             channel=channel,
             handle=handle,
-            partitions=around.partitions,
+            partitions=ctx.partitions,
             replies=topics.replies,
             dead_letters=topics.dead_letters,
-            publisher=around.publisher,
-            clock=around.clock,
-            meters=around.meters,
-            admit=around.admit,
+            publisher=ctx.publisher,
+            clock=ctx.clock,
+            meters=ctx.meters,
+            admit=ctx.admit,
         )
 
     async def begin(self, record: Record) -> Awaitable[Any]:
@@ -64,19 +64,19 @@ class Requested:
 class Internal:
     """A topic that only we write to. What can't be read there is a dead letter all the same."""
 
-    def __init__(self, kinds: Mapping[str, type[Any]], around: Surroundings) -> None:
+    def __init__(self, kinds: Mapping[str, type[Any]], ctx: WorkerContext) -> None:
         self._kinds = kinds
-        self._around = around
+        self._ctx = ctx
 
     async def read(self, record: Record) -> Any:
         """The event in a record, or None for one that went to the dead letters."""
         try:
             return decode(record.value, self._kinds)
         except Rejected as error:
-            log.warning("an event of our own can't be read", code=error.code, **context(record))
-            self._around.meters.rejected(record.topic, error.code)
-            letter = dead_letter(self._around.topics.dead_letters, record, error, self._around.clock.now())
-            await (await self._around.publisher.send(letter))
+            log.warning("an event of our own can't be read", code=error.code, **log_context(record))
+            self._ctx.meters.rejected(record.topic, error.code)
+            letter = dead_letter(self._ctx.topics.dead_letters, record, error, self._ctx.clock.now())
+            await (await self._ctx.publisher.send(letter))
             return None
 
 

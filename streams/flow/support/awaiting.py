@@ -3,11 +3,11 @@
 from collections.abc import Awaitable, Sequence
 
 
-async def all_of(awaitables: Sequence[Awaitable[object]]) -> None:
+async def await_all(awaitables: Sequence[Awaitable[object]]) -> None:
     """Wait for each in turn: all of them are under way already."""
     for awaitable in awaitables:
         await awaitable
 
 
-async def nothing() -> None:
+async def no_writes() -> None:
     """Nothing is left to be awaited."""

@@ -11,8 +11,8 @@ from streams.observability.metrics import Meters
 
 Result = TypeVar("Result")
 
-FIRST_SECONDS = 0.2
-LONGEST_SECONDS = 5.0
+INITIAL_BACKOFF_S = 0.2
+MAX_BACKOFF_S = 5.0
 """The first pause, and the longest after doubling: short, as a broker or a store that restarts is back in seconds."""
 
 log = structlog.get_logger()
@@ -22,7 +22,7 @@ async def until_available(
     call: Callable[[], Awaitable[Result]], what: str, meters: Meters, *, at_most_s: float = float("inf")
 ) -> Result:
     """Repeat a call until it is not `Unavailable` any more; raises that when `at_most_s` have gone by."""
-    pause, waited = FIRST_SECONDS, 0.0
+    pause, waited = INITIAL_BACKOFF_S, 0.0
     while True:
         try:
             return await call()
@@ -33,4 +33,4 @@ async def until_available(
             meters.waited_for(what)
             log.warning("waiting", what=what, problem=str(problem), seconds=pause)
             await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_SECONDS)
+            pause = min(2 * pause, MAX_BACKOFF_S)

@@ -8,7 +8,7 @@ from typing import Protocol
 from schemas.jobs import BackfillTimes, Job, JobProgress
 
 
-class KeptJobs(Protocol):
+class AwaitableJobs(Protocol):
     """When the modes of each boundary were last gone through."""
 
     def get(self, partition: int, boundary: str) -> BackfillTimes:
@@ -19,7 +19,7 @@ class KeptJobs(Protocol):
         """Write it over what was. Only while an event of that partition is being handled."""
         ...
 
-    def unwritten(self) -> list[Awaitable[None]]:
+    def pending_writes(self) -> list[Awaitable[None]]:
         """What must be awaited for the writes since the last call."""
         ...
 
@@ -27,7 +27,7 @@ class KeptJobs(Protocol):
 class JobLog:
     """Implements `agents.ports.jobs.Jobs`."""
 
-    def __init__(self, kept: KeptJobs) -> None:
+    def __init__(self, kept: AwaitableJobs) -> None:
         self._kept = kept
         self._running: dict[str, JobProgress] = {}
 
@@ -48,8 +48,10 @@ class JobLog:
         """When each mode's vectors were last gone through to the end."""
         return self._kept.get(partition, boundary).last
 
-    def gone_through(self, partition: int, boundary: str, modes: Iterable[str], at: datetime) -> list[Awaitable[None]]:
+    def record_backfill(
+        self, partition: int, boundary: str, modes: Iterable[str], at: datetime
+    ) -> list[Awaitable[None]]:
         """Note that modes were gone through; returns what must be awaited."""
         last = {**self._kept.get(partition, boundary).last, **dict.fromkeys(modes, at)}
         self._kept.put(partition, boundary, BackfillTimes(last=last))
-        return self._kept.unwritten()
+        return self._kept.pending_writes()

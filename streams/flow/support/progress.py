@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 
 
-class Progress:
+class AppliedOffsets:
     """The next offset of the turns topic that is not yet applied, by partition."""
 
     def __init__(self) -> None:

@@ -6,9 +6,9 @@ sent stands before the end that the log has when the command comes.
 
 from typing import Protocol
 
-from streams.flow.support.progress import Progress
+from streams.flow.support.progress import AppliedOffsets
 
-STANDSTILL_S = 2.0
+CATCH_UP_POLL_INTERVAL_S = 2.0
 """How long turns stand still before the log is asked whether there are any left. Only where the last places of the log
 hold no record, as after a transaction, is this ever waited for."""
 
@@ -20,22 +20,22 @@ class TurnsLog(Protocol):
         """The offset after the last one that is written."""
         ...
 
-    def is_here(self, partition: int) -> bool:
+    def is_assigned(self, partition: int) -> bool:
         """Whether the partition is this worker's."""
         ...
 
-    async def is_given_out(self, partition: int, end: int, applied: int) -> bool:
+    async def is_delivered(self, partition: int, end: int, applied: int) -> bool:
         """Whether every record before `end` was handed over, and none of them lies at `applied` or after it."""
         ...
 
 
-async def all_applied(log: TurnsLog, progress: Progress, partition: int, end: int) -> None:
+async def wait_until_applied(log: TurnsLog, progress: AppliedOffsets, partition: int, end: int) -> None:
     """Wait until every turn before `end` is applied."""
     before = None
     while (applied := progress.next_offset(partition) or 0) < end:
-        if await progress.reached(partition, end - 1, STANDSTILL_S):
+        if await progress.reached(partition, end - 1, CATCH_UP_POLL_INTERVAL_S):
             return
         # Twice the same: what was handed over a moment ago may not be counted yet.
-        if before == applied and await log.is_given_out(partition, end, applied):
+        if before == applied and await log.is_delivered(partition, end, applied):
             return
         before = applied

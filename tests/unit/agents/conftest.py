@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.harnesses.commands import PARTITION, Governing
 from tests.harnesses.embed import Indexer
 from tests.harnesses.turns import BreakableWords, Kept
@@ -23,7 +23,7 @@ def kept(tmp_path: Path) -> Iterator[Kept]:
 @pytest.fixture
 def governing(tmp_path: Path) -> Iterator[Governing]:
     """Commands over nothing."""
-    words = SqliteWords(tmp_path)
+    words = SqliteLexicalIndex(tmp_path)
     words.open(PARTITION)
     yield Governing(words)
     words.close()

@@ -9,8 +9,8 @@ import pytest
 from agents.memory.remember import Remember
 from schemas.failures import Unavailable
 from schemas.memories import VectorLocation
-from streams.adapters.lexical.sqlite_index import SqliteWords
-from streams.flow.background.arrival import Arrival
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.flow.background.arrival import PartitionPreparer
 from tests.builders.turns import PARTITIONS
 from tests.fakes.memories import FakeMemories
 from tests.harnesses.worker import HERE, TOPICS, OneWorker, change
@@ -25,7 +25,7 @@ class Home(OneWorker):
         self.committed: dict[tuple[str, int], int] = {}
         self.changes = 0
         self.unknown = False
-        self.arrival = Arrival(self._committed, self._changes_end, self.around)
+        self.arrival = PartitionPreparer(self._committed, self._changes_end, self.ctx)
 
     async def _committed(self) -> Mapping[tuple[str, int], int]:
         return self.committed
@@ -46,7 +46,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
 async def test_a_new_worker_without_memories_begins_at_zero(home: Home) -> None:
     await home.arrival.prepare({0, 1})
     assert (home.progress.next_offset(0), home.progress.next_offset(2)) == (0, None)
-    assert home.words.roster(1, "u1").documents == 0
+    assert home.words.memory_columns(1, "u1").documents == 0
 
 
 async def test_a_word_index_that_is_up_to_date_stays_as_it_is(home: Home) -> None:
@@ -95,7 +95,7 @@ async def test_a_new_disk_gets_the_word_index_of_its_partitions_alone(home: Home
     home.committed = {(TOPICS.turns, HERE): 5, (TOPICS.turns, elsewhere): 7}
     await home.arrival.prepare({HERE, elsewhere})
     assert home.finds("violin") == 1
-    assert home.words.roster(elsewhere, "u1").documents == 0
+    assert home.words.memory_columns(elsewhere, "u1").documents == 0
     assert (home.progress.next_offset(HERE), home.progress.next_offset(elsewhere)) == (5, 7)
 
 
@@ -116,7 +116,7 @@ async def test_a_table_may_hold_partitions_that_were_here_before(home: Home) -> 
     elsewhere = (HERE + 1) % PARTITIONS
     home.committed = {(TOPICS.turns, elsewhere): 3}
     await home.arrival.prepare({elsewhere})
-    assert home.words.roster(elsewhere, "u1").documents == 0
+    assert home.words.memory_columns(elsewhere, "u1").documents == 0
 
 
 async def test_a_word_index_that_was_made_again_is_kept(home: Home) -> None:
@@ -137,7 +137,7 @@ async def test_what_a_model_is_still_to_read_is_known_in_a_word_index_that_was_m
     home.words.drop(HERE)
     home.committed = {(TOPICS.turns, HERE): 5}
     await home.arrival.prepare({HERE})
-    assert list(home.words.unread(HERE)) == [memory.memory_id]
+    assert list(home.words.awaiting_understanding(HERE)) == [memory.memory_id]
     home.words.close()
 
 
@@ -203,7 +203,7 @@ async def test_words_are_not_kept_before_what_may_be_untold_is_told(cut_off: Hom
 
 def applied_on_disk(directory: Path) -> Mapping[str, int]:
     """How far a worker finds the words that is started now."""
-    words = SqliteWords(directory)
+    words = SqliteLexicalIndex(directory)
     words.open(HERE)
     applied = words.applied(HERE)
     words.close()

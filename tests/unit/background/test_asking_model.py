@@ -14,7 +14,7 @@ from tests.harnesses.worker import HERE
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Records that are pending are looked for without a pause."""
-    monkeypatch.setattr(asking_model, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(asking_model, "PENDING_POLL_INTERVAL_S", 0.0)
 
 
 @pytest.fixture
@@ -161,8 +161,8 @@ async def test_one_that_was_read_or_forgotten_meanwhile_is_not_asked_about(home:
 async def test_more_fresh_turns_than_may_wait_are_found_by_their_records(
     home: AskingWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking_model, "MOST_FRESH", 2)
-    monkeypatch.setattr(asking_model, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(asking_model, "MAX_FRESH", 2)
+    monkeypatch.setattr(asking_model, "PENDING_POLL_INTERVAL_S", 0.0)
     memories = home.tells(6)
     async with home.asking() as asking:
         for memory in memories:

@@ -14,7 +14,7 @@ from tests.harnesses.worker import HERE
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Records that are pending are looked for without a pause."""
-    monkeypatch.setattr(asking_model, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(asking_model, "PENDING_POLL_INTERVAL_S", 0.0)
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 from schemas.memories import EmbeddingStatus, Memory, VectorLocation
 from schemas.modes import VectorSpace
-from streams.adapters.lexical.sqlite_index import SqliteWords
-from streams.flow.background.reembedding import MOST_WAITING, PAGE, Reembedding
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.flow.background.reembedding import MAX_INDEXER_LAG, REEMBEDDING_PAGE_SIZE, Reembedding
 from tests.harnesses.worker import HERE, OneWorker, change
 
 
@@ -21,7 +21,7 @@ class Home(OneWorker):
         super().__init__(directory)
         self.waiting = 0
         self.declare("code", "tiny32")
-        self.reembedding = Reembedding(self.index, self.spaces, self.embedders, lambda: self.waiting, self.around)
+        self.reembedding = Reembedding(self.index, self.spaces, self.embedders, lambda: self.waiting, self.ctx)
 
     async def asks(self) -> list[str]:
         """The texts whose vectors are asked for, and nothing else is said."""
@@ -149,9 +149,9 @@ async def test_an_outdated_collection_whose_model_is_missing_is_left_alone(home:
 
 
 async def test_an_empty_vector_index_is_filled_again_a_page_at_a_time(home: Home) -> None:
-    memories = [await home.told(f"turn {offset}", offset) for offset in range(2 * PAGE + 50)]
+    memories = [await home.told(f"turn {offset}", offset) for offset in range(2 * REEMBEDDING_PAGE_SIZE + 50)]
     await home.index.delete(home.space("general", "general"), [memory.memory_id for memory in memories])
-    assert len(set(await home.asks())) == 2 * PAGE + 50
+    assert len(set(await home.asks())) == 2 * REEMBEDDING_PAGE_SIZE + 50
 
 
 async def test_the_next_page_waits_until_the_indexer_has_done_most_of_the_last(
@@ -163,21 +163,21 @@ async def test_the_next_page_waits_until_the_indexer_has_done_most_of_the_last(
         nonlocal looks
         looks += seconds > 0
         if looks == 3:
-            home.waiting = MOST_WAITING
+            home.waiting = MAX_INDEXER_LAG
         await sleep(0)
 
     sleep = asyncio.sleep
     monkeypatch.setattr(asyncio, "sleep", look)
     memory = await home.told("violin", 0)
     await home.index.delete(home.space("general", "general"), [memory.memory_id])
-    home.waiting = MOST_WAITING + 1
+    home.waiting = MAX_INDEXER_LAG + 1
     assert await home.asks() == ["violin"]
     assert looks == 3
 
 
 async def test_nothing_to_be_asked_does_not_wait_for_the_indexer(home: Home) -> None:
     await home.told("violin", 0)
-    home.waiting = MOST_WAITING + 1
+    home.waiting = MAX_INDEXER_LAG + 1
     assert await home.asks() == []
 
 
@@ -212,7 +212,7 @@ async def test_it_looks_when_it_is_told_to_and_a_partition_that_left_ends_nothin
 
 
 async def test_a_partition_that_leaves_while_it_is_gone_through_ends_nothing(tmp_path: Path) -> None:
-    class Leaving(SqliteWords):
+    class Leaving(SqliteLexicalIndex):
         """A word index whose partition is closed while its memories are looked at."""
 
         def ready_places(self, partition: int) -> Mapping[VectorLocation, int]:
@@ -222,8 +222,8 @@ async def test_a_partition_that_leaves_while_it_is_gone_through_ends_nothing(tmp
     home = Home(tmp_path / "home")
     words = Leaving(tmp_path / "leaving")
     words.open(HERE)
-    around = replace(home.around, words=words)
-    again = Reembedding(home.index, home.spaces, home.embedders, lambda: 0, around)
+    ctx = replace(home.ctx, words=words)
+    again = Reembedding(home.index, home.spaces, home.embedders, lambda: 0, ctx)
     running = asyncio.create_task(again.run())
     again.look({HERE})
     for _ in range(20):

@@ -5,7 +5,7 @@ import pytest
 from schemas.retrieval import Hit
 from streams.client.answers import Answer, Notice
 from streams.client.failures import MemoryServiceError, MemoryTimeout, MemoryUnreachable
-from streams.client.merge import by_rank, one_answer
+from streams.client.merge import merge_answers, merge_by_rank
 
 
 def hit(memory_id: str, user_id: str = "u1", score: float = 0.5) -> Hit:
@@ -39,13 +39,13 @@ def ids(found: Answer) -> list[str]:
 
 
 def test_first_ranks_come_first_in_the_order_of_the_users() -> None:
-    found = one_answer({"b": answer("b1", "b2", "b3"), "a": answer("a1", "a2")}, 10, partial=False)
+    found = merge_answers({"b": answer("b1", "b2", "b3"), "a": answer("a1", "a2")}, 10, partial=False)
     assert ids(found) == ["b1", "a1", "b2", "a2", "b3"]
 
 
 def test_scores_of_different_users_are_not_compared() -> None:
     low, high = [hit("low", score=0.1)], [hit("high", score=0.9)]
-    assert [each.memory_id for each in by_rank([low, high], 10)] == ["low", "high"]
+    assert [each.memory_id for each in merge_by_rank([low, high], 10)] == ["low", "high"]
 
 
 def test_the_order_is_that_of_reciprocal_rank_fusion() -> None:
@@ -54,32 +54,36 @@ def test_the_order_is_that_of_reciprocal_rank_fusion() -> None:
         ((1 / (60 + rank), each) for ranking in rankings for rank, each in enumerate(ranking)),
         key=lambda scored: -scored[0],
     )
-    assert list(by_rank(rankings, 100)) == [each for _, each in fused]
+    assert list(merge_by_rank(rankings, 100)) == [each for _, each in fused]
 
 
 def test_the_merged_answer_has_at_most_top_k_hits() -> None:
-    assert ids(one_answer({"a": answer("a1", "a2"), "b": answer("b1", "b2")}, 3, partial=False)) == ["a1", "b1", "a2"]
+    assert ids(merge_answers({"a": answer("a1", "a2"), "b": answer("b1", "b2")}, 3, partial=False)) == [
+        "a1",
+        "b1",
+        "a2",
+    ]
 
 
 def test_each_hit_keeps_its_scope() -> None:
-    found = one_answer({"a": answer("a1", user_id="a"), "b": answer("b1", user_id="b")}, 10, partial=False)
+    found = merge_answers({"a": answer("a1", user_id="a"), "b": answer("b1", user_id="b")}, 10, partial=False)
     assert [each.scope["user_id"] for each in found.hits] == ["a", "b"]
 
 
 def test_one_user_gets_the_answer_as_it_came() -> None:
     alone = answer("a1")
-    assert one_answer({"a": alone}, 10, partial=False) is alone
+    assert merge_answers({"a": alone}, 10, partial=False) is alone
 
 
 def test_a_warning_of_several_users_stands_once() -> None:
     degraded = Notice("degraded", "no vectors")
-    found = one_answer({u: answer(u, warnings=(degraded,)) for u in ("a", "b")}, 10, partial=False)
+    found = merge_answers({u: answer(u, warnings=(degraded,)) for u in ("a", "b")}, 10, partial=False)
     assert found.warnings == (degraded,)
 
 
 @pytest.mark.parametrize(("other", "merged"), [("hybrid", "hybrid"), ("lexical", "mixed")])
 def test_the_strategy_is_mixed_where_the_parts_differ(other: str, merged: str) -> None:
-    assert one_answer({"a": answer("a"), "b": answer("b", strategy=other)}, 10, partial=False).strategy == merged
+    assert merge_answers({"a": answer("a"), "b": answer("b", strategy=other)}, 10, partial=False).strategy == merged
 
 
 def test_the_first_failing_user_fails_the_call() -> None:
@@ -89,7 +93,7 @@ def test_the_first_failing_user_fails_the_call() -> None:
         "c": MemoryServiceError("internal", "c"),
     }
     with pytest.raises(MemoryTimeout, match="b is late"):
-        one_answer(outcomes, 10, partial=False)
+        merge_answers(outcomes, 10, partial=False)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +105,7 @@ def test_the_first_failing_user_fails_the_call() -> None:
     ],
 )
 def test_a_failing_user_is_a_warning_in_a_partial_answer(failure: Exception, code: str) -> None:
-    found = one_answer({"a": failure, "b": answer("b1")}, 10, partial=True)
+    found = merge_answers({"a": failure, "b": answer("b1")}, 10, partial=True)
     assert ids(found) == ["b1"]
     assert [warning.code for warning in found.warnings] == [code]
     assert "user a" in found.warnings[0].message
@@ -109,9 +113,9 @@ def test_a_failing_user_is_a_warning_in_a_partial_answer(failure: Exception, cod
 
 def test_a_partial_answer_of_nobody_is_a_failure() -> None:
     with pytest.raises(MemoryTimeout):
-        one_answer({"a": MemoryTimeout("late"), "b": MemoryTimeout("late")}, 10, partial=True)
+        merge_answers({"a": MemoryTimeout("late"), "b": MemoryTimeout("late")}, 10, partial=True)
 
 
 def test_a_defect_is_never_taken_for_a_failing_user() -> None:
     with pytest.raises(ZeroDivisionError):
-        one_answer({"a": answer("a1"), "b": ZeroDivisionError()}, 10, partial=True)
+        merge_answers({"a": answer("a1"), "b": ZeroDivisionError()}, 10, partial=True)

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from streams.client.failures import MemoryClosed
-from streams.client.replies import Replies
+from streams.client.replies import PendingReplies
 
 
 async def test_each_request_gets_the_reply_with_its_correlation_id() -> None:
-    replies = Replies()
+    replies = PendingReplies()
     with replies.expect() as first, replies.expect() as second:
         replies.deliver([("correlation_id", second.correlation_id)], b"for the second")
         replies.deliver([("x", b"y"), ("correlation_id", first.correlation_id)], b"for the first")
@@ -17,7 +17,7 @@ async def test_each_request_gets_the_reply_with_its_correlation_id() -> None:
 
 
 async def test_replies_of_others_are_ignored() -> None:
-    replies = Replies()
+    replies = PendingReplies()
     with replies.expect() as awaited:
         replies.deliver([("correlation_id", b"somebody else's")], b"not ours")
         replies.deliver([], b"nobody's")
@@ -25,7 +25,7 @@ async def test_replies_of_others_are_ignored() -> None:
 
 
 async def test_the_first_of_two_replies_counts() -> None:
-    replies = Replies()
+    replies = PendingReplies()
     with replies.expect() as awaited:
         for value in (b"first", b"second"):
             replies.deliver([("correlation_id", awaited.correlation_id)], value)
@@ -33,7 +33,7 @@ async def test_the_first_of_two_replies_counts() -> None:
 
 
 async def test_a_request_that_gave_up_leaves_nothing_behind() -> None:
-    replies = Replies()
+    replies = PendingReplies()
     with pytest.raises(TimeoutError), replies.expect() as awaited:
         raise TimeoutError
     replies.deliver([("correlation_id", awaited.correlation_id)], b"late")
@@ -42,7 +42,7 @@ async def test_a_request_that_gave_up_leaves_nothing_behind() -> None:
 
 
 async def test_closing_fails_what_waits_and_refuses_what_comes() -> None:
-    replies = Replies()
+    replies = PendingReplies()
     with replies.expect() as awaited:
         replies.close()
         with pytest.raises(MemoryClosed):
@@ -52,7 +52,7 @@ async def test_closing_fails_what_waits_and_refuses_what_comes() -> None:
 
 
 async def test_a_reply_that_comes_while_closing_harms_nobody() -> None:
-    replies = Replies()
+    replies = PendingReplies()
     with replies.expect() as awaited:
         replies.close()
         replies.deliver([("correlation_id", awaited.correlation_id)], b"just too late")
@@ -63,14 +63,14 @@ async def test_a_reply_that_comes_while_closing_harms_nobody() -> None:
 async def test_closing_is_silent_for_a_request_that_never_looks_at_its_reply() -> None:
     complaints: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
-    replies = Replies()
+    replies = PendingReplies()
     with replies.expect():
         replies.close()
     assert not complaints
 
 
 async def test_a_null_reply_is_delivered_as_empty() -> None:
-    replies = Replies()
+    replies = PendingReplies()
     with replies.expect() as awaited:
         replies.deliver([("correlation_id", awaited.correlation_id)], None)
         assert await awaited.reply == b""

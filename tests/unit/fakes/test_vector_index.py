@@ -26,7 +26,7 @@ async def test_every_call_is_unavailable_until_it_is_up_again() -> None:
         index.upsert(SPACE, [POINT]),
         index.delete(SPACE, [ID]),
         index.search(SPACE, ONES, MemoryFilter("u1"), 1),
-        index.late(SPACE, ONES.reshape(1, 2), MemoryFilter("u1"), 1),
+        index.maxsim(SPACE, ONES.reshape(1, 2), MemoryFilter("u1"), 1),
         index.hashes(SPACE, [ID]),
         index.vectors(SPACE, [ID]),
         index.count(SPACE, 0),

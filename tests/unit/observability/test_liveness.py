@@ -1,6 +1,6 @@
 """When a worker judges that it is stuck."""
 
-from streams.observability.liveness import RECOVERY_SECONDS, STUCK_SECONDS, Liveness
+from streams.observability.liveness import RECOVERY_TIMEOUT_S, STALL_TIMEOUT_S, StallDetector
 
 
 class Worker:
@@ -10,7 +10,7 @@ class Worker:
         self.seconds = 1000.0
         self.work = 0.0
         self.lag = 0
-        self.liveness = Liveness(lambda: self.work, lambda: self.lag, lambda: self.seconds)
+        self.liveness = StallDetector(lambda: self.work, lambda: self.lag, lambda: self.seconds)
 
     def after(self, seconds: float, *, recovering: bool = False) -> bool:
         """Whether it is alive when so much time has gone by."""
@@ -20,7 +20,7 @@ class Worker:
 
 def test_who_has_nothing_to_do_is_alive_for_ever() -> None:
     worker = Worker()
-    assert all(worker.after(10 * STUCK_SECONDS) for _ in range(5))
+    assert all(worker.after(10 * STALL_TIMEOUT_S) for _ in range(5))
 
 
 def test_who_works_is_alive_however_much_is_left() -> None:
@@ -28,14 +28,14 @@ def test_who_works_is_alive_however_much_is_left() -> None:
     worker.lag = 1_000_000
     for _ in range(20):
         worker.work += 1
-        assert worker.after(STUCK_SECONDS - 1)
+        assert worker.after(STALL_TIMEOUT_S - 1)
 
 
 def test_who_has_work_and_does_none_is_stuck_after_a_minute() -> None:
     worker = Worker()
     worker.work, worker.lag = 5, 1
     assert worker.after(0)
-    assert worker.after(STUCK_SECONDS - 1)
+    assert worker.after(STALL_TIMEOUT_S - 1)
     assert not worker.after(1)
     worker.work += 1
     assert worker.after(0), "it moved again"
@@ -45,14 +45,14 @@ def test_the_minute_begins_with_the_lag_and_not_before() -> None:
     worker = Worker()
     worker.after(1000)
     worker.lag = 1
-    assert worker.after(STUCK_SECONDS - 1)
+    assert worker.after(STALL_TIMEOUT_S - 1)
     assert not worker.after(1)
 
 
 def test_a_recovery_has_longer_and_not_for_ever() -> None:
     worker = Worker()
     worker.after(0)
-    assert worker.after(RECOVERY_SECONDS - 1, recovering=True)
+    assert worker.after(RECOVERY_TIMEOUT_S - 1, recovering=True)
     assert not worker.after(1, recovering=True)
 
 
@@ -60,5 +60,5 @@ def test_a_recovery_that_ended_leaves_no_credit() -> None:
     worker = Worker()
     worker.lag = 1
     worker.after(0)
-    assert worker.after(STUCK_SECONDS + 1, recovering=True)
+    assert worker.after(STALL_TIMEOUT_S + 1, recovering=True)
     assert not worker.after(0)

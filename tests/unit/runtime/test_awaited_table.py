@@ -9,7 +9,7 @@ import pytest
 from schemas.memories import VectorLocation
 from schemas.modes import Mode, ModeDeclarations
 from streams.runtime import awaited_table as tables
-from streams.runtime.awaited_table import AwaitedTable
+from streams.runtime.awaited_table import AwaitableTable
 from streams.tables import mode_table
 from streams.tables.memory_table import MemoryTable
 from streams.tables.mode_table import ModeTable
@@ -23,7 +23,7 @@ class Changelog:
         self.written: list[tuple[bytes, bytes]] = []
         self.sent: list[asyncio.Future[None]] = []
         monkeypatch.setattr(faust.Table, "send_changelog", self.send)
-        monkeypatch.setattr(tables, "RETRY_SECONDS", 0.0)
+        monkeypatch.setattr(tables, "CHANGELOG_RETRY_S", 0.0)
 
     def send(self, _partition: int | None, key: bytes, value: bytes, *_: Any, **__: Any) -> asyncio.Future[None]:
         self.written.append((key, value))
@@ -32,12 +32,12 @@ class Changelog:
 
 
 @pytest.fixture
-def table() -> AwaitedTable:
-    return AwaitedTable(faust.App("test", broker="kafka://nowhere:1", store="memory://"), name="t")
+def table() -> AwaitableTable:
+    return AwaitableTable(faust.App("test", broker="kafka://nowhere:1", store="memory://"), name="t")
 
 
 async def test_a_write_that_the_producer_gave_up_is_written_again(
-    monkeypatch: pytest.MonkeyPatch, table: AwaitedTable
+    monkeypatch: pytest.MonkeyPatch, table: AwaitableTable
 ) -> None:
     log = Changelog(monkeypatch)
     table.send_changelog(0, b"k", b"v")
@@ -52,7 +52,7 @@ async def test_a_write_that_the_producer_gave_up_is_written_again(
 
 
 async def test_an_old_write_never_lands_after_a_newer_one_of_its_key(
-    monkeypatch: pytest.MonkeyPatch, table: AwaitedTable
+    monkeypatch: pytest.MonkeyPatch, table: AwaitableTable
 ) -> None:
     log = Changelog(monkeypatch)
     table.send_changelog(0, b"k", b"old")
@@ -79,7 +79,7 @@ class Stores:
         return self.shard
 
 
-def kept_in(table: AwaitedTable, monkeypatch: pytest.MonkeyPatch) -> Shard:
+def kept_in(table: AwaitableTable, monkeypatch: pytest.MonkeyPatch) -> Shard:
     """What a table writes and reads, in place of RocksDB."""
     stores = Stores()
     monkeypatch.setattr(table, "_data", stores, raising=False)
@@ -111,7 +111,7 @@ def test_a_forgotten_record_is_gone_for_good_and_known_to_have_been_there(
     assert known == [True, False, False]
     assert list(table.all()) == [stays]
     table.remove(0, "never had a vector")
-    assert list(table.gone()) == [(gone.memory_id, place)]
+    assert list(table.tombstones()) == [(gone.memory_id, place)]
     assert sorted(table.removed(0), key=str) == [None, None, "never had a vector"], "one forgotten, one that is there"
 
 
@@ -131,7 +131,7 @@ def test_what_is_declared_is_read_back_and_a_user_without_declarations_has_gener
 def test_equal_declarations_are_parsed_once_and_those_kept_are_bounded(
     monkeypatch: pytest.MonkeyPatch, app: faust.App
 ) -> None:
-    monkeypatch.setattr(mode_table, "PARSED_MODES", 2)
+    monkeypatch.setattr(mode_table, "MAX_PARSED_MODES", 2)
     table = ModeTable(app)
     kept_in(table.table, monkeypatch)
     for number in range(5):
@@ -142,7 +142,7 @@ def test_equal_declarations_are_parsed_once_and_those_kept_are_bounded(
         assert len(table._parsed) <= 2
 
 
-def test_every_tables_changelog_takes_records_as_large_as_a_memory(table: AwaitedTable) -> None:
+def test_every_tables_changelog_takes_records_as_large_as_a_memory(table: AwaitableTable) -> None:
     assert table.changelog_topic.config is not None
     assert table.changelog_topic.config["max.message.bytes"] == str(16 * 1024 * 1024)
     assert table.changelog_topic.compacting

@@ -12,8 +12,8 @@ import pytest
 from aiokafka import ConsumerRecord
 from faust.types import TP
 
-from streams.runtime.consumer import PatientConsumer
-from streams.runtime.kafka_app import kafka_app
+from streams.runtime.consumer import SafeAssignmentConsumer
+from streams.runtime.kafka_app import create_kafka_app
 from streams.settings import Settings
 from streams.tables.memory_table import MemoryTable
 
@@ -88,11 +88,11 @@ def apart() -> Apart:
 
 
 @pytest.fixture
-def consumer(tmp_path: Path, kafka: KafkaSide, apart: Apart) -> PatientConsumer:
-    app = kafka_app(Settings(data_dir=tmp_path, _env_file=None), "test")
+def consumer(tmp_path: Path, kafka: KafkaSide, apart: Apart) -> SafeAssignmentConsumer:
+    app = create_kafka_app(Settings(data_dir=tmp_path, _env_file=None), "test")
     MemoryTable(app)
     made = app.consumer
-    assert isinstance(made, PatientConsumer)
+    assert isinstance(made, SafeAssignmentConsumer)
     made._thread.thread_loop.close()
     made._thread = cast("Any", kafka)
     made._requests = cast("Any", apart)
@@ -100,22 +100,22 @@ def consumer(tmp_path: Path, kafka: KafkaSide, apart: Apart) -> PatientConsumer:
     return made
 
 
-def active(consumer: PatientConsumer) -> set[TP]:
+def active(consumer: SafeAssignmentConsumer) -> set[TP]:
     return set(consumer._get_active_partitions())
 
 
-def test_what_is_assigned_is_not_read_for_agents_before_it_is_resumed(consumer: PatientConsumer) -> None:
+def test_what_is_assigned_is_not_read_for_agents_before_it_is_resumed(consumer: SafeAssignmentConsumer) -> None:
     assert active(consumer) == {CHANGELOG}
 
 
-def test_agents_topics_are_read_only_once_the_flow_goes_on(consumer: PatientConsumer) -> None:
+def test_agents_topics_are_read_only_once_the_flow_goes_on(consumer: SafeAssignmentConsumer) -> None:
     consumer.resume_partitions({TURNS, CHANGELOG})
     assert active(consumer) == {CHANGELOG}
     consumer.resume_flow()
     assert active(consumer) == {TURNS, CHANGELOG}
 
 
-def test_what_is_paused_again_is_not_resumed_with_the_flow(consumer: PatientConsumer) -> None:
+def test_what_is_paused_again_is_not_resumed_with_the_flow(consumer: SafeAssignmentConsumer) -> None:
     consumer.resume_partitions({TURNS, OTHER})
     consumer.pause_partitions({TURNS})
     consumer.resume_flow()
@@ -123,7 +123,7 @@ def test_what_is_paused_again_is_not_resumed_with_the_flow(consumer: PatientCons
 
 
 async def test_a_fetch_keeps_to_the_partitions_that_it_was_begun_for(
-    consumer: PatientConsumer, kafka: KafkaSide
+    consumer: SafeAssignmentConsumer, kafka: KafkaSide
 ) -> None:
     kafka.meanwhile = lambda: consumer.pause_partitions({CHANGELOG})  # type: ignore[method-assign]
     await consumer._getmany(consumer._get_active_partitions(), 1.0)
@@ -131,7 +131,7 @@ async def test_a_fetch_keeps_to_the_partitions_that_it_was_begun_for(
 
 
 async def test_what_was_fetched_for_a_partition_that_is_paused_meanwhile_is_fetched_again(
-    consumer: PatientConsumer, kafka: KafkaSide
+    consumer: SafeAssignmentConsumer, kafka: KafkaSide
 ) -> None:
     consumer.resume_partitions({TURNS, OTHER})
     consumer.resume_flow()
@@ -141,7 +141,7 @@ async def test_what_was_fetched_for_a_partition_that_is_paused_meanwhile_is_fetc
     assert kafka.sought == {TURNS: 7}
 
 
-async def test_a_full_buffer_is_no_pause(consumer: PatientConsumer, kafka: KafkaSide) -> None:
+async def test_a_full_buffer_is_no_pause(consumer: SafeAssignmentConsumer, kafka: KafkaSide) -> None:
     consumer.resume_partitions({TURNS})
     consumer.resume_flow()
     kafka.fetched = {TURNS: [SimpleNamespace(offset=7)]}
@@ -152,7 +152,7 @@ async def test_a_full_buffer_is_no_pause(consumer: PatientConsumer, kafka: Kafka
 
 @pytest.mark.parametrize("nothing", [None, 0])
 async def test_a_partition_without_a_commit_is_read_from_its_beginning(
-    consumer: PatientConsumer, kafka: KafkaSide, nothing: int | None
+    consumer: SafeAssignmentConsumer, kafka: KafkaSide, nothing: int | None
 ) -> None:
     kafka.committed = {TURNS: nothing, OTHER: 12, CHANGELOG: None}
     assert await consumer.seek_to_committed() == kafka.committed
@@ -160,7 +160,7 @@ async def test_a_partition_without_a_commit_is_read_from_its_beginning(
 
 
 async def test_questions_are_read_apart_from_what_is_committed_and_by_nobody_else(
-    consumer: PatientConsumer, kafka: KafkaSide, apart: Apart
+    consumer: SafeAssignmentConsumer, kafka: KafkaSide, apart: Apart
 ) -> None:
     consumer.resume_partitions({TURNS, ASKED})
     kafka.committed = {TURNS: 3, ASKED: 12}
@@ -173,7 +173,7 @@ async def test_questions_are_read_apart_from_what_is_committed_and_by_nobody_els
 
 
 async def test_questions_are_left_as_soon_as_their_partitions_are_paused(
-    consumer: PatientConsumer, kafka: KafkaSide, apart: Apart
+    consumer: SafeAssignmentConsumer, kafka: KafkaSide, apart: Apart
 ) -> None:
     consumer.resume_partitions({ASKED})
     consumer.resume_flow()
@@ -181,7 +181,9 @@ async def test_questions_are_left_as_soon_as_their_partitions_are_paused(
     assert apart.places == {}
 
 
-def test_an_agent_without_room_for_questions_never_has_them_read_with_the_rest(consumer: PatientConsumer) -> None:
+def test_an_agent_without_room_for_questions_never_has_them_read_with_the_rest(
+    consumer: SafeAssignmentConsumer,
+) -> None:
     consumer.on_buffer_full(ASKED)
     assert consumer._full() == {ASKED}
     consumer.on_buffer_drop(ASKED)
@@ -189,25 +191,25 @@ def test_an_agent_without_room_for_questions_never_has_them_read_with_the_rest(c
     assert active(consumer) == {CHANGELOG}
 
 
-def test_what_could_not_be_read_for_want_of_room_is_read_after_a_rebalance(consumer: PatientConsumer) -> None:
+def test_what_could_not_be_read_for_want_of_room_is_read_after_a_rebalance(consumer: SafeAssignmentConsumer) -> None:
     consumer.on_buffer_full(ASKED)
     consumer.resume_partitions({ASKED})
     consumer.resume_flow()
     assert consumer._full() == set()
 
 
-def test_how_far_questions_are_written_is_known_to_whoever_reads_them(consumer: PatientConsumer) -> None:
+def test_how_far_questions_are_written_is_known_to_whoever_reads_them(consumer: SafeAssignmentConsumer) -> None:
     assert (consumer.highwater(ASKED), consumer.highwater(TURNS)) == (0, 5)
     consumer.resume_partitions({ASKED})
     consumer.resume_flow()
     assert consumer.highwater(ASKED) == 40
 
 
-def test_a_partition_that_has_no_position_yet_ends_no_worker(consumer: PatientConsumer) -> None:
+def test_a_partition_that_has_no_position_yet_ends_no_worker(consumer: SafeAssignmentConsumer) -> None:
     consumer.verify_event_path(1e9, TURNS)
 
 
-async def test_offsets_without_a_record_are_no_reason_to_commit_no_further(consumer: PatientConsumer) -> None:
+async def test_offsets_without_a_record_are_no_reason_to_commit_no_further(consumer: SafeAssignmentConsumer) -> None:
     came = []
 
     async def callback(message: Any) -> None:
@@ -221,7 +223,9 @@ async def test_offsets_without_a_record_are_no_reason_to_commit_no_further(consu
     assert consumer._new_offset(ASKED) == 13
 
 
-async def test_questions_that_are_under_way_are_not_committed_with_those_before_them(consumer: PatientConsumer) -> None:
+async def test_questions_that_are_under_way_are_not_committed_with_those_before_them(
+    consumer: SafeAssignmentConsumer,
+) -> None:
     async def callback(message: Any) -> None:
         """Keep it."""
 

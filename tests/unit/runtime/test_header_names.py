@@ -8,7 +8,7 @@ from aiokafka.consumer import fetcher
 from aiokafka.record.default_records import DefaultRecordBatchBuilder, _DefaultRecordBatchPy
 from aiokafka.record.util import calc_crc32c
 
-from streams.runtime.header_names import FetchedRecords, ReadablePartition, read_any_header_name
+from streams.runtime.header_names import FetchedRecords, LenientPartitionRecords, patch_header_decoding
 
 PLACEHOLDER, NAME = b"name-is-here", b"na\xffme-\xfe-\xe2\x9c\x93-"
 assert len(PLACEHOLDER) == len(NAME)
@@ -29,14 +29,16 @@ def renamed(made: bytes) -> bytes:
     return changed[:crc] + struct.pack(">I", calc_crc32c(changed[after:])) + changed[after:]
 
 
-def read(data: bytes, offset: int = 0) -> ReadablePartition:
+def read(data: bytes, offset: int = 0) -> LenientPartitionRecords:
     place = TopicPartition("turns", 0)
-    return ReadablePartition(place, FetchedRecords(data), None, offset, None, None, True, fetcher.READ_UNCOMMITTED)
+    return LenientPartitionRecords(
+        place, FetchedRecords(data), None, offset, None, None, True, fetcher.READ_UNCOMMITTED
+    )
 
 
 def test_aiokafka_itself_gives_such_a_batch_up() -> None:
     # Its own class: a consumer of an earlier test has put ours in its place.
-    records = ReadablePartition.__base__(
+    records = LenientPartitionRecords.__base__(
         TopicPartition("turns", 0),
         FetchedRecords(renamed(batch(0, PLACEHOLDER.decode()))),
         *(None, 0, None, None, True, fetcher.READ_UNCOMMITTED),
@@ -61,5 +63,5 @@ def test_reading_begins_where_it_was_asked_to() -> None:
 def test_consumers_read_so_once_they_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetcher, "MemoryRecords", fetcher.MemoryRecords)
     monkeypatch.setattr(fetcher, "PartitionRecords", fetcher.PartitionRecords)
-    read_any_header_name()
-    assert (fetcher.MemoryRecords, fetcher.PartitionRecords) == (FetchedRecords, ReadablePartition)
+    patch_header_decoding()
+    assert (fetcher.MemoryRecords, fetcher.PartitionRecords) == (FetchedRecords, LenientPartitionRecords)

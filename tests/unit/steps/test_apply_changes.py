@@ -24,8 +24,8 @@ def home(tmp_path: Path) -> Iterator[OneKeeper]:
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "FIRST_SECONDS", 0.001)
-    monkeypatch.setattr(patience, "LONGEST_SECONDS", 0.001)
+    monkeypatch.setattr(patience, "INITIAL_BACKOFF_S", 0.001)
+    monkeypatch.setattr(patience, "MAX_BACKOFF_S", 0.001)
 
 
 async def test_a_change_is_answered_with_how_many_it_changed_when_all_is_told(home: OneKeeper) -> None:

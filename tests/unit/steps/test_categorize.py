@@ -27,19 +27,19 @@ class Step:
 
     def __init__(self, directory: Path) -> None:
         self.worker = OneWorker(directory)
-        around = self.worker.around
-        self.table = around.categories
+        ctx = self.worker.ctx
+        self.table = ctx.categories
         self.worker.memories.put(HERE, STAYS)
         both = {one.memory_id: one.content_hash for one in (STAYS, GOES)}
         category = Category(name="x", summary="It stays.\nIt goes.", anchors=tuple(both), rests_on=both, declared=True)
-        self.table.put(HERE, SCOPE, self.table.get(HERE, SCOPE).having(category))
-        members = CategoryMembers(around.words)
+        self.table.put(HERE, SCOPE, self.table.get(HERE, SCOPE).with_categories(category))
+        members = CategoryMembers(ctx.words)
         spaces = self.worker.spaces
-        fits = CategoryMatcher(self.table, around.memories, members, self.worker.index, spaces)
-        best = CategoryMedoids(around.memories, self.worker.index, spaces)
-        refreshing = RefreshCategories(self.table, around.memories, members, best)
-        categorize = Categorize(self.table, around.memories, members, fits, refreshing)
-        self.step = CategorizeLearned(categorize, around)
+        fits = CategoryMatcher(self.table, ctx.memories, members, self.worker.index, spaces)
+        best = CategoryMedoids(ctx.memories, self.worker.index, spaces)
+        refreshing = RefreshCategories(self.table, ctx.memories, members, best)
+        categorize = Categorize(self.table, ctx.memories, members, fits, refreshing)
+        self.step = CategorizeLearned(categorize, ctx)
 
     async def begin(self, event: Learned | bytes) -> Awaitable[None]:
         """Take one record as far as order demands."""

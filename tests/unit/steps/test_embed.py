@@ -26,7 +26,7 @@ class Home(OneWorker):
             self.embed,
             self.understand,
             lambda partition, memory: self.due.append((partition, memory.text)),
-            self.around,
+            self.ctx,
         )
 
 
@@ -44,8 +44,8 @@ def home(tmp_path: Path) -> Iterator[Home]:
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "FIRST_SECONDS", 0.001)
-    monkeypatch.setattr(patience, "LONGEST_SECONDS", 0.001)
+    monkeypatch.setattr(patience, "INITIAL_BACKOFF_S", 0.001)
+    monkeypatch.setattr(patience, "MAX_BACKOFF_S", 0.001)
 
 
 async def test_a_memory_gets_its_vector_and_what_it_is_for_in_one_event(home: Home) -> None:
@@ -54,7 +54,7 @@ async def test_a_memory_gets_its_vector_and_what_it_is_for_in_one_event(home: Ho
     [said] = home.asked()
     assert (said.memory_id, said.status, said.mode) == (memory.memory_id, "ready", "code")
     assert said.interaction is not None
-    assert said.run == home.around.run
+    assert said.run == home.ctx.worker_run_id
     assert await home.index.count(home.space("code", "tiny32"), HERE) == 1
     home.remember.embedded(said, HERE)
     assert home.kept(memory).reading.interaction == said.interaction

@@ -33,8 +33,8 @@ class Keeper(OneWorker):
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
         turns = Channel(TOPICS.turns, {"turn.v1": Turn}, "write", keeps_rejected=True, outlives_deadline=True)
-        self.turns = RememberTurns(turns, self.remember, self.around)
-        self.vectors = EmbedRemembered(self.embed, self.understand, lambda _partition, _memory: None, self.around)
+        self.turns = RememberTurns(turns, self.remember, self.ctx)
+        self.vectors = EmbedRemembered(self.embed, self.understand, lambda _partition, _memory: None, self.ctx)
 
     async def take(self, taken: Record) -> str:
         """Take a record to its end; returns `ok`, or the code of the error."""
@@ -58,7 +58,7 @@ class Keeper(OneWorker):
     async def _stands(self, told: Memory) -> None:
         """The record is the same in the table and in the event, and can be shown as JSON."""
         assert self.memories.get(HERE, told.memory_id) == told
-        assert told.memory_id in self.words.roster(HERE, told.shelf).number_of
+        assert told.memory_id in self.words.memory_columns(HERE, told.index_name).number_of
         json.loads(SuccessReply(shown_memory(told)).encode(), parse_constant=pytest.fail)
 
 

@@ -10,14 +10,14 @@ from schemas.events import Learned
 from schemas.records import Record
 from streams.flow.steps.intend import IntendLearned
 from streams.observability.metrics import Meters
-from streams.topics import named
+from streams.topics import topics_with_prefix
 from tests.builders.events import learned
 from tests.fakes.clock import FakeClock
 from tests.fakes.intentions import FakeIntentions
 from tests.fakes.memories import FakeMemories
 from tests.fakes.publisher import FakePublisher
 
-TOPICS = named("memory.")
+TOPICS = topics_with_prefix("memory.")
 HERE = 1
 GOAL = learned("We want to ship the beta.", 1, "goal")
 
@@ -31,10 +31,10 @@ class Step:
             assert memory is not None
             memories.put(HERE, memory)
         self.intend = Intend(self.table, memories, FakeClock())
-        around: Any = SimpleNamespace(
+        ctx: Any = SimpleNamespace(
             topics=TOPICS, publisher=self.publisher, clock=FakeClock(), meters=Meters(), intentions=self.table
         )
-        self.step = IntendLearned(self.intend, around)
+        self.step = IntendLearned(self.intend, ctx)
 
     async def begin(self, value: bytes) -> Awaitable[None]:
         """Take one record as far as order demands."""
@@ -42,7 +42,7 @@ class Step:
 
     def goals(self) -> list[str]:
         """The goals that stand."""
-        return [entry.text for entry in self.intend.get(HERE, GOAL.scope).open("goals")]
+        return [entry.text for entry in self.intend.get(HERE, GOAL.scope).open_entries("goals")]
 
 
 def written(event: Learned) -> bytes:

@@ -7,13 +7,13 @@ import pytest
 
 from schemas.failures import Rejected, Unavailable
 from schemas.replies import SuccessReply, Warned
-from streams.flow.requests.pipeline import LARGEST_REPLY, Channel, Handled
+from streams.flow.requests.pipeline import MAX_REPLY_BYTES, Channel, HandlerResult
 from tests.builders.turns import record
 from tests.harnesses.requests import COMMAND, COMMANDS, CONCURRENT, EVENT, REPLY, TURNS, Served
 
 
 async def test_a_valid_request_is_handled_and_answered_with_its_own_key_and_correlation(served: Served) -> None:
-    served.result = Handled(SuccessReply({"n": 1}, (Warned("late", "a bit"),)), [EVENT])
+    served.result = HandlerResult(SuccessReply({"n": 1}, (Warned("late", "a bit"),)), [EVENT])
     await served.take(served.valid(("trace", b"x")))
     assert len(served.handled) == 1
     assert served.publisher.sent == [EVENT]
@@ -44,7 +44,7 @@ async def test_a_reply_that_is_lost_costs_the_request_nothing(served: Served) ->
 
 async def test_a_request_is_finished_when_its_events_and_tables_are_written_and_not_before(served: Served) -> None:
     table = asyncio.Event()
-    served.result = Handled(SuccessReply({}), [EVENT], [table.wait()])
+    served.result = HandlerResult(SuccessReply({}), [EVENT], [table.wait()])
     served.publisher.hold()
     taking = asyncio.create_task(served.take(served.valid()))
     for let_go in (served.publisher.release, table.set):
@@ -98,16 +98,16 @@ async def test_a_defect_of_the_handler_is_an_internal_error_that_gives_nothing_a
 
 
 async def test_an_answer_that_cannot_be_written_is_an_internal_error(served: Served) -> None:
-    served.result = Handled(SuccessReply({"a": object()}), [EVENT])
+    served.result = HandlerResult(SuccessReply({"a": object()}), [EVENT])
     await served.take(served.valid())
     assert [error["code"] for error in served.errors] == ["internal"]
 
 
 async def test_an_answer_that_is_too_large_for_a_record_is_an_error_and_what_was_asked_is_done(served: Served) -> None:
-    for bytes_, errors in ((LARGEST_REPLY - 1000, 0), (LARGEST_REPLY, 1)):
-        served.result = Handled(SuccessReply({"a": "a" * bytes_}), [EVENT])
+    for bytes_, errors in ((MAX_REPLY_BYTES - 1000, 0), (MAX_REPLY_BYTES, 1)):
+        served.result = HandlerResult(SuccessReply({"a": "a" * bytes_}), [EVENT])
         await served.take(served.valid())
-        assert len(served.publisher.replies[-1].value or b"") <= LARGEST_REPLY
+        assert len(served.publisher.replies[-1].value or b"") <= MAX_REPLY_BYTES
         assert served.publisher.replies[-1].headers == (("correlation_id", b"\x00\xff"),)
         assert served.publisher.sent.count(EVENT) == 1 + errors
     assert [json.loads(reply.value or b"")["status"] for reply in served.publisher.replies] == ["ok", "error"]
@@ -160,7 +160,7 @@ async def test_what_changes_something_is_handled_in_order_and_what_does_not_need
 
 
 async def test_a_publisher_that_breaks_is_no_reason_to_acknowledge(served: Served) -> None:
-    served.result = Handled(SuccessReply({}), [EVENT])
+    served.result = HandlerResult(SuccessReply({}), [EVENT])
     served.publisher.broken = OSError("gone")
     with pytest.raises(OSError, match="gone"):
         await served.take(served.valid())

@@ -7,7 +7,7 @@ from schemas.commands import Command
 from schemas.policies import Policy
 from schemas.replies import SuccessReply
 from streams.adapters.authorization.policy_file import PolicyFile
-from streams.flow.requests.pipeline import Asked, Channel, Handled
+from streams.flow.requests.pipeline import Channel, HandlerResult, ReplyOptions
 from tests.builders.turns import record
 from tests.fakes.clock import FakeClock
 from tests.harnesses.requests import COMMANDS, CONCURRENT, EVENT, REPLY, TURNS, Served
@@ -34,10 +34,10 @@ async def test_a_request_past_its_deadline_is_dropped_and_counted(channel: Chann
 
 
 async def test_a_turn_past_its_deadline_is_stored_without_a_reply(turns: Served) -> None:
-    turns.result = Handled(SuccessReply({}), [EVENT])
+    turns.result = HandlerResult(SuccessReply({}), [EVENT])
     await turns.take(turns.valid(at(turns.clock, -1)))
     [(_, asked)] = turns.handled
-    assert asked == Asked()
+    assert asked == ReplyOptions()
     assert (turns.publisher.replies, turns.publisher.sent) == ([], [EVENT])
     assert turns.counted("expired", topic="memory.turns") == 1
 

@@ -11,7 +11,7 @@ from schemas.events import Understood
 from schemas.interaction import Interaction
 from schemas.memories import Memory
 from schemas.understanding import Understanding
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.turns import record, turn_fields
 from tests.harnesses.remember import FORGET, MOVE, REPLY, OneKeeper
 from tests.harnesses.worker import HERE, TOPICS, arriving, run
@@ -82,10 +82,10 @@ async def test_an_event_that_cannot_be_read_is_a_dead_letter_and_passed_over(hom
 async def test_nothing_is_settled_before_the_word_index_is_safe(home: OneKeeper, tmp_path: Path) -> None:
     await run(home.turns, record(turn_fields("violin", turn_id="t"), offset=0))
     await (await home.changes.begin(arriving(MOVE, TOPICS.changes, 7)))
-    again = SqliteWords(tmp_path)
+    again = SqliteLexicalIndex(tmp_path)
     again.open(HERE)
     assert again.applied(HERE) == {TOPICS.turns: 1}, "what was settled, and nothing that was only begun"
-    assert again.roster(HERE, "u1").documents == 1
+    assert again.memory_columns(HERE, "u1").documents == 1
     again.close()
 
 
@@ -106,7 +106,7 @@ async def test_the_word_index_is_not_committed_while_a_change_is_not_told(home: 
 
 def modes_on_disk(directory: Path) -> set[str]:
     """The modes that a worker finds which is started now."""
-    words = SqliteWords(directory)
+    words = SqliteLexicalIndex(directory)
     words.open(HERE)
     modes = set(words.counts(HERE, "u1"))
     words.close()

@@ -41,13 +41,13 @@ async def news(home: OneKeeper, memory: Memory, **fields: Any) -> Embedded:
 
 async def hear(home: OneKeeper, looked: Looked, *events: Embedded) -> None:
     """Have the keeper read news of vectors."""
-    step = RememberEvents(home.remember, home.around, looked)
+    step = RememberEvents(home.remember, home.ctx, looked)
     await run(step, *(arriving(event, TOPICS.embedded, offset) for offset, event in enumerate(events)))
 
 
 async def test_a_vector_of_this_run_is_not_looked_for(home: OneKeeper) -> None:
     memory, looked = home.tell("violin", 0, mode="code"), Looked(is_there=False)
-    await hear(home, looked, await news(home, memory, run=home.around.run))
+    await hear(home, looked, await news(home, memory, run=home.ctx.worker_run_id))
     assert (home.kept(memory).embedding.status, looked.asked, home.remembered()) == ("ready", [], [])
 
 

@@ -9,7 +9,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from streams.settings import Settings
-from streams.up.broker import STOP_S
+from streams.up.broker import STOP_TIMEOUT_S
 from streams.up.broker_settings import MAX_MESSAGE_BYTES
 from streams.up.jars import locked_jars
 
@@ -107,7 +107,7 @@ def test_python_is_the_version_that_the_lock_was_made_for() -> None:
 
 
 def test_nobody_is_killed_while_ending_cleanly(services: dict[str, Any]) -> None:
-    assert all(int(service["stop_grace_period"].removesuffix("s")) > STOP_S for service in services.values())
+    assert all(int(service["stop_grace_period"].removesuffix("s")) > STOP_TIMEOUT_S for service in services.values())
 
 
 def test_the_image_gets_all_it_copies_and_nothing_else() -> None:

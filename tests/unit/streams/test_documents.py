@@ -17,8 +17,8 @@ from schemas.moments import moment_of
 from schemas.records import Record
 from schemas.replies import SuccessReply, encode_error
 from schemas.turns import TurnAccepted
-from streams.api_docs.asyncapi import VERSION, asyncapi
-from streams.api_docs.json_schemas import json_schemas
+from streams.api_docs.asyncapi import VERSION, build_asyncapi
+from streams.api_docs.json_schemas import build_json_schemas
 from streams.api_docs.wire_headers import dead_letter_headers, request_headers
 from streams.settings import Settings
 from streams.wire.dead_letters import dead_letter
@@ -29,9 +29,9 @@ ROOT = Path(__file__).parents[3]
 
 SETTINGS = Settings(_env_file=None)
 
-DOCUMENT = asyncapi(SETTINGS)
+DOCUMENT = build_asyncapi(SETTINGS)
 
-SCHEMAS = json_schemas(SETTINGS)
+SCHEMAS = build_json_schemas(SETTINGS)
 
 TURN: dict[str, Any] = {
     "schema": "turn.v1",
@@ -113,7 +113,7 @@ def test_every_message_of_a_channel_is_received_or_sent_and_every_request_has_it
 
 
 def test_topics_and_partitions_are_those_of_the_settings() -> None:
-    named = asyncapi(Settings(topic_prefix="mine.", partitions=9, replication_factor=3, _env_file=None))
+    named = build_asyncapi(Settings(topic_prefix="mine.", partitions=9, replication_factor=3, _env_file=None))
     turns = named["channels"]["turns"]
     assert turns["address"] == turns["bindings"]["kafka"]["topic"] == "mine.turns"
     assert (turns["bindings"]["kafka"]["partitions"], turns["bindings"]["kafka"]["replicas"]) == (9, 3)

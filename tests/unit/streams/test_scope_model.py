@@ -17,10 +17,10 @@ from schemas.retrieval import RetrieveRequest
 from schemas.scope_models import bind_issued_scope, bind_scope, deployed_scope
 from schemas.scopes import Scope, Selector
 from schemas.turns import Turn
-from streams.api_docs.asyncapi import asyncapi
-from streams.bootstrap.scope_guard import check_fields, keep_fields
+from streams.api_docs.asyncapi import build_asyncapi
+from streams.bootstrap.scope_guard import check_scope_fields, save_scope_fields
 from streams.settings import Settings
-from streams.tables.intention_table import scope_key, scope_of
+from streams.tables.intention_table import scope_from_key, scope_key
 from tests.builders.scopes import AgentScope, PlainScope
 
 EXAMPLES = "tests.builders.scopes"
@@ -142,9 +142,9 @@ def test_a_cap_counts_the_combinations_of_all_fields() -> None:
     chosen = {"user_id": "u1", "project_id": ["a", "b"], "agent_id": ["c", "d", "e"]}
     message = json.dumps({"scope": chosen, "query": "x"}).encode()
     request = validate_json(bind_scope(RetrieveRequest, AGENTS), message)
-    RequestLimits(combinations=6).check(request)
+    RequestLimits(max_scopes=6).check(request)
     with pytest.raises(Rejected, match="this one for 6") as refused:
-        RequestLimits(combinations=5).check(request)
+        RequestLimits(max_scopes=5).check(request)
     assert refused.value.field == "scope.agent_id"
 
 
@@ -158,37 +158,37 @@ def test_a_grant_is_for_any_value_of_further_fields() -> None:
 def test_what_commands_have_asked_for_is_read_again_with_every_field() -> None:
     scope = AGENTS.model_validate({"user_id": "u1", "agent_id": "eve"})
     model = bind_issued_scope(AGENTS)
-    kept = model().having("0-1", Change(scope=scope, action="forget")).model_dump_json(by_alias=True)
+    kept = model().with_change("0-1", Change(scope=scope, action="forget")).model_dump_json(by_alias=True)
     assert model.model_validate_json(kept).changes["0-1"].scope == scope
 
 
 def test_further_fields_are_named_in_the_key_of_tables_and_those_of_every_scope_are_not() -> None:
     scope = {"agent_id": "a=b/c", "user_id": "u/1", "project_id": "p", "channel": "mail"}
     assert scope_key(scope) == "u%2F1/p/agent_id=a=b%2Fc/channel=mail"
-    assert scope_of(scope_key(scope)) == scope
+    assert scope_from_key(scope_key(scope)) == scope
     assert scope_key({"project_id": "p", "user_id": "u1"}) == "u1/p"
 
 
 def test_a_data_directory_keeps_its_fields_and_refuses_others(tmp_path: Path) -> None:
-    keep_fields(tmp_path, AGENTS)
-    keep_fields(tmp_path, AGENTS)
+    save_scope_fields(tmp_path, AGENTS)
+    save_scope_fields(tmp_path, AGENTS)
     kept = json.loads((tmp_path / "scope.json").read_text())
     assert kept["scope_fields"] == ["agent_id", "channel", "project_id", "user_id"]
     assert len(kept["scope_schema_hash"]) == 64
     with pytest.raises(SystemExit, match="was made with scopes of agent_id, channel, project_id, user_id, not of"):
-        check_fields(tmp_path, Scope)
+        check_scope_fields(tmp_path, Scope)
 
 
 def test_a_directory_from_before_has_the_built_in_fields_and_an_empty_one_has_none(tmp_path: Path) -> None:
-    check_fields(tmp_path, AGENTS)
+    check_scope_fields(tmp_path, AGENTS)
     (tmp_path / "words").mkdir()
-    keep_fields(tmp_path, Scope)
+    save_scope_fields(tmp_path, Scope)
     with pytest.raises(SystemExit):
-        check_fields(tmp_path, AGENTS)
+        check_scope_fields(tmp_path, AGENTS)
 
 
 def test_the_documents_show_the_deployments_scopes(monkeypatch: pytest.MonkeyPatch) -> None:
-    schemas = asyncapi(settings_with(f"{EXAMPLES}.AgentScope", monkeypatch))["components"]["schemas"]
+    schemas = build_asyncapi(settings_with(f"{EXAMPLES}.AgentScope", monkeypatch))["components"]["schemas"]
     assert schemas["turn_v1"]["properties"]["scope"]["$ref"] == "#/components/schemas/AgentScope"
     assert schemas["AgentScope"]["properties"]["channel"]["enum"] == ["chat", "mail"]
     chosen = schemas["Selector"]["properties"]

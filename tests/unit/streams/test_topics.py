@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from aiokafka import codec as codecs
 
-from streams.runtime.kafka_app import kafka_app
+from streams.runtime.kafka_app import create_kafka_app
 from streams.settings import Settings
 from streams.tables.memory_table import MemoryTable
-from streams.topics import CHANGELOG, MAX_INPUT_BYTES, configuration, group_id, named
+from streams.topics import CHANGELOG, MAX_INPUT_BYTES, group_id, topic_config, topics_with_prefix
 
 OURS = ["changes", "remembered", "understood", "embedded", "learned", "consolidated"]
 """What the agents tell each other."""
@@ -17,14 +17,14 @@ EVENTS = ["turns", "commands", "consolidate", "dead_letters", *OURS]
 
 
 def test_the_names_are_those_of_the_contract() -> None:
-    topics = named("memory.")
+    topics = topics_with_prefix("memory.")
     assert (topics.turns, topics.retrieve, topics.commands) == ("memory.turns", "memory.retrieve", "memory.commands")
     assert (topics.consolidate, topics.replies) == ("memory.consolidate", "memory.replies")
     assert topics.dead_letters == "memory.dead-letters"
 
 
 def test_two_prefixes_share_no_topic_and_no_group() -> None:
-    one, other = named("one."), named("other.")
+    one, other = topics_with_prefix("one."), topics_with_prefix("other.")
     assert not set(one.all()) & set(other.all())
     assert len(set(one.all())) == len(one.all()) == 13
     assert group_id(Settings(topic_prefix="one.")) != group_id(Settings(topic_prefix="other."))
@@ -32,33 +32,33 @@ def test_two_prefixes_share_no_topic_and_no_group() -> None:
 
 @pytest.mark.parametrize("name", EVENTS)
 def test_what_is_the_truth_is_kept_for_ever(name: str) -> None:
-    topics = named("memory.")
-    kept = configuration(topics, getattr(topics, name))
+    topics = topics_with_prefix("memory.")
+    kept = topic_config(topics, getattr(topics, name))
     assert (kept["retention.ms"], kept["cleanup.policy"]) == ("-1", "delete")
 
 
 @pytest.mark.parametrize("name", ["retrieve", "replies"])
 def test_questions_and_replies_are_not(name: str) -> None:
-    topics = named("memory.")
-    assert int(configuration(topics, getattr(topics, name))["retention.ms"]) > 0
+    topics = topics_with_prefix("memory.")
+    assert int(topic_config(topics, getattr(topics, name))["retention.ms"]) > 0
 
 
 def test_whatever_may_come_in_fits_into_a_dead_letter_with_room_for_headers() -> None:
-    topics = named("memory.")
+    topics = topics_with_prefix("memory.")
     for name in (topics.turns, topics.retrieve, topics.commands, topics.consolidate):
-        assert int(configuration(topics, name)["max.message.bytes"]) == MAX_INPUT_BYTES
+        assert int(topic_config(topics, name)["max.message.bytes"]) == MAX_INPUT_BYTES
     for name in (topics.dead_letters, topics.replies, *(getattr(topics, ours) for ours in OURS)):
-        assert int(configuration(topics, name)["max.message.bytes"]) == 2 * MAX_INPUT_BYTES
+        assert int(topic_config(topics, name)["max.message.bytes"]) == 2 * MAX_INPUT_BYTES
 
 
 @pytest.mark.parametrize("name", ["turns", "retrieve", "commands", "consolidate"])
 def test_the_broker_unpacks_what_comes_in(name: str) -> None:
-    topics = named("memory.")
-    assert configuration(topics, getattr(topics, name))["compression.type"] == "uncompressed"
+    topics = topics_with_prefix("memory.")
+    assert topic_config(topics, getattr(topics, name))["compression.type"] == "uncompressed"
 
 
 def test_a_changelog_is_made_as_faust_would_make_it(tmp_path: Path) -> None:
-    app = kafka_app(Settings(data_dir=tmp_path), "w1")
+    app = create_kafka_app(Settings(data_dir=tmp_path), "w1")
     topic = MemoryTable(app).table.changelog_topic
     assert app.tables.changelog_topics == {topic.get_topic_name()}
     assert (topic.compacting, topic.deleting, topic.retention) == (True, None, None)

@@ -4,7 +4,7 @@ import pytest
 
 from schemas.failures import Rejected, Unavailable
 from streams.flow.support import backoff as patience
-from streams.flow.support.backoff import FIRST_SECONDS, LONGEST_SECONDS, until_available
+from streams.flow.support.backoff import INITIAL_BACKOFF_S, MAX_BACKOFF_S, until_available
 from streams.observability.metrics import Meters
 
 
@@ -50,8 +50,8 @@ async def test_what_answers_is_not_waited_for(naps: Naps) -> None:
 async def test_pauses_double_up_to_a_limit_and_are_counted_as_work(naps: Naps) -> None:
     meters = Meters()
     assert await until_available(Flaky(8, Unavailable("away")), "store", meters) == "done"
-    assert naps.seconds[:3] == [FIRST_SECONDS, 2 * FIRST_SECONDS, 4 * FIRST_SECONDS]
-    assert naps.seconds[-2:] == [LONGEST_SECONDS, LONGEST_SECONDS]
+    assert naps.seconds[:3] == [INITIAL_BACKOFF_S, 2 * INITIAL_BACKOFF_S, 4 * INITIAL_BACKOFF_S]
+    assert naps.seconds[-2:] == [MAX_BACKOFF_S, MAX_BACKOFF_S]
     assert meters.registry.get_sample_value("modestream_retries_total", {"what": "store"}) == 8
     assert meters.work_done() == 8, "a worker that waits is alive"
 
@@ -68,4 +68,4 @@ async def test_patience_that_is_bounded_ends_with_what_was_unavailable(naps: Nap
     flaky = Flaky(1000, Unavailable("away"))
     with pytest.raises(Unavailable, match="away"):
         await until_available(flaky, "store", Meters(), at_most_s=30)
-    assert 30 <= sum(naps.seconds) <= 30 + LONGEST_SECONDS
+    assert 30 <= sum(naps.seconds) <= 30 + MAX_BACKOFF_S

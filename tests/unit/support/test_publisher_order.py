@@ -35,7 +35,7 @@ def broker() -> Broker:
 
 @pytest.fixture
 def sending(monkeypatch: pytest.MonkeyPatch, broker: Broker) -> KafkaPublisher:
-    monkeypatch.setattr(publisher, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(publisher, "PRODUCE_RETRY_S", 0.0)
     sending = KafkaPublisher(["nowhere:1"], Meters())
     monkeypatch.setattr(sending, "_events", broker, raising=False)
     return sending

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from streams.flow.support import turns_log
-from streams.flow.support.progress import Progress
-from streams.flow.support.turns_log import all_applied
+from streams.flow.support.progress import AppliedOffsets
+from streams.flow.support.turns_log import wait_until_applied
 
 
 class Log:
@@ -19,11 +19,11 @@ class Log:
         """Where it ends, in any partition."""
         return self.ends + 0 * partition
 
-    def is_here(self, partition: int) -> bool:
+    def is_assigned(self, partition: int) -> bool:
         """Only one is."""
         return partition == 0
 
-    async def is_given_out(self, partition: int, end: int, applied: int) -> bool:
+    async def is_delivered(self, partition: int, end: int, applied: int) -> bool:
         """Whether nothing lies between what is applied and what was handed over."""
         self.asked += 1
         return partition == 0 and end <= self.ends and self.given <= applied
@@ -31,12 +31,12 @@ class Log:
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns_log, "STANDSTILL_S", 0.001)
+    monkeypatch.setattr(turns_log, "CATCH_UP_POLL_INTERVAL_S", 0.001)
 
 
 async def test_it_waits_until_the_last_turn_is_applied() -> None:
-    progress, log = Progress(), Log(3, 3)
-    waiting = asyncio.create_task(all_applied(log, progress, 0, 3))
+    progress, log = AppliedOffsets(), Log(3, 3)
+    waiting = asyncio.create_task(wait_until_applied(log, progress, 0, 3))
     progress.advance(0, 2)
     async with asyncio.timeout(5):
         while log.asked < 3:
@@ -47,15 +47,15 @@ async def test_it_waits_until_the_last_turn_is_applied() -> None:
 
 
 async def test_where_all_is_applied_already_nobody_is_asked() -> None:
-    progress, log = Progress(), Log(3, 3)
+    progress, log = AppliedOffsets(), Log(3, 3)
     progress.advance(0, 3)
-    await all_applied(log, progress, 0, 3)
-    await all_applied(log, progress, 1, 0)
+    await wait_until_applied(log, progress, 0, 3)
+    await wait_until_applied(log, progress, 1, 0)
     assert log.asked <= 2
 
 
 async def test_places_without_a_record_are_not_waited_for() -> None:
-    progress, log = Progress(), Log(4, 3)
+    progress, log = AppliedOffsets(), Log(4, 3)
     progress.advance(0, 3)
-    await all_applied(log, progress, 0, 4)
+    await wait_until_applied(log, progress, 0, 4)
     assert log.asked == 1

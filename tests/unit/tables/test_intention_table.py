@@ -8,7 +8,7 @@ import pytest
 
 from schemas.intention import Intention, IntentionEntry
 from streams.tables import intention_table
-from streams.tables.intention_table import IntentionTable, scope_key, scope_of
+from streams.tables.intention_table import IntentionTable, scope_from_key, scope_key
 from tests.builders.memories import START
 
 SAIL = Intention(version=3, goals=(IntentionEntry(text="learn to sail", source="set", at=START, offset=7),), set_at=7)
@@ -73,7 +73,7 @@ def test_the_scopes_of_a_user_are_his_alone(table: IntentionTable) -> None:
 
 @pytest.mark.parametrize("values", [("ana", "default"), ("a/b", "%2F"), ("ü é", "日本")])
 def test_a_key_leads_back_to_its_scope(values: tuple[str, str]) -> None:
-    assert scope_of(scope_key(scope(*values))) == scope(*values)
+    assert scope_from_key(scope_key(scope(*values))) == scope(*values)
 
 
 def test_what_another_worker_wrote_meanwhile_is_read(table: IntentionTable) -> None:
@@ -87,7 +87,7 @@ def test_what_another_worker_wrote_meanwhile_is_read(table: IntentionTable) -> N
 def test_equal_values_are_parsed_once_and_those_kept_are_bounded(
     table: IntentionTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intention_table, "PARSED", 2)
+    monkeypatch.setattr(intention_table, "MAX_PARSED_INTENTIONS", 2)
     for number in range(5):
         table.put(0, scope(f"u{number}"), SAIL.model_copy(update={"version": number}))
         assert table.get(0, scope(f"u{number}")).version == number

@@ -122,7 +122,7 @@ def test_the_same_samples_give_the_same_file_and_it_can_be_read() -> None:
 
 def test_the_weights_that_come_with_the_project_are_those_of_the_signals_we_fit() -> None:
     path = Path(__file__).parents[3] / "agents" / "data" / "ranking_weights.json"
-    for name, head in RankingWeights.loads(path.read_text()).heads.items():
+    for name, head in RankingWeights.loads(path.read_text()).models.items():
         assert set(head.weights) <= {*signals_for(name), *BY_HAND}
         assert all(weight > 0 for signal, weight in head.weights.items() if must_help(signal))
 

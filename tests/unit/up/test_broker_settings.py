@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from streams.up.broker_settings import escaped, new_cluster_id, server_properties
+from streams.up.broker_settings import escape_property, new_cluster_id, server_properties
 
 
 def parsed(text: str) -> dict[str, str]:
@@ -24,7 +24,7 @@ def test_nothing_is_created_by_a_typing_error_or_lost_by_age() -> None:
 
 
 def test_a_path_that_java_would_read_otherwise_is_escaped() -> None:
-    assert escaped("/ä\\b 𝄞=x") == "/\\u00e4\\\\b \\ud834\\udd1e=x"
+    assert escape_property("/ä\\b 𝄞=x") == "/\\u00e4\\\\b \\ud834\\udd1e=x"
 
 
 def test_cluster_ids_are_22_characters_and_differ() -> None:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from streams.up.liveness import Answer, Liveness, ask
+from streams.up.liveness import LivenessAnswer, LivenessMonitor, probe_liveness
 
 
-def verdicts(answers: list[Answer], age_s: float) -> list[bool]:
-    liveness = Liveness()
+def verdicts(answers: list[LivenessAnswer], age_s: float) -> list[bool]:
+    liveness = LivenessMonitor()
     return [liveness.is_dead(answer, age_s) for answer in answers]
 
 
@@ -31,4 +31,4 @@ async def test_no_port_a_broken_one_and_one_where_nobody_listens_are_silent(tmp_
     port_file = tmp_path / "metrics.port"
     if text is not None:
         port_file.write_text(text)
-    assert await ask(port_file) == "silent"
+    assert await probe_liveness(port_file) == "silent"

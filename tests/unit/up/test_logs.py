@@ -2,24 +2,24 @@
 
 from pathlib import Path
 
-from streams.up.logs import LIMIT_BYTES, bound, last_words
+from streams.up.logs import MAX_LOG_BYTES, rotate_log, tail_log
 
 
 def test_a_log_that_grew_too_large_is_put_aside_and_its_writer_goes_on_in_an_empty_one(tmp_path: Path) -> None:
     log = tmp_path / "worker.log"
     with log.open("ab", buffering=0) as writer:
-        writer.write(b"x" * (LIMIT_BYTES + 1))
-        bound(log)
+        writer.write(b"x" * (MAX_LOG_BYTES + 1))
+        rotate_log(log)
         writer.write(b"next\n")
     assert log.read_bytes() == b"next\n"
-    assert (tmp_path / "worker.log.1").stat().st_size == LIMIT_BYTES + 1
+    assert (tmp_path / "worker.log.1").stat().st_size == MAX_LOG_BYTES + 1
 
 
 def test_a_small_log_and_an_absent_one_are_left_alone(tmp_path: Path) -> None:
     log = tmp_path / "worker.log"
-    bound(log)
+    rotate_log(log)
     log.write_bytes(b"a few words\n")
-    bound(log)
+    rotate_log(log)
     assert [path.name for path in tmp_path.iterdir()] == ["worker.log"]
     assert log.read_bytes() == b"a few words\n"
 
@@ -27,4 +27,4 @@ def test_a_small_log_and_an_absent_one_are_left_alone(tmp_path: Path) -> None:
 def test_the_last_words_are_the_last_lines_that_say_anything_cut_to_a_width(tmp_path: Path) -> None:
     log = tmp_path / "worker.log"
     log.write_bytes(b"first\n" * 5000 + b"Traceback\n\n  here\n" + b"y" * 1000 + b"\n\n")
-    assert last_words(log) == ["Traceback", "  here", "y" * 300]
+    assert tail_log(log) == ["Traceback", "  here", "y" * 300]

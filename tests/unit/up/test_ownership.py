@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from streams.up import ownership
-from streams.up.child import MARK, Child, mark
+from streams.up.child import CHILD_MARK_VARIABLE, Child, child_mark
 from streams.up.layout import Layout
-from streams.up.ownership import Refused, claimed, end_orphans, is_child
+from streams.up.ownership import StartRefused, end_orphans, hold_data_dir, is_child
 
 
 @pytest.fixture
@@ -38,18 +38,18 @@ def process(environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
 
 def test_a_claimed_directory_is_refused_with_the_holder_named_and_free_again_afterwards(layout: Layout) -> None:
     with (
-        claimed(layout),
-        pytest.raises(Refused, match=f"in use by another `up`, process {os.getpid()}"),
-        claimed(layout),
+        hold_data_dir(layout),
+        pytest.raises(StartRefused, match=f"in use by another `up`, process {os.getpid()}"),
+        hold_data_dir(layout),
     ):
         pass
-    with claimed(layout):
+    with hold_data_dir(layout):
         pass
 
 
 async def test_an_orphan_is_ended_and_its_pid_file_taken_away(layout: Layout) -> None:
     told: list[str] = []
-    with process({MARK: mark(layout, "worker")}) as orphan:
+    with process({CHILD_MARK_VARIABLE: child_mark(layout, "worker")}) as orphan:
         layout.pid_file("worker").write_text(f"{orphan.pid}\n")
         await end_orphans(layout, told.append)
         assert orphan.wait() < 0
@@ -57,7 +57,9 @@ async def test_an_orphan_is_ended_and_its_pid_file_taken_away(layout: Layout) ->
     assert not layout.pid_file("worker").exists()
 
 
-@pytest.mark.parametrize("environment", [{}, {MARK: "worker@/another/directory"}, {MARK: "broker@{data_dir}"}])
+@pytest.mark.parametrize(
+    "environment", [{}, {CHILD_MARK_VARIABLE: "worker@/another/directory"}, {CHILD_MARK_VARIABLE: "broker@{data_dir}"}]
+)
 async def test_a_process_that_got_the_pid_of_a_child_is_left_alone(layout: Layout, environment: dict[str, str]) -> None:
     marks = {name: value.format(data_dir=layout.data_dir) for name, value in environment.items()}
     with process(marks) as stranger:
@@ -85,7 +87,7 @@ async def test_a_child_is_known_by_its_mark_from_its_first_moment_to_its_last(la
 async def test_an_orphan_whose_environment_is_not_shown_yet_is_looked_at_again(
     layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown = iter([b"", b"", f"{MARK}={mark(layout, 'worker')}".encode()])
+    shown = iter([b"", b"", f"{CHILD_MARK_VARIABLE}={child_mark(layout, 'worker')}".encode()])
     monkeypatch.setattr(ownership, "_environment", lambda _: next(shown))
     assert is_child(4194999, layout, "worker")
 
@@ -93,7 +95,7 @@ async def test_an_orphan_whose_environment_is_not_shown_yet_is_looked_at_again(
 async def test_without_a_process_file_system_nothing_unproven_is_ended(
     layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(ownership, "PROCESSES", tmp_path / "absent")
+    monkeypatch.setattr(ownership, "PROC_DIR", tmp_path / "absent")
     with process({}) as stranger:
         layout.pid_file("worker").write_text(str(stranger.pid))
         await end_orphans(layout, unheard)

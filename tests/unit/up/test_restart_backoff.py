@@ -1,16 +1,16 @@
 """How soon a child comes back."""
 
-from streams.up.restart_backoff import Pace
+from streams.up.restart_backoff import RestartBackoff
 
 
 def test_the_first_short_life_is_followed_at_once_and_more_of_them_ever_later_up_to_five_seconds() -> None:
-    pace = Pace()
+    pace = RestartBackoff()
     assert [pace.pause_after(1.0) for _ in range(8)] == [0.0, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
     assert pace.short_in_a_row == 8
 
 
 def test_a_long_life_is_followed_at_once_and_forgets_the_short_ones() -> None:
-    pace = Pace()
+    pace = RestartBackoff()
     for _ in range(4):
         pace.pause_after(0.1)
     assert pace.pause_after(3600.0) == 0.0

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from streams.up.broker import STOP_S, KafkaBroker
+from streams.up.broker import STOP_TIMEOUT_S, KafkaBroker
 from streams.up.child import Child
-from streams.up.installing import install
-from streams.up.jars import default_cache
+from streams.up.installing import install_kafka
+from streams.up.jars import default_cache_dir
 from streams.up.layout import Layout
 from streams.up.ports import free_port
 
@@ -32,10 +32,10 @@ def _tell(line: str) -> None:
 
 async def _start(layout: Layout, port: int) -> tuple[KafkaBroker, Child]:
     layout.create()
-    broker = KafkaBroker(layout, port, await install(default_cache(), layout, _tell))
+    broker = KafkaBroker(layout, port, await install_kafka(default_cache_dir(), layout, _tell))
     await broker.format()
     child = await broker.start()
-    if not await broker.answered(child):
+    if not await broker.wait_until_answering(child):
         await child.stop(0)
         reason = f"the broker does not answer, see {layout.log('broker')}"
         raise AssertionError(reason)
@@ -57,7 +57,7 @@ def running_broker(directory: Path, port: int | None = None) -> Iterator[Running
         try:
             yield RunningBroker(broker.bootstrap, child.pid)
         finally:
-            asyncio.run_coroutine_threadsafe(child.stop(STOP_S), loop).result()
+            asyncio.run_coroutine_threadsafe(child.stop(STOP_TIMEOUT_S), loop).result()
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()

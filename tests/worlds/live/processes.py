@@ -19,7 +19,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from streams.adapters.kafka.admin import committed_offsets
 from streams.client.memory_client import MemoryClient
 from streams.settings import Settings
-from streams.topics import Topics, group_id, named
+from streams.topics import Topics, group_id, topics_with_prefix
 
 ROOT = Path(__file__).parents[3]
 """Where `streams` is imported from."""
@@ -113,7 +113,7 @@ class Deployment:
     @property
     def topics(self) -> Topics:
         """Its topics by name."""
-        return named(self.prefix)
+        return topics_with_prefix(self.prefix)
 
     @property
     def settings(self) -> Settings:

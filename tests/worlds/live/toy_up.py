@@ -20,4 +20,4 @@ if __name__ == "__main__":
         return False
 
     worker = (sys.executable, str(Path(__file__).with_name("toy_worker.py")))
-    sys.exit(asyncio.run(run_up(UpOptions(directory, port, probe, worker=worker, liveness_every_s=0.1))))
+    sys.exit(asyncio.run(run_up(UpOptions(directory, port, probe, worker=worker, liveness_interval_s=0.1))))

@@ -5,7 +5,7 @@ so that the same text has the same vectors; nobody who writes English waits for 
 vectors by its absence.
 
 Both models give vectors of the same length that spread around 0, so that texts of different models are about as alike
-as strangers. By itself a question is read by the model of its language; `other_reader` gives the other one, which reads
+as strangers. By itself a question is read by the model of its language; `other_language_model` gives the other one, which reads
 it for what was said in the other language.
 """
 
@@ -17,7 +17,7 @@ from schemas.modes import Fingerprint
 from schemas.vectors import Encoded
 
 
-class ByLanguage:
+class LanguageRoutingEmbedder:
     """Implements `agents.ports.Embedder`."""
 
     def __init__(self, english: Embedder, others: Callable[[], Embedder], others_name: str) -> None:
@@ -36,17 +36,17 @@ class ByLanguage:
 
     async def passage(self, text: str) -> Encoded:
         """Embed a text that is kept. Raises ModelMissing while the model of its language is not loaded."""
-        return await self.reader(text).passage(text)
+        return await self.model_for(text).passage(text)
 
     async def query(self, text: str) -> Encoded:
         """Embed a question. Raises ModelMissing as above."""
-        return await self.reader(text).query(text)
+        return await self.model_for(text).query(text)
 
-    def reader(self, text: str) -> Embedder:
+    def model_for(self, text: str) -> Embedder:
         """The model that reads a text. Raises ModelMissing as above."""
         return self._others() if is_non_english(text) else self._english
 
-    def other_reader(self, text: str) -> Embedder:
+    def other_language_model(self, text: str) -> Embedder:
         """The model that does not read this text by itself, but may be asked to. Raises ModelMissing as above."""
         others = self._others()
         return self._english if is_non_english(text) else others

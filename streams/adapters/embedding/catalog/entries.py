@@ -21,7 +21,7 @@ AS_FOUND = "as found"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogEntry:
     """One embedder. `hub` is where its model may be downloaded from, `export` the precision it is made here in.
 
     `others` is the embedder that takes the languages which this one can't read.
@@ -31,7 +31,7 @@ class Entry:
     local: LocalModel
     hub: str | None = None
     export: Precision | None = None
-    others: "Entry | None" = None
+    others: "CatalogEntry | None" = None
 
     @property
     def identity(self) -> str:
@@ -50,13 +50,15 @@ class Entry:
         )
 
 
-def catalog(models: Path, configured: Mapping[str, ConfiguredEmbedder], precision: Precision) -> dict[str, Entry]:
+def build_catalog(
+    models: Path, configured: Mapping[str, ConfiguredEmbedder], precision: Precision
+) -> dict[str, CatalogEntry]:
     """Every embedder by each of its names: preset, model id with and without organisation, configured name.
 
     A configured embedder takes the place of a preset of its name. `precision` is that of MiniLM.
     Raises ValueError for one that would take the place of `general`.
     """
-    refuse_another_general(configured)
+    reject_general_override(configured)
     entries = {preset.name: _entry(models, preset, precision) for preset in PRESETS if preset.name not in configured}
     if is_installed() and MULTILINGUAL_SMALL.name in entries:
         entries[GENERAL] = replace(entries[GENERAL], others=entries[MULTILINGUAL_SMALL.name])
@@ -64,7 +66,7 @@ def catalog(models: Path, configured: Mapping[str, ConfiguredEmbedder], precisio
     return by_name | {name: configured_entry(name, one) for name, one in configured.items()}
 
 
-def refuse_another_general(configured: Mapping[str, ConfiguredEmbedder]) -> None:
+def reject_general_override(configured: Mapping[str, ConfiguredEmbedder]) -> None:
     """Raise ValueError where a configured embedder has a name of the general one."""
     for name in GENERAL_PRESET.names:
         if name in configured:
@@ -74,21 +76,21 @@ def refuse_another_general(configured: Mapping[str, ConfiguredEmbedder]) -> None
             )
 
 
-def _entry(models: Path, preset: Preset, precision: Precision) -> Entry:
+def _entry(models: Path, preset: Preset, precision: Precision) -> CatalogEntry:
     if preset.hub is not None:
         return preset_entry(models, preset)
     return exported_entry(models, preset, precision if preset is GENERAL_PRESET else "int8")
 
 
-def exported_entry(models: Path, preset: Preset, precision: Precision) -> Entry:
+def exported_entry(models: Path, preset: Preset, precision: Precision) -> CatalogEntry:
     """A preset whose model is made here from a package that brings its weights."""
     local = _local(preset, models / f"{preset.model_name}-{precision}", precision)
-    return Entry(preset.name, local, export=precision)
+    return CatalogEntry(preset.name, local, export=precision)
 
 
-def preset_entry(models: Path, preset: Preset) -> Entry:
+def preset_entry(models: Path, preset: Preset) -> CatalogEntry:
     """A preset whose model lies in the folder of its name, or is downloaded."""
-    return Entry(preset.name, _local(preset, models / preset.name, AS_FOUND), hub=preset.hub)
+    return CatalogEntry(preset.name, _local(preset, models / preset.name, AS_FOUND), hub=preset.hub)
 
 
 def _local(preset: Preset, directory: Path, precision: str) -> LocalModel:
@@ -106,7 +108,7 @@ def _local(preset: Preset, directory: Path, precision: str) -> LocalModel:
     )
 
 
-def configured_entry(name: str, configured: ConfiguredEmbedder) -> Entry:
+def configured_entry(name: str, configured: ConfiguredEmbedder) -> CatalogEntry:
     """An embedder of the setting `EMBEDDERS`."""
     local = LocalModel(
         name=name,
@@ -120,4 +122,4 @@ def configured_entry(name: str, configured: ConfiguredEmbedder) -> Entry:
         passage_prefix=configured.passage_prefix,
         model_file=configured.model_file,
     )
-    return Entry(name, local)
+    return CatalogEntry(name, local)

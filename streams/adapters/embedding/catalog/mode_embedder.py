@@ -8,7 +8,7 @@ from typing import Protocol
 
 from schemas.modes import Fingerprint
 from schemas.vectors import Encoded
-from streams.adapters.embedding.catalog.recent_vectors import RecentVectors
+from streams.adapters.embedding.catalog.recent_vectors import VectorCache
 
 
 class Prefixable(Protocol):
@@ -32,7 +32,7 @@ class ModeEmbedder:
     """Implements `agents.ports.Embedder`. A prefix that is None is the model's own."""
 
     def __init__(
-        self, model: Prefixable, recent: RecentVectors, query_prefix: str | None, passage_prefix: str | None
+        self, model: Prefixable, recent: VectorCache, query_prefix: str | None, passage_prefix: str | None
     ) -> None:
         """Take a loaded model and the vectors that all its modes share."""
         own = model.fingerprint

@@ -17,7 +17,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Pauses:
+class LoadBackoff:
     """Seconds before a model is tried again: `first_s` after the first failure, then twice as long each time."""
 
     first_s: float = 30.0
@@ -31,10 +31,10 @@ class Pauses:
             pause = min(2 * pause, self.longest_s)
 
 
-class ModelLoading:
+class ModelLoader:
     """Loads one model. `loaded` is the model once it is, `error` why the last attempt failed."""
 
-    def __init__(self, name: str, start: Callable[[], ProcessEmbedder], pauses: Pauses) -> None:
+    def __init__(self, name: str, start: Callable[[], ProcessEmbedder], pauses: LoadBackoff) -> None:
         """`start` begins a process; nothing is started before `process_now` or `begin`."""
         self.loaded: ProcessEmbedder | None = None
         self.error: str | None = None

@@ -14,25 +14,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from schemas.vectors import Encoded, Vector
-from streams.adapters.embedding.inference.token_grid import Grid, from_grid, to_grid
+from streams.adapters.embedding.inference.token_grid import QuantisedTokens, dequantise_tokens, quantise_tokens
 
-RECENT = 2048
+MAX_CACHED_TEXTS = 2048
 """Texts kept for each model. A turn's next use follows within seconds."""
 
-RECENT_BYTES = 16_000_000
-"""Bytes of vectors kept for each model: `RECENT` turns of MiniLM's take 8 MB, 1.5 KB each and 2.5 KB for 20 tokens;
+MAX_CACHED_BYTES = 16_000_000
+"""Bytes of vectors kept for each model: `MAX_CACHED_TEXTS` turns of MiniLM's take 8 MB, 1.5 KB each and 2.5 KB for 20 tokens;
 longer texts leave earlier."""
 
-Key = tuple[str, bytes]
+TextKey = tuple[str, bytes]
 """Prefix and hash of the text."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CachedVectors:
     """One text's vectors, small, and copies: a view would keep the whole answer alive."""
 
     pooled: Vector
-    tokens: Grid
+    tokens: QuantisedTokens
     shares: Vector | None
 
     @property
@@ -41,34 +41,37 @@ class Kept:
         return self.pooled.nbytes + self.tokens.nbytes
 
 
-class RecentVectors:
+class VectorCache:
     """Keeps vectors of passages; those used last stay longest."""
 
     def __init__(
-        self, embed: Callable[[str, str], Awaitable[Encoded]], size: int = RECENT, size_bytes: int = RECENT_BYTES
+        self,
+        embed: Callable[[str, str], Awaitable[Encoded]],
+        size: int = MAX_CACHED_TEXTS,
+        size_bytes: int = MAX_CACHED_BYTES,
     ) -> None:
         """Take what embeds a text (first) with a prefix (second), how many to keep, and how many bytes of them."""
         self._embed = embed
         self._size = size
         self._size_bytes = size_bytes
         self._bytes = 0
-        self._kept: OrderedDict[Key, Kept] = OrderedDict()
-        self._under_way: dict[Key, asyncio.Task[Kept]] = {}
+        self._kept: OrderedDict[TextKey, CachedVectors] = OrderedDict()
+        self._under_way: dict[TextKey, asyncio.Task[CachedVectors]] = {}
 
     async def passage(self, text: str, prefix: str) -> Encoded:
         """The vectors of a passage; the pooled one is shared, and read-only."""
         key = prefix, hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if (kept := self._kept.get(key)) is not None:
             self._kept.move_to_end(key)
-            return spread(kept)
+            return from_cached(kept)
         if (task := self._under_way.get(key)) is None:
             task = self._under_way[key] = asyncio.create_task(self._pass(key, text))
             task.add_done_callback(_seen)
-        return spread(await asyncio.shield(task))
+        return from_cached(await asyncio.shield(task))
 
-    async def _pass(self, key: Key, text: str) -> Kept:
+    async def _pass(self, key: TextKey, text: str) -> CachedVectors:
         try:
-            kept = small(await self._embed(text, key[0]))
+            kept = to_cached(await self._embed(text, key[0]))
         finally:
             del self._under_way[key]
         self._kept[key] = kept
@@ -78,19 +81,23 @@ class RecentVectors:
         return kept
 
 
-def small(encoded: Encoded) -> Kept:
+def to_cached(encoded: Encoded) -> CachedVectors:
     """A copy that nobody can change, with the token vectors as 8-bit integers."""
     pooled = np.array(encoded.pooled, np.float32)
     pooled.flags.writeable = False
-    return Kept(pooled, to_grid(encoded.tokens), None if encoded.shares is None else np.array(encoded.shares))
+    return CachedVectors(
+        pooled,
+        quantise_tokens(encoded.tokens),
+        None if encoded.interaction_probabilities is None else np.array(encoded.interaction_probabilities),
+    )
 
 
-def spread(kept: Kept) -> Encoded:
+def from_cached(kept: CachedVectors) -> Encoded:
     """The vectors as they were given."""
-    return Encoded(kept.pooled, from_grid(kept.tokens), kept.shares)
+    return Encoded(kept.pooled, dequantise_tokens(kept.tokens), kept.shares)
 
 
-def _seen(task: asyncio.Task[Kept]) -> None:
+def _seen(task: asyncio.Task[CachedVectors]) -> None:
     """Take note of a failure that nobody waits for any more."""
     if not task.cancelled():
         task.exception()

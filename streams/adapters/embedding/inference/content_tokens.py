@@ -13,13 +13,13 @@ from agents.rules.text.stop_words import stop_words_of
 from agents.rules.text.tokenizer import fold
 from schemas.vectors import Spans
 
-WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
+WORD_PATTERN = re.compile(r"\w+(?:['\u2019]\w+)*")
 """A run of letters and digits, with the apostrophes inside it: `don't` is one stop word, not three tokens."""
 
 
-def telling_tokens(text: str, spans: Spans) -> NDArray[np.bool_]:
+def content_token_mask(text: str, spans: Spans) -> NDArray[np.bool_]:
     """For each span whether it touches a word that is no stop word of the text's language; all true where none does."""
-    words = [(match.start(), match.end(), fold(match.group())) for match in WORD.finditer(text)]
+    words = [(match.start(), match.end(), fold(match.group())) for match in WORD_PATTERN.finditer(text)]
     stops = stop_words_of([word for _, _, word in words])
     telling = np.zeros(len(text) + 1, np.int32)
     for start, end, word in words:

@@ -12,14 +12,14 @@ from fastembed.text.onnx_embedding import OnnxTextEmbedding
 
 from schemas.modes import Fingerprint
 from schemas.vectors import Encoded, Matrix, Vector
-from streams.adapters.embedding.inference.fastembed_opening import limit_tokens, opened
+from streams.adapters.embedding.inference.fastembed_opening import limit_tokens, open_model
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.inference.model_run import ModelRun
 from streams.adapters.embedding.inference.pooled_centre import PooledCentre
 from streams.adapters.embedding.inference.token_vectors import TokenVectors
-from streams.adapters.embedding.inference.unit_length import unit
+from streams.adapters.embedding.inference.unit_length import unit_vector
 
-PROBE = "probe"
+PROBE_TEXT = "probe"
 """Any text of at least one token: what the model makes of it shows its dimension, and whether it gives token states."""
 
 
@@ -45,7 +45,7 @@ class FastembedModel:
         """
         with (local.directory / local.model_file).open("rb") as file:
             file_sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        return cls(local, opened(local), file_sha256)
+        return cls(local, open_model(local), file_sha256)
 
     def passage(self, text: str, prefix: str | None = None) -> Encoded:
         """Embed a text that is kept."""
@@ -53,7 +53,7 @@ class FastembedModel:
         pooled = self._centre.of_passage(self._pooled(output.states))
         if self._tokens is None:
             return Encoded(pooled, np.empty((0, 0), np.float32))
-        return Encoded(pooled, self._tokens.of_passage(text, output.spans, output.states[output.own]))
+        return Encoded(pooled, self._tokens.of_passage(text, output.spans, output.states[output.is_own_token]))
 
     def query(self, text: str, prefix: str | None = None) -> Encoded:
         """Embed a question."""
@@ -61,7 +61,7 @@ class FastembedModel:
         pooled = self._centre.of_question(self._pooled(output.states))
         if self._tokens is None:
             return Encoded(pooled, np.empty((0, 0), np.float32), spans=np.empty((0, 2), np.int32))
-        tokens, spans = self._tokens.of_question(output.spans, output.states[output.own])
+        tokens, spans = self._tokens.of_question(output.spans, output.states[output.is_own_token])
         return Encoded(pooled, tokens, spans=spans)
 
     def _pooled(self, states: Matrix | Vector) -> Vector:
@@ -69,11 +69,11 @@ class FastembedModel:
         vector = states
         if states.ndim > 1:
             vector = states.mean(axis=0) if self._local.pooling == "mean" else states[0]
-        return unit(vector) if self._local.normalize else vector.copy()
+        return unit_vector(vector) if self._local.normalize else vector.copy()
 
     def _gives_states(self) -> bool:
         """Try the model: raises ValueError for vectors of another dimension, or that are not finite."""
-        states = self._run(self._local.passage_prefix, PROBE).states
+        states = self._run(self._local.passage_prefix, PROBE_TEXT).states
         pooled = self._pooled(states)
         if pooled.shape != (self._local.dim,):
             raise ValueError(

@@ -13,7 +13,7 @@ from fastembed.text.onnx_embedding import OnnxTextEmbedding
 from streams.adapters.embedding.inference.local_model import LocalModel
 
 
-def opened(local: LocalModel) -> OnnxTextEmbedding:
+def open_model(local: LocalModel) -> OnnxTextEmbedding:
     """Open the session. fastembed knows models by id: one is registered for each way to read a model's output."""
     length = "unit" if local.normalize else "raw"
     model_id = f"modestream/{local.pooling}-{length}-{local.dim}-{local.model_file}"

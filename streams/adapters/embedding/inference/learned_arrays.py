@@ -1,6 +1,6 @@
 """What was learned about a model's vectors, as it lies in a file beside this one.
 
-Enters: a file that `python -m training.projection` wrote: `MAGIC`, one line of JSON (`kind`; `arrays`, each with its
+Enters: a file that `python -m training.projection` wrote: `LEARNED_MAGIC`, one line of JSON (`kind`; `arrays`, each with its
 `name` and `shape`), and the arrays' numbers one after another, little-endian float32, row by row. Leaves: the arrays
 by name. Guaranteed: another content has another name, so that it makes another vector space.
 """
@@ -16,7 +16,7 @@ import numpy as np
 
 from schemas.vectors import Matrix
 
-MAGIC = b"modestream token projection 1\n"
+LEARNED_MAGIC = b"modestream token projection 1\n"
 """How the file begins; another format gets another number."""
 
 HASH_DIGITS = 8
@@ -35,8 +35,8 @@ class LearnedArrays:
 def read_learned(path: Path) -> LearnedArrays:
     """Read a file. Raises OSError for a missing one, ValueError for one that is none, or was cut off."""
     content = path.read_bytes()
-    line, _, rest = content.removeprefix(MAGIC).partition(b"\n")
-    if not content.startswith(MAGIC) or len(rest) % 4:
+    line, _, rest = content.removeprefix(LEARNED_MAGIC).partition(b"\n")
+    if not content.startswith(LEARNED_MAGIC) or len(rest) % 4:
         raise ValueError(f"{path} is not a token projection of this version")
     about: dict[str, Any] = json.loads(line)
     numbers = np.frombuffer(rest, "<f4").astype(np.float32)

@@ -12,14 +12,14 @@ from streams.adapters.embedding.inference.local_model import LocalModel
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 """What has to stand beside the model; `config.json` and `special_tokens_map.json` are read where they are."""
 
-OFFLINE = "HF_HUB_OFFLINE"
+OFFLINE_VARIABLE = "HF_HUB_OFFLINE"
 """The environment variable of Hugging Face's client that forbids downloads; fastembed honours it too."""
 
-YES = frozenset({"1", "TRUE", "YES", "ON"})
+TRUTHY_VALUES = frozenset({"1", "TRUE", "YES", "ON"})
 """What both take for a yes, in any case."""
 
 
-def folder_of(local: LocalModel, hub: str | None) -> Path:
+def ensure_model_folder(local: LocalModel, hub: str | None) -> Path:
     """The model's folder, after a download where its own is not filled and `hub` names a repository.
 
     The download may take minutes, and 39 s to find out that there is no network. It goes beside the model's folder,
@@ -31,10 +31,10 @@ def folder_of(local: LocalModel, hub: str | None) -> Path:
     if hub is None:
         raise FileNotFoundError(f"{', '.join(missing)} not found: put the model's files into {local.directory}")
     try:
-        return downloaded(local, hub)
+        return download_model(local, hub)
     except Exception as problem:
-        forbidden = os.environ.get(OFFLINE, "").strip().upper() in YES
-        why = f"{OFFLINE} forbids the download" if forbidden else f"the download failed: {problem}"
+        forbidden = os.environ.get(OFFLINE_VARIABLE, "").strip().upper() in TRUTHY_VALUES
+        why = f"{OFFLINE_VARIABLE} forbids the download" if forbidden else f"the download failed: {problem}"
         raise FileNotFoundError(
             f"{', '.join(missing)} not found, and {why}: put the files of {hub} into {local.directory},"
             " or allow the download"
@@ -46,7 +46,7 @@ def missing_files(local: LocalModel) -> list[str]:
     return [name for name in (local.model_file, *TOKENIZER_FILES) if not (local.directory / name).is_file()]
 
 
-def downloaded(local: LocalModel, hub: str) -> Path:
+def download_model(local: LocalModel, hub: str) -> Path:
     """The folder of fastembed's download, which is made where it isn't there; blocks. Raises ValueError without it."""
     # Imported here: the process that has its files needs none of it.
     from fastembed.common.model_description import DenseModelDescription, ModelSource  # noqa: PLC0415

@@ -18,14 +18,14 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class ModelOutput:
     """What the model made of a text. `states` are all tokens', or the one vector of a model that pools by itself.
 
-    `own` says which states are the text's: not the prefix's, not the special tokens'; `spans` has the places of these.
+    `is_own_token` says which states are the text's: not the prefix's, not the special tokens'; `spans` has the places of these.
     """
 
     states: Matrix | Vector
-    own: NDArray[np.bool_]
+    is_own_token: NDArray[np.bool_]
     spans: Spans
 
 
@@ -38,7 +38,7 @@ class ModelRun:
         self._session = onnx.model
         self._inputs = [node.name for node in onnx.model.get_inputs()]
 
-    def __call__(self, prefix: str, text: str) -> Output:
+    def __call__(self, prefix: str, text: str) -> ModelOutput:
         """Run one text with a prefix before it."""
         [encoding] = self._onnx.tokenize([well_formed(prefix + text)])
         given = {
@@ -48,7 +48,7 @@ class ModelRun:
         }
         feed = {name: np.array([given[name]], np.int64) for name in self._inputs}
         states = np.asarray(self._session.run(None, feed)[0][0], np.float32)
-        return Output(states, *_places(encoding, len(prefix)))
+        return ModelOutput(states, *_places(encoding, len(prefix)))
 
 
 def _places(encoding: Encoding, prefix: int) -> tuple[NDArray[np.bool_], Spans]:

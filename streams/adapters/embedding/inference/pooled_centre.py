@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from schemas.vectors import Matrix, Vector
-from streams.adapters.embedding.inference.unit_length import unit
+from streams.adapters.embedding.inference.unit_length import unit_vector
 
-PASSAGE, QUESTION = "passage_mean", "question_mean"
+PASSAGE_MEAN, QUESTION_MEAN = "passage_mean", "question_mean"
 """The arrays of a learned file that hold the means, each of shape (1, dim)."""
 
 
@@ -27,7 +27,7 @@ class PooledCentre:
     @classmethod
     def of(cls, arrays: Mapping[str, Matrix]) -> "PooledCentre":
         """The centre that was learned; none where nothing was."""
-        return cls(arrays[PASSAGE][0], arrays[QUESTION][0]) if PASSAGE in arrays else cls()
+        return cls(arrays[PASSAGE_MEAN][0], arrays[QUESTION_MEAN][0]) if PASSAGE_MEAN in arrays else cls()
 
     def of_passage(self, vector: Vector) -> Vector:
         """The vector of a text that is kept, less what passages have in common."""
@@ -39,4 +39,4 @@ class PooledCentre:
 
 
 def _less(vector: Vector, mean: Vector | float) -> Vector:
-    return vector if isinstance(mean, float) else unit(vector - mean)
+    return vector if isinstance(mean, float) else unit_vector(vector - mean)

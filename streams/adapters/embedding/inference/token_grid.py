@@ -9,20 +9,22 @@ from numpy.typing import NDArray
 
 from schemas.vectors import Matrix
 
-Grid = NDArray[np.int8]
+QuantisedTokens = NDArray[np.int8]
 """Shape (tokens, dim)."""
 
-STEPS = 128
+QUANTISATION_STEPS = 128
 """Steps from 0 to 1. A power of two: every step is a number that 16-bit floats hold exactly as well. Of 128
 dimensions, rounding moves a dot product of two unit vectors by 0.002 on average."""
 
 
-def to_grid(tokens: Matrix) -> Grid:
+def quantise_tokens(tokens: Matrix) -> QuantisedTokens:
     """The nearest steps; 1 itself, which no row of more than one dimension needs, is cut to 127."""
-    grid: Grid = np.clip(np.rint(tokens * np.float32(STEPS)), 1 - STEPS, STEPS - 1).astype(np.int8)
+    grid: QuantisedTokens = np.clip(
+        np.rint(tokens * np.float32(QUANTISATION_STEPS)), 1 - QUANTISATION_STEPS, QUANTISATION_STEPS - 1
+    ).astype(np.int8)
     return grid
 
 
-def from_grid(grid: Grid) -> Matrix:
+def dequantise_tokens(grid: QuantisedTokens) -> Matrix:
     """The rows that the integers stand for."""
-    return grid.astype(np.float32) * np.float32(1 / STEPS)
+    return grid.astype(np.float32) * np.float32(1 / QUANTISATION_STEPS)

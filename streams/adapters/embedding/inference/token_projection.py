@@ -16,12 +16,12 @@ from typing import Self
 import numpy as np
 
 from schemas.vectors import Matrix
-from streams.adapters.embedding.inference.learned_arrays import MAGIC, LearnedArrays
+from streams.adapters.embedding.inference.learned_arrays import LEARNED_MAGIC, LearnedArrays
 
 PLAIN_DIM = 128
 """Most dimensions that `plain` keeps: a turn of 15 tokens takes 2 KB, and few of a similarity's differences go."""
 
-SMALLEST_LENGTH = 1e-12
+MIN_NORM = 1e-12
 """A projected state shorter than this stays as it is, not divided by almost nothing."""
 
 
@@ -70,7 +70,7 @@ def _signed_cosines(dim: int) -> Matrix:
     The subsampled randomised cosine transform (Ailon and Chazelle 2009 with Hadamard's matrix): inner products are
     kept on average whatever the model's dimensions mean, and nothing depends on a library's random numbers.
     """
-    thrown = np.frombuffer(hashlib.shake_256(MAGIC).digest(dim), np.uint8) & 1
+    thrown = np.frombuffer(hashlib.shake_256(LEARNED_MAGIC).digest(dim), np.uint8) & 1
     waves = np.linspace(1, dim - 1, PLAIN_DIM).astype(int)
     cosines = np.cos(np.pi * np.outer(np.arange(dim) + 0.5, waves) / dim) * np.sqrt(2 / dim)
     signed: Matrix = (cosines * np.where(thrown, 1.0, -1.0)[:, np.newaxis]).astype(np.float32)
@@ -79,5 +79,5 @@ def _signed_cosines(dim: int) -> Matrix:
 
 def _unit_rows(rows: Matrix) -> Matrix:
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    units: Matrix = rows / np.maximum(lengths, np.float32(SMALLEST_LENGTH))[:, np.newaxis]
+    units: Matrix = rows / np.maximum(lengths, np.float32(MIN_NORM))[:, np.newaxis]
     return units

@@ -1,16 +1,16 @@
 """From the states of a text's tokens to the vectors that late interaction compares.
 
 Enters: the states of one text, and where its tokens stand. Leaves: projected rows: of a passage those of its telling
-words, on the grid; of a question all, with their places. Guaranteed: no more than `MOST_TOKENS` rows, the first ones.
+words, on the grid; of a question all, with their places. Guaranteed: no more than `MAX_TOKEN_ROWS` rows, the first ones.
 """
 
 from schemas.vectors import Matrix, Spans
-from streams.adapters.embedding.inference.content_tokens import telling_tokens
+from streams.adapters.embedding.inference.content_tokens import content_token_mask
 from streams.adapters.embedding.inference.learned_arrays import LearnedArrays
-from streams.adapters.embedding.inference.token_grid import from_grid, to_grid
+from streams.adapters.embedding.inference.token_grid import dequantise_tokens, quantise_tokens
 from streams.adapters.embedding.inference.token_projection import TokenProjection
 
-MOST_TOKENS = 256
+MAX_TOKEN_ROWS = 256
 """Rows of one text: as many as MiniLM reads tokens. Other models read thousands; 256 rows of a passage take 32 KB."""
 
 
@@ -28,10 +28,10 @@ class TokenVectors:
         return cls(TokenProjection.plain(dim) if learned is None else TokenProjection.of(learned))
 
     def of_passage(self, text: str, spans: Spans, states: Matrix) -> Matrix:
-        """Rows of the text's telling words, shape (at most `MOST_TOKENS`, `dim`)."""
-        kept = states[telling_tokens(text, spans)][:MOST_TOKENS]
-        return from_grid(to_grid(self._projection.of_passage(kept)))
+        """Rows of the text's telling words, shape (at most `MAX_TOKEN_ROWS`, `dim`)."""
+        kept = states[content_token_mask(text, spans)][:MAX_TOKEN_ROWS]
+        return dequantise_tokens(quantise_tokens(self._projection.of_passage(kept)))
 
     def of_question(self, spans: Spans, states: Matrix) -> tuple[Matrix, Spans]:
-        """A row for each token, shape (at most `MOST_TOKENS`, `dim`), and its place."""
-        return self._projection.of_question(states[:MOST_TOKENS]), spans[:MOST_TOKENS]
+        """A row for each token, shape (at most `MAX_TOKEN_ROWS`, `dim`), and its place."""
+        return self._projection.of_question(states[:MAX_TOKEN_ROWS]), spans[:MAX_TOKEN_ROWS]

@@ -22,21 +22,21 @@ import numpy as np
 from agents.rules.interaction.classifier import InteractionClassifier
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.embedding.inference.model_folder import folder_of
+from streams.adapters.embedding.inference.model_folder import ensure_model_folder
 from streams.adapters.embedding.process.frames import (
     ERROR,
-    HEADER,
+    FRAME_HEADER,
     HELLO,
     PASSAGE,
     VECTORS,
-    frame,
-    header,
-    packed,
-    question,
+    decode_header,
+    decode_request,
+    encode_frame,
+    encode_vectors,
 )
-from streams.adapters.export.model_export import export
+from streams.adapters.export.model_export import export_model
 
-REASON_BYTES = 1000
+MAX_REASON_BYTES = 1000
 """No reason needs more, and a pipe takes as much in one piece."""
 
 
@@ -46,21 +46,21 @@ def main() -> None:
     # The worker is told to stop, and stops this process when it is done with it.
     for order in (signal.SIGINT, signal.SIGTERM):
         signal.signal(order, signal.SIG_IGN)
-    threading.Thread(target=end_with_worker, daemon=True).start()
+    threading.Thread(target=exit_with_worker, daemon=True).start()
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     try:
-        model = FastembedModel.load(present(options))
+        model = FastembedModel.load(ensure_model(options))
     except Exception as problem:
         said = str(problem) if isinstance(problem, FileNotFoundError) else f"{type(problem).__name__}: {problem}"
-        answers.write(frame(0, ERROR, said.encode(errors="replace")[:REASON_BYTES]))
+        answers.write(encode_frame(0, ERROR, said.encode(errors="replace")[:MAX_REASON_BYTES]))
         os._exit(1)
     reads = InteractionClassifier.loads(Path(options["reader"]).read_bytes()) if options["reader"] else None
-    Service(model, answers, options["threads"], reads).serve(sys.stdin.buffer)
+    EmbeddingServer(model, answers, options["threads"], reads).serve(sys.stdin.buffer)
     os._exit(0)
 
 
-def end_with_worker() -> None:
+def exit_with_worker() -> None:
     """Wait until nobody holds the other end of the input, then end at once: nobody reads the output either."""
     watched = select.poll()
     watched.register(0, 0)
@@ -68,16 +68,16 @@ def end_with_worker() -> None:
     os._exit(0)
 
 
-def present(options: dict[str, Any]) -> LocalModel:
+def ensure_model(options: dict[str, Any]) -> LocalModel:
     """The model in a folder that has its files: as it is, exported, or downloaded."""
     local = LocalModel(**options["model"] | {"directory": Path(options["model"]["directory"])})
     if options["export"]:
         model, precision = options["export"]["model"], options["export"]["precision"]
-        export(model, local.directory, precision, lambda step: print(step, file=sys.stderr, flush=True))  # noqa: T201
-    return replace(local, directory=folder_of(local, options["hub"]))
+        export_model(model, local.directory, precision, lambda step: print(step, file=sys.stderr, flush=True))  # noqa: T201
+    return replace(local, directory=ensure_model_folder(local, options["hub"]))
 
 
-class Service:
+class EmbeddingServer:
     """Answers in any order: passages on as many threads as told; a query at once, by the thread that read it."""
 
     def __init__(
@@ -95,10 +95,10 @@ class Service:
 
     def serve(self, questions: BinaryIO) -> None:
         """Say hello, then answer until the input ends."""
-        self._write(frame(0, HELLO, self._model.fingerprint.model_dump_json().encode()))
-        while len(head := questions.read(HEADER.size)) == HEADER.size:
-            number, kind, length = header(head)
-            prefix, text = question(questions.read(length))
+        self._write(encode_frame(0, HELLO, self._model.fingerprint.model_dump_json().encode()))
+        while len(head := questions.read(FRAME_HEADER.size)) == FRAME_HEADER.size:
+            number, kind, length = decode_header(head)
+            prefix, text = decode_request(questions.read(length))
             if kind == PASSAGE:
                 self._passages.submit(self._answer, number, prefix, text, self._passage)
             else:
@@ -106,20 +106,22 @@ class Service:
 
     def _answer(self, number: int, prefix: str, text: str, made: Callable[[str, str], bytes]) -> None:
         try:
-            answer = frame(number, VECTORS, made(prefix, text))
+            answer = encode_frame(number, VECTORS, made(prefix, text))
         except Exception as problem:
-            answer = frame(number, ERROR, f"{type(problem).__name__}: {problem}".encode(errors="replace"))
+            answer = encode_frame(number, ERROR, f"{type(problem).__name__}: {problem}".encode(errors="replace"))
         self._write(answer)
 
     def _passage(self, prefix: str, text: str) -> bytes:
         encoded = self._model.passage(text, prefix)
         if self._reads is not None:
             # Here, as the worker's event loop has less time to spare than the threads that wait for a core.
-            encoded = replace(encoded, shares=self._reads.probabilities(text, encoded.pooled).astype(np.float32))
-        return packed(encoded)
+            encoded = replace(
+                encoded, interaction_probabilities=self._reads.probabilities(text, encoded.pooled).astype(np.float32)
+            )
+        return encode_vectors(encoded)
 
     def _query(self, prefix: str, text: str) -> bytes:
-        return packed(self._model.query(text, prefix))
+        return encode_vectors(self._model.query(text, prefix))
 
     def _write(self, data: bytes) -> None:
         with self._writing:

@@ -15,19 +15,26 @@ from pathlib import Path
 from schemas.failures import ModelMissing, Unavailable
 from schemas.modes import Fingerprint
 from schemas.vectors import Encoded
-from streams.adapters.embedding.process.frames import ERROR, HEADER, asked, frame, header, unpacked
+from streams.adapters.embedding.process.frames import (
+    ERROR,
+    FRAME_HEADER,
+    decode_header,
+    decode_vectors,
+    encode_frame,
+    encode_request,
+)
 
-PROJECT = Path(__file__).parents[4]
+PROJECT_ROOT = Path(__file__).parents[4]
 """Where the project lies: it is not installed, so the child is started there."""
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """As many passages run at once as there are cores: a product of matrices must not take all of them for itself."""
 
-END_SECONDS = 5.0
+CHILD_STOP_TIMEOUT_S = 5.0
 """How long a child may take to end once its input has."""
 
 
-class Child:
+class EmbedderChild:
     """One run of the embedder's process."""
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -37,7 +44,7 @@ class Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
-            cwd=PROJECT,
+            cwd=PROJECT_ROOT,
             env=os.environ | ONE_THREAD,
         )
         self._numbers = itertools.count(1)
@@ -52,12 +59,12 @@ class Child:
 
         Raises ModelMissing, with the reason, where it could not load its model.
         """
-        head = self._read_blocking(HEADER.size)
-        if len(head) < HEADER.size:
+        head = self._read_blocking(FRAME_HEADER.size)
+        if len(head) < FRAME_HEADER.size:
             code = self._process.wait()
             raise ModelMissing(f"the embedder's process ended with code {code} while it loaded its model; see the log")
-        content = self._read_blocking(header(head).length)
-        if header(head).kind == ERROR:
+        content = self._read_blocking(decode_header(head).length)
+        if decode_header(head).kind == ERROR:
             raise ModelMissing(content.decode(errors="replace"))
         return Fingerprint.model_validate_json(content)
 
@@ -83,7 +90,7 @@ class Child:
         number = next(self._numbers) % 2**32
         answer: asyncio.Future[Encoded] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
-        self._writing.write(frame(number, kind, asked(prefix, text)))
+        self._writing.write(encode_frame(number, kind, encode_request(prefix, text)))
         try:
             return await answer
         finally:
@@ -98,7 +105,7 @@ class Child:
         if self._writing is not None:
             self._writing.close()
         try:
-            await asyncio.to_thread(self._process.wait, END_SECONDS)
+            await asyncio.to_thread(self._process.wait, CHILD_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             await asyncio.to_thread(self._process.wait)
@@ -123,7 +130,7 @@ class Child:
         """Hand each answer to whoever waits for it; when the process ends, tell all of them."""
         try:
             while True:
-                number, kind, length = header(await reader.readexactly(HEADER.size))
+                number, kind, length = decode_header(await reader.readexactly(FRAME_HEADER.size))
                 self._hand_over(number, kind, await reader.readexactly(length))
         except asyncio.IncompleteReadError:
             self.ended = True
@@ -139,4 +146,4 @@ class Child:
         if kind == ERROR:
             answer.set_exception(RuntimeError(content.decode(errors="replace")))
         else:
-            answer.set_result(unpacked(content))
+            answer.set_result(decode_vectors(content))

@@ -20,11 +20,11 @@ from schemas.failures import ModelMissing
 from schemas.modes import Fingerprint
 from schemas.vectors import Encoded
 from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.embedding.process.child_process import Child
+from streams.adapters.embedding.process.child_process import EmbedderChild
 from streams.adapters.embedding.process.frames import PASSAGE, QUERY
 from streams.adapters.export.model_export import Precision
 
-CHILD = (sys.executable, "-m", "streams.adapters.embedding.process.child")
+CHILD_COMMAND = (sys.executable, "-m", "streams.adapters.embedding.process.child")
 
 log = structlog.get_logger()
 
@@ -37,7 +37,7 @@ class ProcessEmbedder:
         self._command = command
         self._query_prefix = query_prefix
         self._passage_prefix = passage_prefix
-        self._child = Child(command)
+        self._child = EmbedderChild(command)
         self._fingerprint: Fingerprint | None = None
         self._restarting: asyncio.Task[None] | None = None
 
@@ -62,7 +62,7 @@ class ProcessEmbedder:
         made = {"model": local.name, "precision": export} if export else None
         options = {"model": model, "threads": threads, "export": made, "hub": hub}
         options["reader"] = None if reader is None else str(reader.absolute())
-        return cls((*CHILD, json.dumps(options)), local.query_prefix, local.passage_prefix)
+        return cls((*CHILD_COMMAND, json.dumps(options)), local.query_prefix, local.passage_prefix)
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -100,7 +100,7 @@ class ProcessEmbedder:
 
     async def _restart(self) -> None:
         await self._child.end()
-        child = await asyncio.to_thread(Child, self._command)
+        child = await asyncio.to_thread(EmbedderChild, self._command)
         try:
             loaded = await child.loaded()
         except ModelMissing as problem:
@@ -114,6 +114,6 @@ class ProcessEmbedder:
             else:
                 await self._give_up(child, "its model is another one now; only a new worker can use it")
 
-    async def _give_up(self, child: Child, reason: str) -> None:
+    async def _give_up(self, child: EmbedderChild, reason: str) -> None:
         log.warning("the embedder's process could not be started again", reason=reason)
         await child.end()

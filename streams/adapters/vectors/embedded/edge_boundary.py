@@ -15,28 +15,28 @@ from numpy.typing import NDArray
 
 from schemas.modes import Fingerprint
 from schemas.vectors import Matrix, MemoryFilter, Scored, Vector
-from streams.adapters.vectors.embedded.edge_packing import GRID, Grid, unit
-from streams.adapters.vectors.embedded.edge_rows import Kind, Row
+from streams.adapters.vectors.embedded.edge_packing import QUANTISATION_STEPS, QuantisedTokens, precise_unit_vector
+from streams.adapters.vectors.embedded.edge_rows import FilterFields, PointRow
 
-Rows = NDArray[np.int64]
+RowNumbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-Scores = NDArray[np.float64]
+ScoreArray = NDArray[np.float64]
 
-FINE = 2.0**16
+QUESTION_STEPS = 2.0**16
 """Steps of a question's longest token vector. A product sum is below 181 x (2^16 + 6) < 2^24: exact in 32-bit floats.
 Rounding to these steps moves a score by some 1e-6; the grid of the memories' own tokens moves it by 2e-3."""
 
-AT_ONCE = 1024
+SCORING_BATCH_SIZE = 1024
 """Memories whose tokens are compared in one product: 8 MB of 32-bit floats for short texts."""
 
-BLOCK = 64
+MATMUL_BLOCK_TOKENS = 64
 """Tokens in one call of the library that multiplies matrices. From 200 on it takes all cores for a product, and where
 they have other work waits ten times as long as one core needs."""
 
-FEW_ROWS = 64
+INITIAL_ROWS = 64
 """Room of a boundary that is not held yet."""
 
-WORN = 64
+MAX_DEAD_ROWS = 64
 """Rows that may be dead before as many dead as live ones are too many."""
 
 NO_ROW = -1
@@ -55,14 +55,14 @@ class BoundaryVectors:
         self.rows: dict[str, int] = {}
         """The row of each memory."""
         self._ids: list[str] = []
-        self._kinds: dict[Kind, int] = {}
-        self._live = np.zeros(FEW_ROWS, np.bool_)
-        self._kind = np.zeros(FEW_ROWS, np.int64)
-        self._times = np.zeros(FEW_ROWS, np.int64)
-        self._pooled = np.zeros((FEW_ROWS, fingerprint.dim), np.float32)
-        self._ends = np.zeros(FEW_ROWS + 1, np.int64)
+        self._kinds: dict[FilterFields, int] = {}
+        self._live = np.zeros(INITIAL_ROWS, np.bool_)
+        self._kind = np.zeros(INITIAL_ROWS, np.int64)
+        self._times = np.zeros(INITIAL_ROWS, np.int64)
+        self._pooled = np.zeros((INITIAL_ROWS, fingerprint.dim), np.float32)
+        self._ends = np.zeros(INITIAL_ROWS + 1, np.int64)
         """Row i has the tokens from `_ends[i]` to `_ends[i + 1]`."""
-        self._tokens = np.zeros((FEW_ROWS, fingerprint.token_dim), np.int8)
+        self._tokens = np.zeros((INITIAL_ROWS, fingerprint.token_dim), np.int8)
 
     @property
     def size(self) -> int:
@@ -70,11 +70,11 @@ class BoundaryVectors:
         return self._pooled.nbytes + self._tokens.nbytes + 300 * len(self._ids)
 
     @property
-    def worn(self) -> bool:
+    def needs_compaction(self) -> bool:
         """Whether more than half of the rows are dead."""
-        return len(self._ids) > 2 * len(self.rows) + WORN
+        return len(self._ids) > 2 * len(self.rows) + MAX_DEAD_ROWS
 
-    def put(self, rows: Sequence[Row]) -> None:
+    def put(self, rows: Sequence[PointRow]) -> None:
         """Add points, at least one and each once, or replace them."""
         for row in rows:
             self.remove(row.memory_id)
@@ -100,16 +100,21 @@ class BoundaryVectors:
         """The nearest by the pooled vector, best first, equal ones by id."""
         rows = np.flatnonzero(self._admitted(where))
         # A sum for each row, in an order of its own: a product of matrices sums last rows in another way than others.
-        cosines = np.einsum("ij,j->i", self._pooled[: len(self._ids)], unit(question))
+        cosines = np.einsum("ij,j->i", self._pooled[: len(self._ids)], precise_unit_vector(question))
         return self._best(rows, np.clip(cosines[rows], -1.0, 1.0).astype(np.float64), limit)
 
-    def late(self, question: Matrix, where: MemoryFilter, limit: int, memory_ids: Sequence[str] | None) -> list[Scored]:
+    def maxsim(
+        self, question: Matrix, where: MemoryFilter, limit: int, memory_ids: Sequence[str] | None
+    ) -> list[Scored]:
         """The best by late interaction: of all, or of these."""
         rows = self._with_tokens(where, memory_ids)
-        step = float(np.sqrt(np.square(question.astype(np.float64)).sum(axis=1)).max()) / FINE or 1.0
+        step = float(np.sqrt(np.square(question.astype(np.float64)).sum(axis=1)).max()) / QUESTION_STEPS or 1.0
         fine = np.rint(question / step).astype(np.float32).T
-        parts = [self._sums(rows[start : start + AT_ONCE], fine) for start in range(0, len(rows), AT_ONCE)]
-        return self._best(rows, np.concatenate([*parts, np.zeros(0)]) * (step / float(GRID)), limit)
+        parts = [
+            self._sums(rows[start : start + SCORING_BATCH_SIZE], fine)
+            for start in range(0, len(rows), SCORING_BATCH_SIZE)
+        ]
+        return self._best(rows, np.concatenate([*parts, np.zeros(0)]) * (step / float(QUANTISATION_STEPS)), limit)
 
     def _make_room(self, rows: int, tokens: int) -> None:
         while rows > len(self._live):
@@ -129,15 +134,15 @@ class BoundaryVectors:
             mask &= self._times[:count] < where.until_ms
         return mask
 
-    def _with_tokens(self, where: MemoryFilter, memory_ids: Sequence[str] | None) -> Rows:
+    def _with_tokens(self, where: MemoryFilter, memory_ids: Sequence[str] | None) -> RowNumbers:
         mask = self._admitted(where) & (np.diff(self._ends[: len(self._ids) + 1]) > 0)
         if memory_ids is None:
             return np.flatnonzero(mask)
         asked = np.unique(np.fromiter(map(self.rows.get, memory_ids, repeat(NO_ROW)), np.int64, len(memory_ids)))
-        known: Rows = asked[asked != NO_ROW]
+        known: RowNumbers = asked[asked != NO_ROW]
         return known[mask[known]]
 
-    def _sums(self, rows: Rows, fine: Matrix) -> Scores:
+    def _sums(self, rows: RowNumbers, fine: Matrix) -> ScoreArray:
         """For each of these rows the sum of the best products, in steps."""
         firsts = self._ends[rows]
         counts = self._ends[rows + 1] - firsts
@@ -147,10 +152,10 @@ class BoundaryVectors:
         else:
             tokens = self._tokens[np.repeat(firsts - starts, counts) + np.arange(counts.sum())]
         best = np.maximum.reduceat(_products(tokens, fine), starts, axis=0)
-        sums: Scores = best.sum(axis=1, dtype=np.float64)
+        sums: ScoreArray = best.sum(axis=1, dtype=np.float64)
         return sums
 
-    def _best(self, rows: Rows, scores: Scores, limit: int) -> list[Scored]:
+    def _best(self, rows: RowNumbers, scores: ScoreArray, limit: int) -> list[Scored]:
         if limit < 1 or not len(rows):
             return []
         if len(rows) > limit:
@@ -161,7 +166,7 @@ class BoundaryVectors:
         ids = map(self._ids.__getitem__, rows[order].tolist())
         found = list(map(_SCORED, zip(ids, falling.tolist(), strict=True)))
         if not bool((np.diff(falling) < 0).all()):
-            found.sort(key=lambda one: (-one.cosine, one.memory_id))
+            found.sort(key=lambda one: (-one.score, one.memory_id))
         return found[:limit]
 
 
@@ -172,9 +177,9 @@ def _doubled(column: NDArray[_Number]) -> NDArray[_Number]:
     return longer
 
 
-def _products(tokens: Grid, fine: Matrix) -> Matrix:
+def _products(tokens: QuantisedTokens, fine: Matrix) -> Matrix:
     """The products of each token with each row of the question, shape (tokens, rows of the question)."""
-    blocks = np.zeros((-(-len(tokens) // BLOCK), BLOCK, tokens.shape[1]), np.float32)
+    blocks = np.zeros((-(-len(tokens) // MATMUL_BLOCK_TOKENS), MATMUL_BLOCK_TOKENS, tokens.shape[1]), np.float32)
     blocks.reshape(-1, tokens.shape[1])[: len(tokens)] = tokens
     products: Matrix = (blocks @ fine).reshape(-1, fine.shape[1])[: len(tokens)]
     return products

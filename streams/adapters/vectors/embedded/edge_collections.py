@@ -11,11 +11,11 @@ from pathlib import Path
 from schemas.modes import Fingerprint, VectorSpace
 from schemas.vectors import Point
 from streams.adapters.durable_files import write_durably
-from streams.adapters.vectors.embedded.edge_shard import FINGERPRINT, CollectionShard, translated
-from streams.adapters.vectors.shared.qdrant_payload import alias, indexed_fields
-from streams.adapters.vectors.shared.vector_contract import checked_fingerprint
+from streams.adapters.vectors.embedded.edge_shard import FINGERPRINT_FILE, CollectionShard, translate_engine_errors
+from streams.adapters.vectors.shared.qdrant_payload import alias_name, indexed_fields
+from streams.adapters.vectors.shared.vector_contract import check_fingerprint
 
-LOCK = ".owner.lock"
+OWNER_LOCK_FILE = ".owner.lock"
 """The file in the root directory whose lock its owner holds. The kernel frees it with the process."""
 
 
@@ -26,7 +26,7 @@ class EdgeCollections:
         """Take the directory. Raises RuntimeError when another process has it."""
         root.mkdir(parents=True, exist_ok=True)
         self._root = root
-        self._lock = (root / LOCK).open("w")
+        self._lock = (root / OWNER_LOCK_FILE).open("w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -44,7 +44,7 @@ class EdgeCollections:
             if not (self._root / name).exists():
                 return None
             self._shards[name] = CollectionShard(self._root / name)
-        checked_fingerprint(space, self._shards[name].fingerprint)
+        check_fingerprint(space, self._shards[name].fingerprint)
         return self._shards[name]
 
     def writable(self, space: VectorSpace, points: Sequence[Point]) -> CollectionShard:
@@ -55,7 +55,7 @@ class EdgeCollections:
 
     def fingerprints(self) -> Mapping[str, Fingerprint]:
         """Give the collections that exist, by name, with the fingerprint that is kept in each."""
-        files = self._root.glob(f"[!.]*/{FINGERPRINT}")
+        files = self._root.glob(f"[!.]*/{FINGERPRINT_FILE}")
         return {file.parent.name: Fingerprint.model_validate_json(file.read_text()) for file in files}
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ class EdgeCollections:
 
     def _created(self, space: VectorSpace) -> CollectionShard:
         # The alias first: killed in between, it names a collection that the repeated write makes.
-        translated(lambda: write_durably(self._root / alias(space.mode), space.collection))
+        translate_engine_errors(lambda: write_durably(self._root / alias_name(space.mode), space.collection))
         shard = CollectionShard.create(self._root / space.collection, space.fingerprint)
         self._shards[space.collection] = shard
         return shard

@@ -11,45 +11,45 @@ from collections.abc import Iterable
 from schemas.vectors import Point
 from streams.adapters.vectors.embedded.edge_boundary import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_packing import Unpacked
-from streams.adapters.vectors.embedded.edge_rows import Row
+from streams.adapters.vectors.embedded.edge_rows import PointRow
 
-MOST_BYTES = 256 * 2**20
+MAX_HELD_BYTES = 256 * 2**20
 """What is held in all: 70,000 short memories."""
 
-MOST_POINTS = 10_000
+MAX_HELD_POINTS = 10_000
 """Points of a boundary beyond which the engine is asked: to read so many the first time takes half a second, or twice
 that where a page of a file that is mapped into memory costs much."""
 
-Place = tuple[str, str]
+CollectionKey = tuple[str, str]
 """A collection, and a boundary or a memory in it."""
 
-Taken = tuple[Point, Unpacked | None]
+WrittenPoint = tuple[Point, Unpacked | None]
 """A point that the engine has taken, with its vectors as they are held; None where they can't be."""
 
 
-class HeldBoundaries:
+class BoundaryCache:
     """What is held of all collections of one index."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES, most_points: int = MOST_POINTS) -> None:
+    def __init__(self, most_bytes: int = MAX_HELD_BYTES, most_points: int = MAX_HELD_POINTS) -> None:
         self.most_points = most_points
         self.writes: Counter[str] = Counter()
         """How often each collection was written to: what was read while this changed may be neither old nor new."""
         self._most_bytes = most_bytes
-        self._held: OrderedDict[Place, BoundaryVectors | None] = OrderedDict()
-        self._sizes: Counter[Place] = Counter()
+        self._held: OrderedDict[CollectionKey, BoundaryVectors | None] = OrderedDict()
+        self._sizes: Counter[CollectionKey] = Counter()
         self._bytes = 0
-        self._homes: dict[Place, str] = {}
+        self._homes: dict[CollectionKey, str] = {}
 
-    def knows(self, place: Place) -> bool:
+    def knows(self, place: CollectionKey) -> bool:
         """Whether it is known how a boundary is asked."""
         return place in self._held
 
-    def get(self, place: Place) -> BoundaryVectors | None:
+    def get(self, place: CollectionKey) -> BoundaryVectors | None:
         """A known boundary's vectors; None where the engine is to be asked."""
         self._held.move_to_end(place)
         return self._held[place]
 
-    def keep(self, place: Place, vectors: BoundaryVectors | None) -> None:
+    def keep(self, place: CollectionKey, vectors: BoundaryVectors | None) -> None:
         """Hold a boundary, or remember that it can't be held."""
         self.drop(place)
         self._held[place] = vectors
@@ -57,7 +57,7 @@ class HeldBoundaries:
             self._homes.update(((place[0], one), place[1]) for one in vectors.rows)
             self._weigh(place, vectors)
 
-    def written(self, collection: str, taken: Iterable[Taken]) -> None:
+    def written(self, collection: str, taken: Iterable[WrittenPoint]) -> None:
         """Follow points that the engine has taken."""
         self.writes[collection] += 1
         for point, vectors in taken:
@@ -73,7 +73,7 @@ class HeldBoundaries:
         for memory_id in memory_ids:
             self._leave(collection, memory_id)
 
-    def drop(self, place: Place) -> None:
+    def drop(self, place: CollectionKey) -> None:
         """Hold a boundary no longer; what is not known is read when it is asked for."""
         vectors = self._held.pop(place, None)
         self._bytes -= self._sizes.pop(place, 0)
@@ -86,13 +86,13 @@ class HeldBoundaries:
         for place in [place for place in self._held if place[0] == collection]:
             self.drop(place)
 
-    def _follow(self, place: Place, held: BoundaryVectors, point: Point, vectors: Unpacked | None) -> None:
+    def _follow(self, place: CollectionKey, held: BoundaryVectors, point: Point, vectors: Unpacked | None) -> None:
         if vectors is None or len(held.rows) >= self.most_points:
             self.keep(place, None)
             return
-        held.put([Row.of(point, vectors)])
+        held.put([PointRow.of(point, vectors)])
         self._homes[place[0], point.memory_id] = place[1]
-        if held.worn:
+        if held.needs_compaction:
             self.drop(place)
         else:
             self._weigh(place, held)
@@ -103,7 +103,7 @@ class HeldBoundaries:
         if held is not None:
             held.remove(memory_id)
 
-    def _weigh(self, place: Place, vectors: BoundaryVectors) -> None:
+    def _weigh(self, place: CollectionKey, vectors: BoundaryVectors) -> None:
         self._bytes += vectors.size - self._sizes[place]
         self._sizes[place] = vectors.size
         while self._bytes > self._most_bytes and len(self._held) > 1:

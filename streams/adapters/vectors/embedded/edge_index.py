@@ -20,70 +20,70 @@ from schemas.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
 from streams.adapters.vectors.embedded.boundary_reading import read_boundary
 from streams.adapters.vectors.embedded.edge_boundary import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_collections import EdgeCollections
-from streams.adapters.vectors.embedded.edge_held import HeldBoundaries
-from streams.adapters.vectors.embedded.edge_packing import packed, unpacked
+from streams.adapters.vectors.embedded.edge_held import BoundaryCache
+from streams.adapters.vectors.embedded.edge_packing import pack_point, unpack_vectors
 from streams.adapters.vectors.embedded.edge_requests import (
     edge_filter,
     edge_point,
-    hashes_of,
-    scores_of,
-    vectors_of,
+    hash_query,
+    score_query,
+    vector_query,
 )
-from streams.adapters.vectors.embedded.edge_shard import CollectionShard, translated
+from streams.adapters.vectors.embedded.edge_shard import CollectionShard, translate_engine_errors
 from streams.adapters.vectors.shared.qdrant_payload import PARTITION, admits_none
 from streams.adapters.vectors.shared.qdrant_vectors import TOKENS, pooled_name
 from streams.adapters.vectors.shared.vector_contract import (
-    BATCH,
-    FETCHED,
+    POINT_BATCH_SIZE,
+    VECTOR_BATCH_SIZE,
     check_rows,
     check_vector,
-    checked,
-    checked_ids,
-    cosines,
-    nearest,
-    portions,
-    ranked,
-    rows_of,
+    count_token_rows,
+    fetch_nearest,
+    sort_by_cosine,
+    sort_by_score,
+    validate_ids,
+    validate_points,
+    write_batches,
 )
 from streams.batching import batches
 
-UNFLUSHED = 4096
+MAX_UNFLUSHED_WRITES = 4096
 """Writes of one collection between two flushes of its segments, which hold the interpreter for 30 ms, or 300 on a busy
 disk. It keeps the log short: with the tokens of short texts 65 MB, read again in a second after a kill."""
 
-SHORT_TEXT = 16
+TYPICAL_TOKEN_ROWS = 16
 """Token vectors of a typical turn. A longer text counts as so many writes more as it has times these."""
 
 
 class EdgeIndex:
     """`VectorIndex` on Qdrant Edge."""
 
-    def __init__(self, root: Path, held: HeldBoundaries | None = None) -> None:
+    def __init__(self, root: Path, held: BoundaryCache | None = None) -> None:
         """Take the directory. Raises RuntimeError when another process has it."""
         self._collections = EdgeCollections(root)
         self._unflushed: dict[str, int] = {}
-        self._held = held or HeldBoundaries()
+        self._held = held or BoundaryCache()
         self._reading = asyncio.Lock()
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
         """Write points, in batches that let others run between them."""
-        fresh = checked(space, points)
+        fresh = validate_points(space, points)
         if not fresh:
             return
         shard = self._collections.writable(space, fresh)
-        for batch in portions(fresh):
+        for batch in write_batches(fresh):
             self._upserted(shard, space, batch)
             await asyncio.sleep(0)
-        await self._written(shard, space, max(len(fresh), sum(map(rows_of, fresh)) // SHORT_TEXT))
+        await self._written(shard, space, max(len(fresh), sum(map(count_token_rows, fresh)) // TYPICAL_TOKEN_ROWS))
 
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
         """Remove points; unknown ids are ignored."""
-        known = checked_ids(memory_ids)
+        known = validate_ids(memory_ids)
         if not known or (shard := self._collections.readable(space)) is None:
             return
-        for batch in batches(known, BATCH):
+        for batch in batches(known, POINT_BATCH_SIZE):
             # Packed first: killed in between, there is a row too few, which is read from the engine, and none too many.
-            translated(partial(shard.packed.remove, batch))
+            translate_engine_errors(partial(shard.packed.remove, batch))
             self._changed(shard, space, UpdateOperation.delete_points(list(batch)))
             self._held.removed(space.collection, batch)
             await asyncio.sleep(0)
@@ -97,11 +97,11 @@ class EdgeIndex:
         query = Query.Nearest(vector.tolist(), using=pooled_name(space.fingerprint))
 
         async def fetch(count: int) -> list[Scored]:
-            return cosines(self._found(space, query, where, count))
+            return sort_by_cosine(self._found(space, query, where, count))
 
-        return await nearest(fetch, limit)
+        return await fetch_nearest(fetch, limit)
 
-    async def late(
+    async def maxsim(
         self,
         space: VectorSpace,
         question: Matrix,
@@ -115,35 +115,35 @@ class EdgeIndex:
             return []
         if (held := await self._boundary(space, where)) is not None:
             # What is held was checked when it was written.
-            checked_ids([one for one in memory_ids or () if one not in held.rows])
-            return held.late(question, where, limit, memory_ids)
-        known = None if memory_ids is None else checked_ids(memory_ids)
+            validate_ids([one for one in memory_ids or () if one not in held.rows])
+            return held.maxsim(question, where, limit, memory_ids)
+        known = None if memory_ids is None else validate_ids(memory_ids)
         query = Query.Nearest(question.tolist(), using=TOKENS)
 
         async def fetch(count: int) -> list[Scored]:
-            return ranked(self._found(space, query, where, count, known))
+            return sort_by_score(self._found(space, query, where, count, known))
 
-        return await nearest(fetch, limit)
+        return await fetch_nearest(fetch, limit)
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
         """The content hash of each of these memories' points, for those that have one."""
-        known = checked_ids(memory_ids)
+        known = validate_ids(memory_ids)
         kept: dict[str, str] = {}
         if (shard := self._collections.readable(space)) is None:
             return kept
-        for batch in batches(known, BATCH):
-            kept |= shard.ask(hashes_of(batch))
+        for batch in batches(known, POINT_BATCH_SIZE):
+            kept |= shard.ask(hash_query(batch))
             await asyncio.sleep(0)
         return kept
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
         """The vectors of these memories' points, the pooled ones of length 1 as a cosine index keeps them."""
-        known = checked_ids(memory_ids)
+        known = validate_ids(memory_ids)
         kept: dict[str, Encoded] = {}
         if (shard := self._collections.readable(space)) is None:
             return kept
-        for batch in batches(known, FETCHED):
-            kept |= shard.ask(vectors_of(space.fingerprint, batch))
+        for batch in batches(known, VECTOR_BATCH_SIZE):
+            kept |= shard.ask(vector_query(space.fingerprint, batch))
             await asyncio.sleep(0)
         return kept
 
@@ -167,7 +167,7 @@ class EdgeIndex:
     ) -> list[tuple[object, float]]:
         if admits_none(where) or (shard := self._collections.readable(space)) is None:
             return []
-        return shard.ask(scores_of(query, edge_filter(where, memory_ids), limit))
+        return shard.ask(score_query(query, edge_filter(where, memory_ids), limit))
 
     async def _boundary(self, space: VectorSpace, where: MemoryFilter) -> BoundaryVectors | None:
         """The vectors of the boundary, read where they are not held; None where the engine is to be asked."""
@@ -182,20 +182,20 @@ class EdgeIndex:
     async def _read(self, shard: CollectionShard, space: VectorSpace, boundary: str) -> BoundaryVectors | None:
         """All points of a boundary; None where they can't be held."""
         writes, most = self._held.writes[space.collection], self._held.most_points
-        vectors = await read_boundary(shard, boundary, most, lets_others_run=True)
+        vectors = await read_boundary(shard, boundary, most, yields=True)
         if writes != self._held.writes[space.collection]:
             # Others wrote meanwhile, perhaps to what was read already.
-            vectors = await read_boundary(shard, boundary, most, lets_others_run=False)
+            vectors = await read_boundary(shard, boundary, most, yields=False)
         return vectors
 
     def _upserted(self, shard: CollectionShard, space: VectorSpace, points: Sequence[Point]) -> None:
         fingerprint = space.fingerprint
-        strings = [packed(fingerprint, point) for point in points]
+        strings = [pack_point(fingerprint, point) for point in points]
         # Packed first: killed in between, there is a row too many, which nobody reads, rather than one too few.
-        translated(lambda: shard.packed.put(zip(points, strings, strict=True)))
+        translate_engine_errors(lambda: shard.packed.put(zip(points, strings, strict=True)))
         made = [edge_point(fingerprint, point) for point in points]
         self._changed(shard, space, UpdateOperation.upsert_points(made))
-        vectors = [None if string is None else unpacked(fingerprint, string) for string in strings]
+        vectors = [None if string is None else unpack_vectors(fingerprint, string) for string in strings]
         self._held.written(space.collection, zip(points, vectors, strict=True))
 
     def _changed(self, shard: CollectionShard, space: VectorSpace, operation: UpdateOperation) -> None:
@@ -210,7 +210,7 @@ class EdgeIndex:
         """Make writes durable: the log always, the segments now and then."""
         await shard.sync_log()
         waiting = self._unflushed.get(space.collection, 0) + count
-        if waiting >= UNFLUSHED:
+        if waiting >= MAX_UNFLUSHED_WRITES:
             shard.flush()
             waiting = 0
         self._unflushed[space.collection] = waiting

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from schemas.modes import Fingerprint
 from schemas.vectors import Point, Vector
 
-GRID = np.float32(128)
+QUANTISATION_STEPS = np.float32(128)
 """Steps from 0 to 1 of token vectors on their way into the index (`embedding.token_grid`)."""
 
-LONGEST = 181
+MAX_TOKEN_NORM = 181
 """The longest token vector that is packed, in steps: sums of products with a question's tokens stay exact below that
 (`edge_boundary`). Those of real texts are about 128 long."""
 
-Grid = NDArray[np.int8]
+QuantisedTokens = NDArray[np.int8]
 """Shape (tokens, token_dim)."""
 
 
@@ -27,27 +27,27 @@ class Unpacked(NamedTuple):
     """A point's vectors: the pooled one of length 1, the tokens in steps of the grid."""
 
     pooled: Vector
-    tokens: Grid
+    tokens: QuantisedTokens
 
 
-def packed(fingerprint: Fingerprint, point: Point) -> bytes | None:
+def pack_point(fingerprint: Fingerprint, point: Point) -> bytes | None:
     """Give the bytes of a point; None where its tokens are not on the grid, or too long."""
     tokens = np.zeros((0, fingerprint.token_dim), np.float32) if point.tokens is None else point.tokens
-    steps = tokens * GRID
-    grid = np.clip(steps, 1 - GRID, GRID - 1).astype(np.int8)
-    if not np.array_equal(grid, steps) or bool((np.square(steps).sum(axis=1) > LONGEST**2).any()):
+    steps = tokens * QUANTISATION_STEPS
+    grid = np.clip(steps, 1 - QUANTISATION_STEPS, QUANTISATION_STEPS - 1).astype(np.int8)
+    if not np.array_equal(grid, steps) or bool((np.square(steps).sum(axis=1) > MAX_TOKEN_NORM**2).any()):
         return None
-    return b"".join((unit(point.vector).tobytes(), grid.tobytes()))
+    return b"".join((precise_unit_vector(point.vector).tobytes(), grid.tobytes()))
 
 
-def unpacked(fingerprint: Fingerprint, data: bytes, start: int = 0) -> Unpacked:
+def unpack_vectors(fingerprint: Fingerprint, data: bytes, start: int = 0) -> Unpacked:
     """Give the vectors of bytes from a place on, as views of them."""
     pooled = np.frombuffer(data, np.float32, fingerprint.dim, start)
     tokens = np.frombuffer(data, np.int8, offset=start + pooled.nbytes)
     return Unpacked(pooled, tokens.reshape(-1, fingerprint.token_dim) if fingerprint.token_dim else tokens[:, None])
 
 
-def unit(vector: Vector) -> Vector:
+def precise_unit_vector(vector: Vector) -> Vector:
     """Give the vector with length 1; one without a direction as it is."""
     wide = vector.astype(np.float64)
     length = float(np.sqrt(wide @ wide))

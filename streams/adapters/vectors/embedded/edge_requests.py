@@ -24,36 +24,38 @@ from qdrant_edge import Point as EdgePoint
 
 from schemas.modes import Fingerprint
 from schemas.vectors import Encoded, MemoryFilter, Point
-from streams.adapters.vectors.shared.qdrant_payload import HASH, TENANT, TIME, admitted, payload, point_of
-from streams.adapters.vectors.shared.qdrant_vectors import encoded, named_vectors
+from streams.adapters.vectors.shared.qdrant_payload import HASH, TENANT, TIME, match_values, payload_of, point_of
+from streams.adapters.vectors.shared.qdrant_vectors import decode_point_vectors, named_vectors
 
-EXACT = SearchParams(exact=True)
+EDGE_EXACT_SEARCH = SearchParams(exact=True)
 """No graph decides what is found, should a collection ever have one: it would be made of all users' points."""
 
-Start = int | UUID | str | None
+ScrollOffset = int | UUID | str | None
 """From which point on a page is read."""
 
 
 def edge_point(fingerprint: Fingerprint, point: Point) -> EdgePoint:
     """Give a point in the engine's class."""
-    return EdgePoint(point.memory_id, named_vectors(fingerprint, point), payload(point))
+    return EdgePoint(point.memory_id, named_vectors(fingerprint, point), payload_of(point))
 
 
 def edge_filter(where: MemoryFilter, memory_ids: Sequence[str] | None) -> Filter:
     """Give a filter in the engine's classes; its ranges are of floats, exact for milliseconds far beyond any date."""
     times = RangeFloat(gte=where.since_ms, lt=where.until_ms)
-    must = [FieldCondition(field, match=MatchAny(words)) for field, words in admitted(where).items()]
+    must = [FieldCondition(field, match=MatchAny(words)) for field, words in match_values(where).items()]
     timed = [FieldCondition(TIME, range=times)] if where.since_ms is not None or where.until_ms is not None else []
     return Filter(must=[*must, *timed, *([] if memory_ids is None else [HasIdCondition(set(memory_ids))])])
 
 
-def scores_of(query: Query, admits: Filter, limit: int) -> Callable[[EdgeShard], list[tuple[object, float]]]:
+def score_query(query: Query, admits: Filter, limit: int) -> Callable[[EdgeShard], list[tuple[object, float]]]:
     """Give the question for the best points and their scores."""
-    request = QueryRequest(limit, query=query, filter=admits, params=EXACT, with_payload=False, with_vector=False)
+    request = QueryRequest(
+        limit, query=query, filter=admits, params=EDGE_EXACT_SEARCH, with_payload=False, with_vector=False
+    )
     return lambda engine: [(point.id, point.score) for point in engine.query(request)]
 
 
-def hashes_of(memory_ids: Sequence[str]) -> Callable[[EdgeShard], dict[str, str]]:
+def hash_query(memory_ids: Sequence[str]) -> Callable[[EdgeShard], dict[str, str]]:
     """Give the question for the content hashes of these points."""
 
     def question(engine: EdgeShard) -> dict[str, str]:
@@ -63,17 +65,19 @@ def hashes_of(memory_ids: Sequence[str]) -> Callable[[EdgeShard], dict[str, str]
     return question
 
 
-def vectors_of(fingerprint: Fingerprint, memory_ids: Sequence[str]) -> Callable[[EdgeShard], dict[str, Encoded]]:
+def vector_query(fingerprint: Fingerprint, memory_ids: Sequence[str]) -> Callable[[EdgeShard], dict[str, Encoded]]:
     """Give the question for the vectors of these points."""
 
     def question(engine: EdgeShard) -> dict[str, Encoded]:
         records = engine.retrieve(list(memory_ids), with_payload=False, with_vector=True)
-        return {str(record.id): encoded(fingerprint, record.vector) for record in records}
+        return {str(record.id): decode_point_vectors(fingerprint, record.vector) for record in records}
 
     return question
 
 
-def ids_of(boundary: str, start: Start, limit: int) -> Callable[[EdgeShard], tuple[list[str], Start]]:
+def id_page_query(
+    boundary: str, start: ScrollOffset, limit: int
+) -> Callable[[EdgeShard], tuple[list[str], ScrollOffset]]:
     """Give the question for the ids of so many points of a boundary, from one on, and where the next page begins."""
     request = ScrollRequest(
         offset=start,
@@ -83,20 +87,21 @@ def ids_of(boundary: str, start: Start, limit: int) -> Callable[[EdgeShard], tup
         with_vector=False,
     )
 
-    def question(engine: EdgeShard) -> tuple[list[str], Start]:
+    def question(engine: EdgeShard) -> tuple[list[str], ScrollOffset]:
         records, following = engine.scroll(request)
         return [str(record.id) for record in records], following
 
     return question
 
 
-def points_of(fingerprint: Fingerprint, memory_ids: Sequence[str]) -> Callable[[EdgeShard], list[Point]]:
+def point_query(fingerprint: Fingerprint, memory_ids: Sequence[str]) -> Callable[[EdgeShard], list[Point]]:
     """Give the question for these points as they were written."""
 
     def question(engine: EdgeShard) -> list[Point]:
         records = engine.retrieve(list(memory_ids), with_payload=True, with_vector=True)
         return [
-            point_of(str(record.id), record.payload or {}, encoded(fingerprint, record.vector)) for record in records
+            point_of(str(record.id), record.payload or {}, decode_point_vectors(fingerprint, record.vector))
+            for record in records
         ]
 
     return question

@@ -7,7 +7,7 @@ from schemas.vectors import MemoryFilter, Point
 from streams.adapters.vectors.embedded.edge_packing import Unpacked
 
 
-class Kind(NamedTuple):
+class FilterFields(NamedTuple):
     """What filters ask of a point beside its time."""
 
     mode: str
@@ -24,15 +24,15 @@ class Kind(NamedTuple):
         return where.admits(self.mode, self.type, dict(self.scope))
 
 
-class Row(NamedTuple):
+class PointRow(NamedTuple):
     """A point as it is held."""
 
     memory_id: str
-    kind: Kind
+    kind: FilterFields
     occurred_ms: int
     vectors: Unpacked
 
     @classmethod
     def of(cls, point: Point, vectors: Unpacked) -> Self:
         """A point with its vectors, unpacked."""
-        return cls(point.memory_id, Kind.of(point.mode, point.type, point.scope), point.occurred_ms, vectors)
+        return cls(point.memory_id, FilterFields.of(point.mode, point.type, point.scope), point.occurred_ms, vectors)

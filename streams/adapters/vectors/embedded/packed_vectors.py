@@ -25,15 +25,15 @@ from rocksdict import (
 
 from schemas.modes import Fingerprint
 from schemas.vectors import Point
-from streams.adapters.vectors.embedded.edge_packing import unpacked
-from streams.adapters.vectors.embedded.edge_rows import Kind, Row
+from streams.adapters.vectors.embedded.edge_packing import unpack_vectors
+from streams.adapters.vectors.embedded.edge_rows import FilterFields, PointRow
 
 MEBIBYTE = 2**20
 
-BUFFER = 4 * MEBIBYTE
+WRITE_BUFFER_BYTES = 4 * MEBIBYTE
 """What waits in memory until it is sorted into a file: a thousand short memories."""
 
-BLOCK = 16 * 1024
+BLOCK_BYTES = 16 * 1024
 """What is read at once: four short memories."""
 
 BLOOM_BITS = 10
@@ -76,7 +76,7 @@ class PackedVectors:
             self._remove(batch, memory_id)
         self._store.write(batch)
 
-    def of(self, boundary: str) -> Iterator[Row]:
+    def of(self, boundary: str) -> Iterator[PointRow]:
         """All rows of a boundary, as they are at the first one, by id."""
         prefix = _prefix(boundary.encode())
         span = ReadOptions()
@@ -100,11 +100,11 @@ class PackedVectors:
             batch.delete(_prefix(home) + memory_id.encode())
             batch.delete(_HOMES + memory_id.encode())
 
-    def _row(self, memory_id: str, value: bytes) -> Row:
+    def _row(self, memory_id: str, value: bytes) -> PointRow:
         occurred_ms, length = _HEAD.unpack_from(value)
         start = _HEAD.size + length
         kind = _kind(value[_HEAD.size : start])
-        return Row(memory_id, kind, occurred_ms, unpacked(self._fingerprint, value, start))
+        return PointRow(memory_id, kind, occurred_ms, unpack_vectors(self._fingerprint, value, start))
 
 
 def _prefix(boundary: bytes) -> bytes:
@@ -118,19 +118,19 @@ def _head(point: Point) -> bytes:
 
 
 @lru_cache(1024)
-def _kind(data: bytes) -> Kind:
-    return Kind.of(*json.loads(data))
+def _kind(data: bytes) -> FilterFields:
+    return FilterFields.of(*json.loads(data))
 
 
 def _options() -> Options:
     blocks = BlockBasedOptions()
-    blocks.set_block_size(BLOCK)
+    blocks.set_block_size(BLOCK_BYTES)
     blocks.set_bloom_filter(BLOOM_BITS, block_based=False)
     # A boundary's vectors are held by whoever asked for them: nothing is read twice soon.
-    blocks.set_block_cache(Cache(BUFFER))
+    blocks.set_block_cache(Cache(WRITE_BUFFER_BYTES))
     options = Options(raw_mode=True)
     options.set_block_based_table_factory(blocks)
-    options.set_write_buffer_size(BUFFER)
+    options.set_write_buffer_size(WRITE_BUFFER_BYTES)
     options.set_compression_type(DBCompressionType.none())
     options.set_keep_log_file_num(1)
     return options

@@ -31,14 +31,14 @@ from qdrant_client.models import (
 from schemas.failures import Unavailable
 from schemas.modes import Fingerprint, VectorSpace
 from schemas.vectors import Point
-from streams.adapters.vectors.server.qdrant_calls import answered, applied, is_missing
-from streams.adapters.vectors.shared.qdrant_payload import PARTITION, TENANT, TIME, alias, indexed_fields
+from streams.adapters.vectors.server.qdrant_calls import await_answer, await_applied, is_missing
+from streams.adapters.vectors.shared.qdrant_payload import PARTITION, TENANT, TIME, alias_name, indexed_fields
 from streams.adapters.vectors.shared.qdrant_vectors import POOLED, TOKENS
-from streams.adapters.vectors.shared.vector_contract import checked_fingerprint
+from streams.adapters.vectors.shared.vector_contract import check_fingerprint
 
 T = TypeVar("T")
 
-FINGERPRINT = "fingerprint"
+FINGERPRINT_KEY = "fingerprint"
 """The key in a collection's metadata."""
 
 NO_GRAPHS = HnswConfigDiff(m=0, payload_m=0)
@@ -46,7 +46,7 @@ NO_GRAPHS = HnswConfigDiff(m=0, payload_m=0)
 
 
 @dataclass
-class Known:
+class KnownCollection:
     """A collection that was seen: what it holds, and the fields that this process has seen indexed."""
 
     fingerprint: Fingerprint
@@ -61,7 +61,7 @@ class ServerCollections:
         self._client = client
         self._prefix = prefix
         self._timeout_s = timeout_s
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, KnownCollection] = {}
         self._preparing = asyncio.Lock()
 
     async def readable(self, space: VectorSpace) -> str | None:
@@ -70,7 +70,7 @@ class ServerCollections:
         known = self._known.get(name) or await self._look_up(name)
         if known is None:
             return None
-        checked_fingerprint(space, known.fingerprint)
+        check_fingerprint(space, known.fingerprint)
         return name
 
     async def writable(self, space: VectorSpace, points: Sequence[Point]) -> str:
@@ -82,13 +82,15 @@ class ServerCollections:
             if not indexed:
                 await self._ensure_alias(space, name)
             for path in [path for path in indexed_fields(points) if path not in indexed]:
-                await self.write(name, self._client.create_payload_index(name, path, index_of(path), wait=True))
+                await self.write(
+                    name, self._client.create_payload_index(name, path, server_index_params(path), wait=True)
+                )
                 indexed.add(path)
         return name
 
     async def fingerprints(self) -> Mapping[str, Fingerprint]:
         """Give the collections with this prefix by the rest of their names; those of other programs are left out."""
-        listed = (await answered(self._client.get_collections(), self._timeout_s)).collections
+        listed = (await await_answer(self._client.get_collections(), self._timeout_s)).collections
         names = [one.name for one in listed if one.name.startswith(self._prefix)]
         kept = [(name.removeprefix(self._prefix), await self._kept(name)) for name in names]
         return {name: fingerprint for name, fingerprint in kept if fingerprint}
@@ -96,7 +98,7 @@ class ServerCollections:
     async def ask(self, name: str, request: Awaitable[T]) -> T:
         """Await an answer about a collection, and forget one that was deleted behind our back."""
         try:
-            return await answered(request, self._timeout_s)
+            return await await_answer(request, self._timeout_s)
         except Unavailable as error:
             self._forget_missing(name, error)
             raise
@@ -104,15 +106,15 @@ class ServerCollections:
     async def write(self, name: str, request: Awaitable[UpdateResult]) -> None:
         """Await that a write is applied, and forget a collection that was deleted behind our back."""
         try:
-            await applied(request, self._timeout_s)
+            await await_applied(request, self._timeout_s)
         except Unavailable as error:
             self._forget_missing(name, error)
             raise
 
     async def _create(self, space: VectorSpace) -> str:
         name = self._prefix + space.collection
-        shape = vector_params(space.fingerprint)
-        metadata = {FINGERPRINT: space.fingerprint.model_dump()}
+        shape = server_vector_params(space.fingerprint)
+        metadata = {FINGERPRINT_KEY: space.fingerprint.model_dump()}
         create = self._client.create_collection(name, shape, hnsw_config=NO_GRAPHS, metadata=metadata)
         try:
             await self.ask(name, create)
@@ -120,38 +122,38 @@ class ServerCollections:
             # Another worker may have been faster.
             if await self.readable(space) is None:
                 raise
-        self._known.setdefault(name, Known(space.fingerprint))
+        self._known.setdefault(name, KnownCollection(space.fingerprint))
         await self._point_alias(space, name)
         return name
 
     async def _ensure_alias(self, space: VectorSpace, name: str) -> None:
         """Set the alias where a failure kept it from being set; one that points elsewhere stays."""
         present = (await self.ask(name, self._client.get_aliases())).aliases
-        if self._prefix + alias(space.mode) not in {one.alias_name for one in present}:
+        if self._prefix + alias_name(space.mode) not in {one.alias_name for one in present}:
             await self._point_alias(space, name)
 
     async def _point_alias(self, space: VectorSpace, name: str) -> None:
-        pointer = CreateAlias(collection_name=name, alias_name=self._prefix + alias(space.mode))
+        pointer = CreateAlias(collection_name=name, alias_name=self._prefix + alias_name(space.mode))
         await self.ask(name, self._client.update_collection_aliases([CreateAliasOperation(create_alias=pointer)]))
 
-    async def _look_up(self, name: str) -> Known | None:
+    async def _look_up(self, name: str) -> KnownCollection | None:
         if not await self.ask(name, self._client.collection_exists(name)):
             return None
         kept = await self._kept(name)
         if kept is None:
             raise ValueError(f"collection {name} keeps no fingerprint: another program made it, or an old server")
-        return self._known.setdefault(name, Known(kept))
+        return self._known.setdefault(name, KnownCollection(kept))
 
     async def _kept(self, name: str) -> Fingerprint | None:
         metadata = (await self.ask(name, self._client.get_collection(name))).config.metadata or {}
-        return Fingerprint.model_validate(metadata[FINGERPRINT]) if FINGERPRINT in metadata else None
+        return Fingerprint.model_validate(metadata[FINGERPRINT_KEY]) if FINGERPRINT_KEY in metadata else None
 
     def _forget_missing(self, name: str, error: Unavailable) -> None:
         if is_missing(error):
             self._known.pop(name, None)
 
 
-def vector_params(fingerprint: Fingerprint) -> VectorParams | dict[str, VectorParams]:
+def server_vector_params(fingerprint: Fingerprint) -> VectorParams | dict[str, VectorParams]:
     """Give the pooled vector's shape, and beside it that of the token vectors where the space keeps them."""
     pooled = VectorParams(size=fingerprint.dim, distance=Distance.COSINE)
     if not fingerprint.token_dim:
@@ -165,7 +167,7 @@ def vector_params(fingerprint: Fingerprint) -> VectorParams | dict[str, VectorPa
     return {POOLED: pooled, TOKENS: tokens}
 
 
-def index_of(path: str) -> KeywordIndexParams | IntegerIndexParams:
+def server_index_params(path: str) -> KeywordIndexParams | IntegerIndexParams:
     """Give the index that a payload field needs for its use."""
     keyword = KeywordIndexParams(type=KeywordIndexType.KEYWORD, is_tenant=True if path == TENANT else None)
     numbers = {

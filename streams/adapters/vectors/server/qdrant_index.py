@@ -24,23 +24,23 @@ from qdrant_client.models import (
 from schemas.modes import Fingerprint, VectorSpace
 from schemas.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
 from streams.adapters.vectors.server.qdrant_collections import ServerCollections
-from streams.adapters.vectors.shared.qdrant_payload import HASH, PARTITION, TIME, admits_none, admitted, payload
-from streams.adapters.vectors.shared.qdrant_vectors import TOKENS, encoded, named_vectors, pooled_name
+from streams.adapters.vectors.shared.qdrant_payload import HASH, PARTITION, TIME, admits_none, match_values, payload_of
+from streams.adapters.vectors.shared.qdrant_vectors import TOKENS, decode_point_vectors, named_vectors, pooled_name
 from streams.adapters.vectors.shared.vector_contract import (
-    BATCH,
-    FETCHED,
-    checked,
-    checked_ids,
-    checked_rows,
-    checked_vector,
-    cosines,
-    nearest,
-    portions,
-    ranked,
+    POINT_BATCH_SIZE,
+    VECTOR_BATCH_SIZE,
+    fetch_nearest,
+    sort_by_cosine,
+    sort_by_score,
+    validate_ids,
+    validate_points,
+    validate_rows,
+    validate_vector,
+    write_batches,
 )
 from streams.batching import batches
 
-EXACT = SearchParams(exact=True)
+SERVER_EXACT_SEARCH = SearchParams(exact=True)
 """No graph decides what is found: an older collection may have one, and it is made of all users' points."""
 
 
@@ -61,32 +61,32 @@ class QdrantIndex:
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
         """Write points; the same id again replaces."""
-        fresh = checked(space, points)
+        fresh = validate_points(space, points)
         if not fresh:
             return
         name = await self._collections.writable(space, fresh)
-        for batch in portions(fresh):
+        for batch in write_batches(fresh):
             structs = [server_point(space.fingerprint, point) for point in batch]
             await self._collections.write(name, self._client.upsert(name, structs, wait=True))
 
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
         """Remove points; unknown ids are ignored."""
-        known = checked_ids(memory_ids)
+        known = validate_ids(memory_ids)
         if (name := await self._collections.readable(space)) is None:
             return
-        for batch in batches(known, BATCH):
+        for batch in batches(known, POINT_BATCH_SIZE):
             await self._collections.write(name, self._client.delete(name, list(batch), wait=True))
 
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
         """The nearest points that `where` admits: exact, best first, equal ones by id."""
-        numbers, using = checked_vector(space, vector), pooled_name(space.fingerprint)
+        numbers, using = validate_vector(space, vector), pooled_name(space.fingerprint)
 
         async def fetch(count: int) -> list[Scored]:
-            return cosines(await self._found(space, numbers, using, where, count))
+            return sort_by_cosine(await self._found(space, numbers, using, where, count))
 
-        return await nearest(fetch, limit)
+        return await fetch_nearest(fetch, limit)
 
-    async def late(
+    async def maxsim(
         self,
         space: VectorSpace,
         question: Matrix,
@@ -95,22 +95,22 @@ class QdrantIndex:
         memory_ids: Sequence[str] | None = None,
     ) -> list[Scored]:
         """Late interaction, exact: over all that `where` admits, or over these memories as far as it admits them."""
-        rows, known = checked_rows(space, question), None if memory_ids is None else checked_ids(memory_ids)
+        rows, known = validate_rows(space, question), None if memory_ids is None else validate_ids(memory_ids)
         if not rows or known == []:
             return []
 
         async def fetch(count: int) -> list[Scored]:
-            return ranked(await self._found(space, rows, TOKENS, where, count, known))
+            return sort_by_score(await self._found(space, rows, TOKENS, where, count, known))
 
-        return await nearest(fetch, limit)
+        return await fetch_nearest(fetch, limit)
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
         """The content hash of each of these memories' points, for those that have one."""
-        known = checked_ids(memory_ids)
+        known = validate_ids(memory_ids)
         kept: dict[str, str] = {}
         if (name := await self._collections.readable(space)) is None:
             return kept
-        for batch in batches(known, BATCH):
+        for batch in batches(known, POINT_BATCH_SIZE):
             found = self._client.retrieve(name, list(batch), [HASH], with_vectors=False)
             records = await self._collections.ask(name, found)
             kept |= {str(record.id): record.payload[HASH] for record in records if record.payload}
@@ -118,14 +118,14 @@ class QdrantIndex:
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
         """The vectors of these memories' points, the pooled ones of length 1 as a cosine index keeps them."""
-        known = checked_ids(memory_ids)
+        known = validate_ids(memory_ids)
         kept: dict[str, Encoded] = {}
         if (name := await self._collections.readable(space)) is None:
             return kept
-        for batch in batches(known, FETCHED):
+        for batch in batches(known, VECTOR_BATCH_SIZE):
             found = self._client.retrieve(name, list(batch), with_payload=False, with_vectors=True)
             records = await self._collections.ask(name, found)
-            kept |= {str(record.id): encoded(space.fingerprint, record.vector) for record in records}
+            kept |= {str(record.id): decode_point_vectors(space.fingerprint, record.vector) for record in records}
         return kept
 
     async def count(self, space: VectorSpace, partition: int) -> int:
@@ -159,7 +159,7 @@ class QdrantIndex:
             query=query,
             using=using,
             query_filter=server_filter(where, memory_ids),
-            search_params=EXACT,
+            search_params=SERVER_EXACT_SEARCH,
             limit=limit,
             with_payload=False,
             with_vectors=False,
@@ -169,13 +169,13 @@ class QdrantIndex:
 
 def server_point(fingerprint: Fingerprint, point: Point) -> PointStruct:
     """Give a point in the client's class."""
-    return PointStruct(id=point.memory_id, vector=named_vectors(fingerprint, point), payload=payload(point))
+    return PointStruct(id=point.memory_id, vector=named_vectors(fingerprint, point), payload=payload_of(point))
 
 
 def server_filter(where: MemoryFilter, ids: Sequence[str] | None) -> Filter:
     """Give a filter in the client's classes; its ranges are of floats, exact for milliseconds far beyond any date."""
     must: list[Condition] = [
-        FieldCondition(key=field, match=MatchAny(any=words)) for field, words in admitted(where).items()
+        FieldCondition(key=field, match=MatchAny(any=words)) for field, words in match_values(where).items()
     ]
     if where.since_ms is not None or where.until_ms is not None:
         must.append(FieldCondition(key=TIME, range=Range(gte=where.since_ms, lt=where.until_ms)))

@@ -25,7 +25,7 @@ KEYWORDS = ("mode", "type")
 """Fields that match any of several words. The fields of the scope are such fields too (`scope.user_id`)."""
 
 
-def payload(point: Point) -> dict[str, Any]:
+def payload_of(point: Point) -> dict[str, Any]:
     """Give what is kept beside the vector."""
     return {
         TENANT: point.boundary,
@@ -65,7 +65,7 @@ def scope_field(name: str) -> str:
     return f"scope.{name}"
 
 
-def admitted(where: MemoryFilter) -> Mapping[str, list[str]]:
+def match_values(where: MemoryFilter) -> Mapping[str, list[str]]:
     """Give for each field the words of which one must match; an empty list means that no point can."""
     fields = {scope_field(name): values for name, values in where.scope.items()}
     fields |= {"mode": where.modes, "type": where.types}
@@ -74,9 +74,9 @@ def admitted(where: MemoryFilter) -> Mapping[str, list[str]]:
 
 def admits_none(where: MemoryFilter) -> bool:
     """Tell that some field may have no value at all, so that no engine need be asked."""
-    return not all(admitted(where).values())
+    return not all(match_values(where).values())
 
 
-def alias(mode: str) -> str:
+def alias_name(mode: str) -> str:
     """Name what points at a mode's newest collection. No mode or collection has a dot in its name."""
     return f"{mode}.alias"

@@ -35,7 +35,7 @@ def named_vectors(fingerprint: Fingerprint, point: Point) -> list[float] | dict[
     return without if point.tokens is None or not len(point.tokens) else without | {TOKENS: point.tokens.tolist()}
 
 
-def encoded(fingerprint: Fingerprint, kept: Any) -> Encoded:
+def decode_point_vectors(fingerprint: Fingerprint, kept: Any) -> Encoded:
     """Give the vectors of a point that was read; no row where it has no tokens."""
     named = kept if isinstance(kept, dict) else {POOLED: kept}
     rows = named.get(TOKENS) or np.empty((0, fingerprint.token_dim))

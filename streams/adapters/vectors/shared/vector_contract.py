@@ -18,24 +18,24 @@ T = TypeVar("T")
 PLAIN_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """An id as it is spelled everywhere. To parse and spell hundreds of a question anew takes longer than to score them."""
 
-BATCH = 256
+POINT_BATCH_SIZE = 256
 """Points or ids in one call of an engine: a call of the embedded one holds the interpreter, 256 for about 10 ms."""
 
-BATCH_ROWS = 2048
+MAX_BATCH_ROWS = 2048
 """Token vectors in one call that writes: those of a hundred short texts, or of eight long ones. Of 128 numbers each
 they hold the interpreter for 15 ms, and are 3 MB of JSON for a server, which takes 32."""
 
-FETCHED = 32
+VECTOR_BATCH_SIZE = 32
 """Points whose vectors are read in one call: with the tokens of short texts 3 ms, with those of long ones 30."""
 
-WIDER = 4
+WIDENING_FACTOR = 4
 """How much more is asked for while equal scores straddle the cut. Few rounds, little waste."""
 
 
-def checked(space: VectorSpace, points: Sequence[Point]) -> list[Point]:
+def validate_points(space: VectorSpace, points: Sequence[Point]) -> list[Point]:
     """Give the points to write, one an id, the later wins. Raises ValueError for a vector or an id that is refused."""
     last = {point.memory_id: point for point in points}
-    checked_ids(tuple(last))
+    validate_ids(tuple(last))
     for point in points:
         check_vector(space, point.vector)
         if point.tokens is not None:
@@ -43,7 +43,7 @@ def checked(space: VectorSpace, points: Sequence[Point]) -> list[Point]:
     return list(last.values())
 
 
-def checked_vector(space: VectorSpace, vector: Vector) -> list[float]:
+def validate_vector(space: VectorSpace, vector: Vector) -> list[float]:
     """Give the vector as an engine takes it. Raises ValueError as `check_vector` does."""
     check_vector(space, vector)
     numbers: list[float] = vector.tolist()
@@ -58,7 +58,7 @@ def check_vector(space: VectorSpace, vector: Vector) -> None:
         raise ValueError(f"a vector for {space.collection} holds NaN or infinity")
 
 
-def checked_rows(space: VectorSpace, tokens: Matrix) -> list[list[float]]:
+def validate_rows(space: VectorSpace, tokens: Matrix) -> list[list[float]]:
     """Give token vectors as an engine takes them. Raises ValueError as `check_rows` does."""
     check_rows(space, tokens)
     rows: list[list[float]] = tokens.tolist()
@@ -80,7 +80,7 @@ def check_rows(space: VectorSpace, tokens: Matrix) -> None:
         raise ValueError(f"a token vector for {space.collection} holds NaN or infinity")
 
 
-def checked_ids(memory_ids: Sequence[str]) -> list[str]:
+def validate_ids(memory_ids: Sequence[str]) -> list[str]:
     """Give each id once, in order. Raises ValueError for one that is no UUID in its usual spelling."""
     for memory_id in memory_ids:
         if PLAIN_UUID.fullmatch(memory_id) is None:
@@ -88,43 +88,43 @@ def checked_ids(memory_ids: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(memory_ids))
 
 
-def checked_fingerprint(space: VectorSpace, kept: Fingerprint) -> None:
+def check_fingerprint(space: VectorSpace, kept: Fingerprint) -> None:
     """Raise ValueError where a collection holds vectors of another space than the one that is asked for."""
     if kept != space.fingerprint:
         raise ValueError(f"collection {space.collection} holds vectors of {kept}, not of {space.fingerprint}")
 
 
-def portions(points: Iterable[Point]) -> Iterator[list[Point]]:
+def write_batches(points: Iterable[Point]) -> Iterator[list[Point]]:
     """Cut points into what one call that writes takes: few enough points, and not too many token vectors."""
     portion: list[Point] = []
     rows = 0
     for point in points:
         portion.append(point)
-        rows += rows_of(point)
-        if len(portion) == BATCH or rows >= BATCH_ROWS:
+        rows += count_token_rows(point)
+        if len(portion) == POINT_BATCH_SIZE or rows >= MAX_BATCH_ROWS:
             yield portion
             portion, rows = [], 0
     if portion:
         yield portion
 
 
-def rows_of(point: Point) -> int:
+def count_token_rows(point: Point) -> int:
     """Count a point's token vectors."""
     return 0 if point.tokens is None else len(point.tokens)
 
 
-def ranked(found: Iterable[tuple[object, float]]) -> list[Scored]:
+def sort_by_score(found: Iterable[tuple[object, float]]) -> list[Scored]:
     """Order ids by score, the best first, equal ones by id."""
     scored = [Scored(str(memory_id), score) for memory_id, score in found]
-    return sorted(scored, key=lambda one: (-one.cosine, one.memory_id))
+    return sorted(scored, key=lambda one: (-one.score, one.memory_id))
 
 
-def cosines(found: Iterable[tuple[object, float]]) -> list[Scored]:
+def sort_by_cosine(found: Iterable[tuple[object, float]]) -> list[Scored]:
     """Order ids by cosine. Rounding beyond -1..1 is cut off."""
-    return ranked((memory_id, min(1.0, max(-1.0, score))) for memory_id, score in found)
+    return sort_by_score((memory_id, min(1.0, max(-1.0, score))) for memory_id, score in found)
 
 
-async def nearest(fetch: Callable[[int], Awaitable[list[Scored]]], limit: int) -> list[Scored]:
+async def fetch_nearest(fetch: Callable[[int], Awaitable[list[Scored]]], limit: int) -> list[Scored]:
     """Give the best `limit` of what `fetch` finds, equal ones by id.
 
     Engines keep any of those that tie at the cut, and the same short text said often ties with itself. So it asks for
@@ -134,7 +134,7 @@ async def nearest(fetch: Callable[[int], Awaitable[list[Scored]]], limit: int) -
         return []
     asked = limit + 1
     found = await fetch(asked)
-    while len(found) >= asked and found[-1].cosine == found[limit - 1].cosine:
-        asked *= WIDER
+    while len(found) >= asked and found[-1].score == found[limit - 1].score:
+        asked *= WIDENING_FACTOR
         found = await fetch(asked)
     return found[:limit]

@@ -7,7 +7,7 @@ import pytest
 
 from schemas.embedders import ConfiguredEmbedder
 from streams.adapters.embedding.catalog import entries as catalog_file
-from streams.adapters.embedding.catalog.entries import catalog
+from streams.adapters.embedding.catalog.entries import build_catalog
 from streams.adapters.embedding.catalog.presets import PRESETS
 
 MODELS = Path("models")
@@ -26,7 +26,7 @@ PUBLISHED = {
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_preset_is_its_model_as_published(name: str) -> None:
     model_id, dim, pooling, max_tokens, file, query_prefix, passage_prefix = PUBLISHED[name]
-    entries = catalog(MODELS, {}, "int8")
+    entries = build_catalog(MODELS, {}, "int8")
     entry = entries[name]
     assert entries[model_id] is entries[model_id.split("/")[1]] is entry
     local = entry.local
@@ -37,19 +37,19 @@ def test_a_preset_is_its_model_as_published(name: str) -> None:
 
 def test_there_are_no_other_presets() -> None:
     assert {preset.name for preset in PRESETS} == set(PUBLISHED)
-    assert {entry.name for entry in catalog(MODELS, {}, "int8").values()} == set(PUBLISHED)
+    assert {entry.name for entry in build_catalog(MODELS, {}, "int8").values()} == set(PUBLISHED)
 
 
 @pytest.mark.parametrize("precision", ["int8", "fp32"])
 def test_general_is_exported_in_its_precision_and_never_downloaded(precision: str) -> None:
-    entry = catalog(MODELS, {}, "int8" if precision == "int8" else "fp32")["general"]
+    entry = build_catalog(MODELS, {}, "int8" if precision == "int8" else "fp32")["general"]
     assert (entry.export, entry.local.precision, entry.hub) == (precision, precision, None)
     assert entry.local.directory == MODELS / f"all-MiniLM-L6-v2-{precision}"
 
 
 @pytest.mark.parametrize("precision", ["int8", "fp32"])
 def test_the_small_multilingual_model_is_exported_in_int8_and_never_downloaded(precision: str) -> None:
-    entry = catalog(MODELS, {}, "int8" if precision == "int8" else "fp32")["multilingual-small"]
+    entry = build_catalog(MODELS, {}, "int8" if precision == "int8" else "fp32")["multilingual-small"]
     assert (entry.export, entry.local.precision, entry.hub) == ("int8", "int8", None)
     assert entry.local.directory == MODELS / "multilingual-e5-small-int8"
 
@@ -58,22 +58,22 @@ def test_general_has_the_small_multilingual_model_beside_it_where_that_is_instal
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(catalog_file, "is_installed", lambda: True)
-    entries = catalog(MODELS, {}, "int8")
+    entries = build_catalog(MODELS, {}, "int8")
     assert entries["general"].others is entries["multilingual-small"]
     mine = {"multilingual-small": ConfiguredEmbedder(path=Path("/there"), dim=7)}
-    assert catalog(MODELS, mine, "int8")["general"].others is None
+    assert build_catalog(MODELS, mine, "int8")["general"].others is None
     monkeypatch.setattr(catalog_file, "is_installed", lambda: False)
-    assert catalog(MODELS, {}, "int8")["general"].others is None
+    assert build_catalog(MODELS, {}, "int8")["general"].others is None
 
 
 def test_another_file_about_a_model_is_another_identity() -> None:
-    entry = catalog(MODELS, {}, "int8")["multilingual-small"]
+    entry = build_catalog(MODELS, {}, "int8")["multilingual-small"]
     other = replace(entry, local=replace(entry.local, learned="all-MiniLM-L6-v2.bin"))
     assert len({entry.identity, other.identity, replace(entry, local=replace(entry.local, learned="")).identity}) == 3
 
 
 def test_the_other_presets_lie_in_the_folder_of_their_name_or_are_downloaded() -> None:
-    entries = catalog(MODELS, {}, "int8")
+    entries = build_catalog(MODELS, {}, "int8")
     for name in set(PUBLISHED) - {"general", "multilingual-small"}:
         assert entries[name].local.directory == MODELS / name
         assert entries[name].hub
@@ -85,7 +85,7 @@ def test_a_configured_embedder_is_taken_as_it_is_written() -> None:
         path=Path("/there"), dim=7, pooling="cls", normalize=False, query_prefix="q", passage_prefix="p",
         max_tokens=9, model_file="small.onnx",
     )  # fmt: skip
-    entry = catalog(MODELS, {"mine": written}, "int8")["mine"]
+    entry = build_catalog(MODELS, {"mine": written}, "int8")["mine"]
     assert (entry.name, entry.hub, entry.export) == ("mine", None, None)
     local = entry.local
     assert (local.name, local.directory, local.dim, local.pooling) == ("mine", Path("/there"), 7, "cls")
@@ -95,7 +95,7 @@ def test_a_configured_embedder_is_taken_as_it_is_written() -> None:
 
 
 def test_a_configured_embedder_takes_the_place_of_a_preset_whose_model_has_no_name_then() -> None:
-    entries = catalog(MODELS, {"journal": ConfiguredEmbedder(path=Path("/there"), dim=7)}, "int8")
+    entries = build_catalog(MODELS, {"journal": ConfiguredEmbedder(path=Path("/there"), dim=7)}, "int8")
     assert entries["journal"].local.dim == 7
     assert "BAAI/bge-base-en-v1.5" not in entries
     assert "bge-base-en-v1.5" not in entries
@@ -103,7 +103,7 @@ def test_a_configured_embedder_takes_the_place_of_a_preset_whose_model_has_no_na
 
 
 def test_a_configured_embedder_may_have_the_name_of_a_presets_model() -> None:
-    entries = catalog(MODELS, {"bge-base-en-v1.5": ConfiguredEmbedder(path=Path("/there"), dim=7)}, "int8")
+    entries = build_catalog(MODELS, {"bge-base-en-v1.5": ConfiguredEmbedder(path=Path("/there"), dim=7)}, "int8")
     assert entries["bge-base-en-v1.5"].local.dim == 7
     assert entries["journal"].local.dim == 768
 
@@ -111,4 +111,4 @@ def test_a_configured_embedder_may_have_the_name_of_a_presets_model() -> None:
 @pytest.mark.parametrize("name", ["general", "all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2"])
 def test_nothing_takes_the_place_of_general(name: str) -> None:
     with pytest.raises(ValueError, match=f"EMBEDDERS may not hold '{name}'.*another name"):
-        catalog(MODELS, {name: ConfiguredEmbedder(path=Path("/there"), dim=384)}, "int8")
+        build_catalog(MODELS, {name: ConfiguredEmbedder(path=Path("/there"), dim=384)}, "int8")

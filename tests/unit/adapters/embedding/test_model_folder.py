@@ -6,7 +6,7 @@ import pytest
 
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.embedding.inference.model_folder import folder_of, missing_files
+from streams.adapters.embedding.inference.model_folder import ensure_model_folder, missing_files
 from tests.builders.tiny_models import write_tiny_model
 
 HUB = "some/where"
@@ -32,12 +32,12 @@ def downloaded_before(models: Path) -> Path:
 def test_a_folder_that_has_the_files_is_used_before_a_download(tmp_path: Path) -> None:
     downloaded_before(tmp_path)
     folder = write_tiny_model(tmp_path / "tiny", 8)
-    assert folder_of(local(folder), HUB) == folder
+    assert ensure_model_folder(local(folder), HUB) == folder
 
 
 def test_a_download_that_is_there_is_used_without_the_network(tmp_path: Path) -> None:
     kept = downloaded_before(tmp_path)
-    folder = folder_of(local(tmp_path / "tiny"), HUB)
+    folder = ensure_model_folder(local(tmp_path / "tiny"), HUB)
     assert folder.resolve() == kept.resolve()
     found = LocalModel("tiny", folder, 8, "fp32")
     assert FastembedModel.load(found).passage("red").pooled.shape == (8,)
@@ -48,7 +48,7 @@ def test_a_folder_without_the_tokenizer_is_not_used(tmp_path: Path) -> None:
     (folder / "tokenizer.json").unlink()
     assert missing_files(local(folder)) == ["tokenizer.json"]
     with pytest.raises(FileNotFoundError, match=rf"^tokenizer.json not found: put the model's files into {folder}"):
-        folder_of(local(folder), None)
+        ensure_model_folder(local(folder), None)
 
 
 def test_a_model_file_may_lie_deeper_than_its_tokenizer(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_model_file_may_lie_deeper_than_its_tokenizer(tmp_path: Path) -> None:
     assert missing_files(local(folder, model_file="onnx/model.onnx")) == ["onnx/model.onnx"]
     (folder / "onnx").mkdir()
     (folder / "model.onnx").rename(folder / "onnx" / "model.onnx")
-    assert folder_of(local(folder, model_file="onnx/model.onnx"), None) == folder
+    assert ensure_model_folder(local(folder, model_file="onnx/model.onnx"), None) == folder
 
 
 def test_a_download_that_is_forbidden_is_said_with_what_to_do_instead(tmp_path: Path) -> None:
@@ -64,4 +64,4 @@ def test_a_download_that_is_forbidden_is_said_with_what_to_do_instead(tmp_path: 
         FileNotFoundError,
         match=r"model.onnx.* not found, and HF_HUB_OFFLINE forbids the download: put .* some/where into .*/tiny",
     ):
-        folder_of(local(tmp_path / "tiny"), HUB)
+        ensure_model_folder(local(tmp_path / "tiny"), HUB)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from schemas.vectors import Vector
-from streams.adapters.embedding.inference.pooled_centre import PASSAGE, QUESTION, PooledCentre
+from streams.adapters.embedding.inference.pooled_centre import PASSAGE_MEAN, QUESTION_MEAN, PooledCentre
 
 MEAN = np.array([[0.8, 0.0, 0.1]], np.float32)
-CENTRE = PooledCentre.of({PASSAGE: MEAN, QUESTION: -MEAN})
+CENTRE = PooledCentre.of({PASSAGE_MEAN: MEAN, QUESTION_MEAN: -MEAN})
 
 
 def unit(*numbers: float) -> Vector:

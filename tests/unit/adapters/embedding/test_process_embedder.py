@@ -16,8 +16,8 @@ import pytest
 from schemas.failures import ModelMissing, Unavailable
 from schemas.vectors import Encoded
 from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.embedding.inference.token_grid import from_grid
-from streams.adapters.embedding.process.frames import asked, packed, question, unpacked
+from streams.adapters.embedding.inference.token_grid import dequantise_tokens
+from streams.adapters.embedding.process.frames import decode_request, decode_vectors, encode_request, encode_vectors
 from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
 from tests.builders.tiny_models import write_tiny_model
 
@@ -163,7 +163,7 @@ async def test_a_prefix_that_is_given_stands_in_place_of_the_models_own(model: L
 @pytest.mark.parametrize("prefix", ["", "query: ", "\ud83d é"])
 @pytest.mark.parametrize("text", ["", "東京", "half \ud83d of a pair"])
 def test_questions_survive_the_pipe(prefix: str, text: str) -> None:
-    assert question(asked(prefix, text)) == (prefix, text)
+    assert decode_request(encode_request(prefix, text)) == (prefix, text)
 
 
 @pytest.mark.parametrize("tokens", [0, 1, 7])
@@ -171,7 +171,7 @@ def test_a_questions_vectors_survive_the_pipe_with_their_places(tokens: int) -> 
     numbers = np.random.default_rng(1)
     spans = numbers.integers(0, 99, (tokens, 2), np.int32)
     encoded = Encoded(numbers.random(5, np.float32), numbers.random((tokens, 3), np.float32), spans=spans)
-    found = unpacked(packed(encoded))
+    found = decode_vectors(encode_vectors(encoded))
     assert np.array_equal(found.pooled, encoded.pooled)
     assert np.array_equal(found.tokens, encoded.tokens)
     assert found.tokens.shape == (tokens, 3)
@@ -179,19 +179,19 @@ def test_a_questions_vectors_survive_the_pipe_with_their_places(tokens: int) -> 
     assert np.array_equal(found.spans, spans)
     assert found.pooled.flags.aligned
     assert found.tokens.flags.aligned
-    assert found.shares is None
+    assert found.interaction_probabilities is None
 
 
 @pytest.mark.parametrize("tokens", [0, 3])
 def test_what_a_passage_is_for_survives_the_pipe_with_its_vectors(tokens: int) -> None:
     numbers = np.random.default_rng(1)
     shares = np.full(5, 0.2, np.float32)
-    on_grid = from_grid(numbers.integers(-127, 128, (tokens, 128)).astype(np.int8))
+    on_grid = dequantise_tokens(numbers.integers(-127, 128, (tokens, 128)).astype(np.int8))
     encoded = Encoded(numbers.random(8, np.float32), on_grid, shares)
-    assert len(packed(encoded)) < 100 + tokens * 128
-    found = unpacked(packed(encoded))
-    assert found.shares is not None
-    assert np.array_equal(found.shares, np.full(5, 0.2, np.float32))
+    assert len(encode_vectors(encoded)) < 100 + tokens * 128
+    found = decode_vectors(encode_vectors(encoded))
+    assert found.interaction_probabilities is not None
+    assert np.array_equal(found.interaction_probabilities, np.full(5, 0.2, np.float32))
     assert found.tokens.shape == (tokens, 128)
     assert found.spans is None
     assert np.array_equal(found.pooled, encoded.pooled)

@@ -26,10 +26,10 @@ async def reading(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pro
 
 async def test_a_passage_comes_with_what_the_classifier_makes_of_it(reading: ProcessEmbedder) -> None:
     encoded = await reading.passage(TEXT)
-    assert encoded.shares is not None
+    assert encoded.interaction_probabilities is not None
     classifier = InteractionClassifier.loads(INTERACTION_MODEL.read_bytes())
-    assert np.allclose(encoded.shares, classifier.probabilities(TEXT, encoded.pooled), atol=1e-5)
+    assert np.allclose(encoded.interaction_probabilities, classifier.probabilities(TEXT, encoded.pooled), atol=1e-5)
 
 
 async def test_a_question_is_embedded_and_no_more(reading: ProcessEmbedder) -> None:
-    assert (await reading.query(TEXT)).shares is None
+    assert (await reading.query(TEXT)).interaction_probabilities is None

@@ -7,7 +7,7 @@ import pytest
 
 from schemas.failures import Unavailable
 from schemas.vectors import Encoded
-from streams.adapters.embedding.catalog.recent_vectors import RecentVectors
+from streams.adapters.embedding.catalog.recent_vectors import VectorCache
 
 
 class Passes:
@@ -34,7 +34,7 @@ def passes() -> Passes:
 
 
 async def test_a_text_that_comes_again_costs_no_pass(passes: Passes) -> None:
-    recent = RecentVectors(passes)
+    recent = VectorCache(passes)
     first, again = await recent.passage("abc", ""), await recent.passage("abc", "")
     assert passes.made == [("abc", "")]
     assert np.array_equal(first.pooled, [3, 3])
@@ -42,14 +42,14 @@ async def test_a_text_that_comes_again_costs_no_pass(passes: Passes) -> None:
 
 
 async def test_another_text_or_prefix_is_another_pass_also_where_they_read_alike_together(passes: Passes) -> None:
-    recent = RecentVectors(passes)
+    recent = VectorCache(passes)
     for text, prefix in (("bc", "a"), ("c", "ab"), ("abc", ""), ("abd", "")):
         await recent.passage(text, prefix)
     assert passes.made == [("bc", "a"), ("c", "ab"), ("abc", ""), ("abd", "")]
 
 
 async def test_the_token_vectors_are_there_again_with_the_pooled_one(passes: Passes) -> None:
-    recent = RecentVectors(passes)
+    recent = VectorCache(passes)
     for _ in range(2):
         encoded = await recent.passage("abc", "")
         assert np.array_equal(encoded.tokens, np.full((3, 2), 0.5, np.float32))
@@ -57,13 +57,13 @@ async def test_the_token_vectors_are_there_again_with_the_pooled_one(passes: Pas
 
 
 async def test_what_is_changed_by_one_who_was_given_token_vectors_is_not_seen_by_the_next(passes: Passes) -> None:
-    recent = RecentVectors(passes)
+    recent = VectorCache(passes)
     (await recent.passage("abc", "")).tokens[:] = 7
     assert np.array_equal((await recent.passage("abc", "")).tokens, np.full((3, 2), 0.5, np.float32))
 
 
 async def test_only_a_copy_of_the_pooled_vector_is_kept_and_nobody_can_change_it(passes: Passes) -> None:
-    encoded = await RecentVectors(passes).passage("abc", "")
+    encoded = await VectorCache(passes).passage("abc", "")
     assert encoded.pooled.base is None
     assert encoded.pooled.dtype == np.float32
     with pytest.raises(ValueError, match="read-only"):
@@ -71,7 +71,7 @@ async def test_only_a_copy_of_the_pooled_vector_is_kept_and_nobody_can_change_it
 
 
 async def test_callers_at_the_same_time_share_a_pass(passes: Passes) -> None:
-    recent = RecentVectors(passes)
+    recent = VectorCache(passes)
     passes.let.clear()
     asked = [asyncio.create_task(recent.passage("abc", "")) for _ in range(5)]
     await asyncio.sleep(0)
@@ -82,7 +82,7 @@ async def test_callers_at_the_same_time_share_a_pass(passes: Passes) -> None:
 
 @pytest.mark.parametrize("leaving", [0, 1])
 async def test_a_caller_that_is_cancelled_leaves_the_pass_to_the_others(passes: Passes, leaving: int) -> None:
-    recent = RecentVectors(passes)
+    recent = VectorCache(passes)
     passes.let.clear()
     asked = [asyncio.create_task(recent.passage("abc", "")) for _ in range(2)]
     await asyncio.sleep(0)
@@ -95,7 +95,7 @@ async def test_a_caller_that_is_cancelled_leaves_the_pass_to_the_others(passes: 
 
 
 async def test_a_pass_that_nobody_waits_for_any_more_is_kept(passes: Passes) -> None:
-    recent = RecentVectors(passes)
+    recent = VectorCache(passes)
     passes.let.clear()
     asked = asyncio.create_task(recent.passage("abc", ""))
     await asyncio.sleep(0)
@@ -107,7 +107,7 @@ async def test_a_pass_that_nobody_waits_for_any_more_is_kept(passes: Passes) -> 
 
 
 async def test_a_failure_reaches_all_who_wait_and_is_not_kept(passes: Passes) -> None:
-    recent = RecentVectors(passes)
+    recent = VectorCache(passes)
     passes.failure = Unavailable("away")
     failed = await asyncio.gather(*(recent.passage("abc", "") for _ in range(2)), return_exceptions=True)
     assert {type(one) for one in failed} == {Unavailable}
@@ -118,7 +118,7 @@ async def test_a_failure_reaches_all_who_wait_and_is_not_kept(passes: Passes) ->
 
 
 async def test_the_texts_used_last_are_kept(passes: Passes) -> None:
-    recent = RecentVectors(passes, size=2)
+    recent = VectorCache(passes, size=2)
     for text in ("a", "b", "a", "c", "a", "b"):
         await recent.passage(text, "")
     assert [text for text, _ in passes.made] == ["a", "b", "c", "b"]
@@ -126,7 +126,7 @@ async def test_the_texts_used_last_are_kept(passes: Passes) -> None:
 
 async def test_long_texts_leave_earlier_so_that_what_is_kept_has_an_end_in_bytes(passes: Passes) -> None:
     each = 8 + 2 * 10
-    recent = RecentVectors(passes, size=100, size_bytes=3 * each)
+    recent = VectorCache(passes, size=100, size_bytes=3 * each)
     texts = [letter * 10 for letter in "abcd"]
     for text in (*texts, *texts[1:], texts[0]):
         await recent.passage(text, "")
@@ -134,14 +134,14 @@ async def test_long_texts_leave_earlier_so_that_what_is_kept_has_an_end_in_bytes
 
 
 async def test_a_text_that_is_larger_than_all_that_may_be_kept_is_embedded_and_not_kept(passes: Passes) -> None:
-    recent = RecentVectors(passes, size_bytes=50)
+    recent = VectorCache(passes, size_bytes=50)
     for text in ("a", "b" * 100, "a", "a"):
         assert len((await recent.passage(text, "")).tokens) == len(text)
     assert [text for text, _ in passes.made] == ["a", "b" * 100, "a"]
 
 
 async def test_a_text_with_half_a_pair_of_surrogates_is_a_text_like_any_other(passes: Passes) -> None:
-    recent = RecentVectors(passes)
+    recent = VectorCache(passes)
     for _ in range(2):
         await recent.passage("half \ud83d of a pair", "")
     assert len(passes.made) == 1

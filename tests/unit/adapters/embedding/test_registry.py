@@ -16,10 +16,10 @@ from schemas.embedders import ConfiguredEmbedder
 from schemas.failures import ModelMissing, Unavailable
 from schemas.modes import GENERAL, GENERAL_MODE, Mode
 from schemas.vectors import Vector
-from streams.adapters.embedding.catalog.entries import Entry, catalog
+from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.mode_embedder import ModeEmbedder
-from streams.adapters.embedding.catalog.model_loading import Pauses
-from streams.adapters.embedding.catalog.registry import VIEWS, EmbedderRegistry
+from streams.adapters.embedding.catalog.model_loading import LoadBackoff
+from streams.adapters.embedding.catalog.registry import MAX_VIEWS, EmbedderRegistry
 from streams.adapters.embedding.inference.local_model import LocalModel
 from tests.builders.tiny_models import write_tiny_model
 
@@ -43,10 +43,12 @@ class Waiting:
 @pytest.fixture
 async def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EmbedderRegistry]:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    general = Entry(GENERAL, LocalModel("all-MiniLM-L6-v2", write_tiny_model(tmp_path / "general", 8), 8, "fp32"))
+    general = CatalogEntry(
+        GENERAL, LocalModel("all-MiniLM-L6-v2", write_tiny_model(tmp_path / "general", 8), 8, "fp32")
+    )
     write_tiny_model(tmp_path / "tiny", 32, words=("red", "house"))
-    entries = catalog(tmp_path, {"tiny": ConfiguredEmbedder(path=tmp_path / "tiny", dim=32)}, "int8")
-    made = EmbedderRegistry(entries | {GENERAL: general}, threads=1, pauses=Pauses(0.01, 0.02))
+    entries = build_catalog(tmp_path, {"tiny": ConfiguredEmbedder(path=tmp_path / "tiny", dim=32)}, "int8")
+    made = EmbedderRegistry(entries | {GENERAL: general}, threads=1, pauses=LoadBackoff(0.01, 0.02))
     yield made
     await made.close()
 
@@ -74,25 +76,25 @@ async def test_the_process_of_general_runs_before_anything_is_asked_and_the_othe
     registry: EmbedderRegistry,
 ) -> None:
     assert len(pids(registry)) == 1
-    assert registry.standing() == {"general": {"state": "loading", "error": None}}
+    assert registry.status() == {"general": {"state": "loading", "error": None}}
 
 
 @pytest.mark.parametrize("needed", [True, False])
 async def test_the_model_of_other_languages_is_loaded_from_the_start_where_it_was_needed_before(
     registry: EmbedderRegistry, tmp_path: Path, needed: bool
 ) -> None:
-    others = Entry("multilingual-small", LocalModel("multilingual-e5-small", tmp_path / "others", 8, "int8"))
+    others = CatalogEntry("multilingual-small", LocalModel("multilingual-e5-small", tmp_path / "others", 8, "int8"))
     registry._entries = {**registry._entries, GENERAL: replace(registry._entries[GENERAL], others=others)}
     if needed:
         write_tiny_model(tmp_path / "others", 8)
     await registry.start()
-    assert ("multilingual-small" in registry.standing()) is needed
+    assert ("multilingual-small" in registry.status()) is needed
 
 
 async def test_a_model_that_loads_says_so(registry: EmbedderRegistry) -> None:
     with pytest.raises(ModelMissing, match="'tiny' is missing: its model is being loaded"):
         registry.of(TINY)
-    assert registry.standing()["tiny"] == {"state": "loading", "error": None}
+    assert registry.status()["tiny"] == {"state": "loading", "error": None}
 
 
 async def test_all_modes_of_a_model_share_one_process(registry: EmbedderRegistry) -> None:
@@ -111,9 +113,9 @@ async def test_a_mode_gets_the_same_object_again(registry: EmbedderRegistry) -> 
 
 async def test_prefixes_without_end_do_not_fill_the_memory(registry: EmbedderRegistry) -> None:
     await ready(registry, TINY)
-    for number in range(VIEWS + 10):
+    for number in range(MAX_VIEWS + 10):
         registry.of(TINY.model_copy(update={"query_prefix": str(number)}))
-    assert len(registry._views) <= VIEWS
+    assert len(registry._views) <= MAX_VIEWS
 
 
 async def test_a_presets_folder_below_the_models_is_used(registry: EmbedderRegistry, tmp_path: Path) -> None:
@@ -124,7 +126,7 @@ async def test_a_presets_folder_below_the_models_is_used(registry: EmbedderRegis
 
 
 async def test_a_preset_without_files_is_missing_with_what_to_do(registry: EmbedderRegistry) -> None:
-    while registry.standing().get("journal", {}).get("state") != "missing":
+    while registry.status().get("journal", {}).get("state") != "missing":
         with pytest.raises(ModelMissing):
             registry.of(JOURNAL)
         await asyncio.sleep(0.02)
@@ -137,12 +139,12 @@ async def test_a_damaged_model_is_missing_with_the_reason_until_it_is_put_right(
 ) -> None:
     (tmp_path / "tiny" / "model.onnx").write_bytes(b"cut off")
     loading = asyncio.create_task(ready(registry, TINY))
-    while not (error := registry.standing().get("tiny", {}).get("error")):
+    while not (error := registry.status().get("tiny", {}).get("error")):
         await asyncio.sleep(0.02)
     assert "model.onnx" in error
     write_tiny_model(tmp_path / "tiny", 32, words=("red", "house"))
     assert (await (await loading).passage("red")).pooled.shape == (32,)
-    assert registry.standing()["tiny"] == {"state": "ready", "error": None}
+    assert registry.status()["tiny"] == {"state": "ready", "error": None}
 
 
 async def test_a_process_that_is_killed_is_unavailable_and_started_again(registry: EmbedderRegistry) -> None:
@@ -204,7 +206,7 @@ async def test_closing_leaves_no_process(registry: EmbedderRegistry, loaded: boo
 
 
 @pytest.mark.parametrize(
-    ("pauses", "expected"), [(Pauses(), [30, 60, 120, 240, 480, 600, 600]), (Pauses(700, 600), [600, 600])]
+    ("pauses", "expected"), [(LoadBackoff(), [30, 60, 120, 240, 480, 600, 600]), (LoadBackoff(700, 600), [600, 600])]
 )
 def test_pauses_double_up_to_the_longest(pauses: Iterable[float], expected: list[Any]) -> None:
     assert list(islice(pauses, len(expected))) == expected

@@ -7,12 +7,12 @@ import pytest
 from schemas.vectors import Matrix
 from streams.adapters.embedding.catalog.presets import GENERAL_PRESET
 from streams.adapters.embedding.inference import learned_arrays
-from streams.adapters.embedding.inference.learned_arrays import MAGIC, read_learned
+from streams.adapters.embedding.inference.learned_arrays import LEARNED_MAGIC, read_learned
 from streams.adapters.embedding.inference.token_projection import PLAIN_DIM, TokenProjection
 
 LEARNED = Path(learned_arrays.__file__).with_name(GENERAL_PRESET.learned)
 
-SHORT = MAGIC + b'{"kind":"x","arrays":[{"name":"passage","shape":[2,2]}]}\n' + bytes(12)
+SHORT = LEARNED_MAGIC + b'{"kind":"x","arrays":[{"name":"passage","shape":[2,2]}]}\n' + bytes(12)
 
 
 def loaded(path: Path = LEARNED) -> TokenProjection:
@@ -79,14 +79,16 @@ def test_a_file_may_map_questions_otherwise(tmp_path: Path) -> None:
     path, some = tmp_path / "two.bin", states(3, 2)
     arrays = [{"name": name, "shape": [2, 2]} for name in ("passage", "question")]
     numbers = np.array([1, 0, 0, 1, 0, 1, 1, 0], "<f4")
-    path.write_bytes(MAGIC + json.dumps({"kind": "made", "arrays": arrays}).encode() + b"\n" + numbers.tobytes())
+    path.write_bytes(
+        LEARNED_MAGIC + json.dumps({"kind": "made", "arrays": arrays}).encode() + b"\n" + numbers.tobytes()
+    )
     projection = loaded(path)
     assert projection.name.startswith("made-2-")
     assert projection.of_question(some) == pytest.approx(projection.of_passage(some)[:, ::-1])
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"something else", MAGIC + b'{"kind":"x","arrays":[]}\n', MAGIC + b"x\n", SHORT]
+    "content", [b"", b"something else", LEARNED_MAGIC + b'{"kind":"x","arrays":[]}\n', LEARNED_MAGIC + b"x\n", SHORT]
 )
 def test_a_file_that_is_no_projection_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "broken.bin"

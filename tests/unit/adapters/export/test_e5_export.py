@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.export.e5_weights import is_installed
-from streams.adapters.export.model_export import export, is_complete
+from streams.adapters.export.model_export import export_model, is_complete
 from tests.builders.exported_models import exported_e5
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="its package has no wheel for this system")
@@ -111,7 +111,7 @@ def test_an_export_is_told_from_that_of_another_model(folder: Path) -> None:
 
 def test_an_unknown_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="can't be exported"):
-        export("no-such-model", tmp_path / "model", "int8", print)
+        export_model("no-such-model", tmp_path / "model", "int8", print)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -12,17 +12,17 @@ from onnx import ModelProto
 
 from streams.adapters.export import e5_weights
 from streams.adapters.export.bert_graph import bert_model
-from streams.adapters.export.e5_file import E5File, parse
+from streams.adapters.export.e5_file import E5File, parse_e5_file
 from streams.adapters.export.e5_source import E5
 from streams.adapters.export.e5_tokenizer import write_tokenizer
-from streams.adapters.export.e5_weights import config_of, is_installed, read_e5, weights_file, weights_of, words_of
-from streams.adapters.export.four_bits import FourBits
+from streams.adapters.export.e5_weights import e5_config, e5_tensors, e5_word_table, is_installed, read_e5, weights_file
+from streams.adapters.export.four_bits import FourBitTensor
 from tests.builders.e5_weights import HIDDEN, LAYERS, PIECES, made_e5
 
 
 @pytest.fixture(scope="module")
 def e5() -> E5File:
-    return parse(made_e5())
+    return parse_e5_file(made_e5())
 
 
 def states(model: ModelProto, ids: list[int]) -> NDArray[np.float32]:
@@ -35,12 +35,12 @@ def test_a_block_of_4_bit_weights_gives_its_floats() -> None:
     pairs = [low | (15 - low) << 4 for low in range(16)]
     content = struct.pack("<e16B", 0.5, *pairs)
     expected = [(level - 8) * 0.5 for level in range(16)] + [(7 - level) * 0.5 for level in range(16)]
-    assert FourBits.of(content, 32).floats().tolist() == [expected]
+    assert FourBitTensor.of(content, 32).floats().tolist() == [expected]
 
 
 def test_neighbours_have_the_left_weight_in_the_low_half() -> None:
     pairs = [low | (15 - low) << 4 for low in range(16)]
-    packed = FourBits.of(struct.pack("<e16B", 0.5, *pairs), 32).neighbours()
+    packed = FourBitTensor.of(struct.pack("<e16B", 0.5, *pairs), 32).packed_levels()
     levels = [*range(16), *range(15, -1, -1)]
     assert packed.tolist() == [[left | right << 4 for left, right in zip(levels[::2], levels[1::2], strict=True)]]
 
@@ -49,12 +49,12 @@ def test_pieces_scores_and_sizes_are_those_of_the_file(e5: E5File) -> None:
     assert e5.pieces == [piece for piece, _ in PIECES]
     assert e5.scores.tolist() == pytest.approx([score for _, score in PIECES])
     assert e5.specials == (0, 1, 2, 3)
-    config = config_of(e5)
+    config = e5_config(e5)
     assert (config["hidden_size"], config["num_hidden_layers"], config["layer_norm_eps"]) == (HIDDEN, LAYERS, 1e-12)
 
 
 def test_a_table_in_4_bits_gives_the_states_that_its_floats_give(e5: E5File) -> None:
-    weights, words, config = weights_of(e5), words_of(e5), config_of(e5)
+    weights, words, config = e5_tensors(e5), e5_word_table(e5), e5_config(e5)
     ids = [0, 5, 8, 7, 2]
     found = states(bert_model(weights, config, words), ids)
     plain = {**weights, "embeddings.word_embeddings.weight": words.floats()}
@@ -64,15 +64,15 @@ def test_a_table_in_4_bits_gives_the_states_that_its_floats_give(e5: E5File) -> 
 
 
 def test_the_same_file_gives_the_same_bytes(e5: E5File, tmp_path: Path) -> None:
-    again = parse(made_e5())
+    again = parse_e5_file(made_e5())
     models = [
-        bert_model(weights_of(one), config_of(one), words_of(one)).SerializeToString(deterministic=True)
+        bert_model(e5_tensors(one), e5_config(one), e5_word_table(one)).SerializeToString(deterministic=True)
         for one in (e5, again)
     ]
     assert models[0] == models[1]
     for name, one in (("first", e5), ("second", again)):
         (tmp_path / name).mkdir()
-        write_tokenizer(one, tmp_path / name, config_of(one), 16)
+        write_tokenizer(one, tmp_path / name, e5_config(one), 16)
     written = [{path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("first", "second")]
     assert written[0] == written[1]
     assert sorted(written[0]) == sorted(E5.tokenizer_files)
@@ -91,17 +91,17 @@ def test_a_file_that_is_cut_short_anywhere_is_refused() -> None:
     content = made_e5()
     for length in range(0, len(content), 97):
         with pytest.raises(ValueError, match=r"short|takes .* bytes"):
-            weights_of(parse(content[:length]))
+            e5_tensors(parse_e5_file(content[:length]))
 
 
 @pytest.mark.parametrize("changed", [b"E5S2", b"ONNX"])
 def test_another_format_is_refused(changed: bytes) -> None:
     with pytest.raises(ValueError, match="not a file of multilingual-e5-small"):
-        parse(changed + made_e5()[4:])
+        parse_e5_file(changed + made_e5()[4:])
 
 
 def test_without_the_package_nothing_is_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(e5_weights, "PACKAGE", "no_such_package")
+    monkeypatch.setattr(e5_weights, "E5_PACKAGE", "no_such_package")
     assert not is_installed()
     with pytest.raises(FileNotFoundError, match="no_such_package is not installed"):
         weights_file()

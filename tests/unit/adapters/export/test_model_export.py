@@ -17,8 +17,8 @@ from tokenizers import Tokenizer
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.inference.token_projection import TokenProjection
-from streams.adapters.export.minilm_weights import model_folder, parse_safetensors, read_weights
-from streams.adapters.export.model_export import Precision, export, is_complete
+from streams.adapters.export.minilm_weights import minilm_folder, parse_safetensors, read_weights
+from streams.adapters.export.model_export import Precision, export_model, is_complete
 from tests.builders.exported_models import exported_minilm
 
 Array = NDArray[np.float32]
@@ -58,7 +58,7 @@ class PlainBert:
     """The published encoder in NumPy, straight from the paper's formulas and the tensors' names; one text a time."""
 
     def __init__(self) -> None:
-        self.weights = read_weights(model_folder())
+        self.weights = read_weights(minilm_folder())
 
     def states(self, ids: list[int]) -> Array:
         tables = (f"embeddings.{name}_embeddings.weight" for name in ("word", "position", "token_type"))
@@ -102,7 +102,7 @@ def softmax(scores: Array) -> Array:
 
 
 def plain_tokens(text: str) -> list[int]:
-    tokenizer = Tokenizer.from_file(str(model_folder() / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(minilm_folder() / "tokenizer.json"))
     tokenizer.no_padding()
     return list(tokenizer.encode(text).ids)
 
@@ -155,7 +155,7 @@ def test_a_complete_export_is_left_as_it_is(tmp_path_factory: pytest.TempPathFac
     folder = exported_minilm("int8", tmp_path_factory)
     before = (folder / "model.onnx").stat().st_mtime_ns
     lines: list[str] = []
-    assert export(MINILM, folder, "int8", lines.append) == folder
+    assert export_model(MINILM, folder, "int8", lines.append) == folder
     assert (folder / "model.onnx").stat().st_mtime_ns == before
     assert lines == []
 
@@ -166,7 +166,7 @@ def test_a_killed_export_leaves_nothing_that_looks_complete_and_the_next_gives_t
     target = tmp_path / "model"
     kill_at(target, "quantising it to int8")
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [".model.partial"]
-    export(MINILM, target, "int8", lambda _: None)
+    export_model(MINILM, target, "int8", lambda _: None)
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["model"]
     assert contents(target) == contents(exported_minilm("int8", tmp_path_factory))
 
@@ -188,7 +188,7 @@ def kill_at(target: Path, line: str) -> None:
 def test_of_two_exports_at_once_one_works_and_the_other_waits(tmp_path: Path) -> None:
     lines: list[str] = []
     with ThreadPoolExecutor(2) as pool:
-        exports = [pool.submit(export, MINILM, tmp_path / "model", "fp32", lines.append) for _ in range(2)]
+        exports = [pool.submit(export_model, MINILM, tmp_path / "model", "fp32", lines.append) for _ in range(2)]
     assert [done.result() for done in exports] == [tmp_path / "model"] * 2
     assert lines.count("exporting all-MiniLM-L6-v2 to ONNX") == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == [".model.lock", "model"]
@@ -205,7 +205,7 @@ def test_a_folder_of_another_precision_or_without_a_file_is_made_anew(
     target.mkdir()
     (target / "export.json").write_bytes((complete / "export.json").read_bytes())
     assert not is_complete(MINILM, target, "fp32")
-    export(MINILM, target, "fp32", lambda _: None)
+    export_model(MINILM, target, "fp32", lambda _: None)
     assert contents(target) == contents(complete)
 
 

@@ -8,7 +8,7 @@ from schemas.language import Prompt, StructuredOutput
 from schemas.understanding import Understanding
 from streams.adapters.language.answer_schema import strict_schema
 from streams.adapters.language.answer_text import InvalidAnswer, read_answer
-from streams.adapters.language.question import Question
+from streams.adapters.language.question import CompletionRequest
 from tests.fakes.model_server import smallest
 
 PROMPT = Prompt(system="Describe.", user="The turn [[code]].", version="v1")
@@ -129,7 +129,7 @@ def test_a_refusal_does_not_repeat_what_the_answer_said() -> None:
 
 
 def arguments(way: StructuredOutput) -> dict[str, Any]:
-    return Question(PROMPT, Understanding, way).arguments()
+    return CompletionRequest(PROMPT, Understanding, way).arguments()
 
 
 def test_by_json_schema_the_schema_goes_with_the_request_and_not_into_the_prompt() -> None:
@@ -147,7 +147,7 @@ def test_by_the_other_ways_the_schema_stands_in_the_system_message(way: Structur
 
 
 def test_a_repair_shows_the_answer_and_the_problem_and_ends_with_the_turn() -> None:
-    asked = Question(PROMPT, Understanding, "prompt").repair('{"mode": "', "it is cut off")
+    asked = CompletionRequest(PROMPT, Understanding, "prompt").repair('{"mode": "', "it is cut off")
     assert [message["role"] for message in asked["messages"]] == ["system", "user"]
     last = asked["messages"][-1]["content"]
     assert json.dumps('{"mode": "') in last

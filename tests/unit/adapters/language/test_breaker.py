@@ -2,9 +2,9 @@ import asyncio
 
 import pytest
 
-from streams.adapters.language.breaker import Breaker, BreakerLimits
+from streams.adapters.language.breaker import BreakerLimits, CircuitBreaker
 
-LIMITS = BreakerLimits(failures=5, timeouts=3, first_rest_s=1.0, longest_rest_s=4.0)
+LIMITS = BreakerLimits(failures=5, timeouts=3, initial_open_s=1.0, max_open_s=4.0)
 
 
 class Seconds:
@@ -21,27 +21,27 @@ def seconds() -> Seconds:
 
 
 @pytest.fixture
-def breaker(seconds: Seconds) -> Breaker:
-    return Breaker(LIMITS, seconds, lambda: 0.0)
+def breaker(seconds: Seconds) -> CircuitBreaker:
+    return CircuitBreaker(LIMITS, seconds, lambda: 0.0)
 
 
-def fail(breaker: Breaker, times: int = 1, *, timed_out: bool = False) -> None:
+def fail(breaker: CircuitBreaker, times: int = 1, *, timed_out: bool = False) -> None:
     for _ in range(times):
         breaker.failed(entered(breaker), timed_out=timed_out)
 
 
-def state(breaker: Breaker) -> str:
+def state(breaker: CircuitBreaker) -> str:
     """Read anew each time; the type checker would take it for fixed."""
     return breaker.state
 
 
-def entered(breaker: Breaker) -> int:
+def entered(breaker: CircuitBreaker) -> int:
     entry = breaker.enter()
     assert entry is not None
     return entry
 
 
-def test_five_failures_in_a_row_open_it_and_four_do_not(breaker: Breaker) -> None:
+def test_five_failures_in_a_row_open_it_and_four_do_not(breaker: CircuitBreaker) -> None:
     fail(breaker, 4)
     assert state(breaker) == "closed"
     fail(breaker)
@@ -49,21 +49,21 @@ def test_five_failures_in_a_row_open_it_and_four_do_not(breaker: Breaker) -> Non
     assert breaker.enter() is None
 
 
-def test_three_timeouts_in_a_row_open_it(breaker: Breaker) -> None:
+def test_three_timeouts_in_a_row_open_it(breaker: CircuitBreaker) -> None:
     fail(breaker, 2, timed_out=True)
     assert state(breaker) == "closed"
     fail(breaker, timed_out=True)
     assert state(breaker) == "open"
 
 
-def test_an_answer_between_failures_begins_the_count_anew(breaker: Breaker) -> None:
+def test_an_answer_between_failures_begins_the_count_anew(breaker: CircuitBreaker) -> None:
     fail(breaker, 4)
     breaker.passed()
     fail(breaker, 4)
     assert state(breaker) == "closed"
 
 
-def test_after_its_rest_it_lets_exactly_one_through(breaker: Breaker, seconds: Seconds) -> None:
+def test_after_its_rest_it_lets_exactly_one_through(breaker: CircuitBreaker, seconds: Seconds) -> None:
     fail(breaker, 5)
     seconds.now += 0.9
     assert state(breaker) == "open"
@@ -73,7 +73,7 @@ def test_after_its_rest_it_lets_exactly_one_through(breaker: Breaker, seconds: S
     assert breaker.enter() is None
 
 
-def test_a_probe_that_is_answered_closes_it(breaker: Breaker, seconds: Seconds) -> None:
+def test_a_probe_that_is_answered_closes_it(breaker: CircuitBreaker, seconds: Seconds) -> None:
     fail(breaker, 5)
     seconds.now += 1
     entered(breaker)
@@ -83,7 +83,7 @@ def test_a_probe_that_is_answered_closes_it(breaker: Breaker, seconds: Seconds) 
     assert state(breaker) == "closed"
 
 
-def test_each_probe_that_fails_doubles_the_rest_up_to_the_longest(breaker: Breaker, seconds: Seconds) -> None:
+def test_each_probe_that_fails_doubles_the_rest_up_to_the_longest(breaker: CircuitBreaker, seconds: Seconds) -> None:
     fail(breaker, 5)
     rests = []
     for _ in range(4):
@@ -95,7 +95,7 @@ def test_each_probe_that_fails_doubles_the_rest_up_to_the_longest(breaker: Break
     assert rests == [1.0, 2.0, 4.0, 4.0]
 
 
-def test_a_rest_after_a_recovery_is_a_short_one_again(breaker: Breaker, seconds: Seconds) -> None:
+def test_a_rest_after_a_recovery_is_a_short_one_again(breaker: CircuitBreaker, seconds: Seconds) -> None:
     fail(breaker, 5)
     seconds.now += 1
     fail(breaker)
@@ -108,7 +108,7 @@ def test_a_rest_after_a_recovery_is_a_short_one_again(breaker: Breaker, seconds:
 
 
 def test_chance_shortens_a_rest_by_a_quarter_at_most(seconds: Seconds) -> None:
-    breaker = Breaker(LIMITS, seconds, lambda: 1.0)
+    breaker = CircuitBreaker(LIMITS, seconds, lambda: 1.0)
     fail(breaker, 5)
     seconds.now += 0.74
     assert state(breaker) == "open"
@@ -116,7 +116,7 @@ def test_chance_shortens_a_rest_by_a_quarter_at_most(seconds: Seconds) -> None:
     assert state(breaker) == "half_open"
 
 
-def test_an_attempt_from_before_the_rest_that_fails_changes_nothing(breaker: Breaker, seconds: Seconds) -> None:
+def test_an_attempt_from_before_the_rest_that_fails_changes_nothing(breaker: CircuitBreaker, seconds: Seconds) -> None:
     straggler = entered(breaker)
     fail(breaker, 5)
     breaker.failed(straggler)
@@ -127,14 +127,14 @@ def test_an_attempt_from_before_the_rest_that_fails_changes_nothing(breaker: Bre
     assert state(breaker) == "half_open"
 
 
-def test_an_attempt_from_before_the_rest_that_is_answered_closes_it(breaker: Breaker) -> None:
+def test_an_attempt_from_before_the_rest_that_is_answered_closes_it(breaker: CircuitBreaker) -> None:
     entered(breaker)
     fail(breaker, 5)
     breaker.passed()
     assert state(breaker) == "closed"
 
 
-def test_a_probe_that_is_given_up_leaves_its_place_to_the_next(breaker: Breaker, seconds: Seconds) -> None:
+def test_a_probe_that_is_given_up_leaves_its_place_to_the_next(breaker: CircuitBreaker, seconds: Seconds) -> None:
     fail(breaker, 5)
     seconds.now += 1
     breaker.left(entered(breaker))
@@ -142,7 +142,9 @@ def test_a_probe_that_is_given_up_leaves_its_place_to_the_next(breaker: Breaker,
     entered(breaker)
 
 
-def test_a_rest_that_the_provider_asks_for_begins_at_once_and_is_bounded(breaker: Breaker, seconds: Seconds) -> None:
+def test_a_rest_that_the_provider_asks_for_begins_at_once_and_is_bounded(
+    breaker: CircuitBreaker, seconds: Seconds
+) -> None:
     breaker.failed(entered(breaker), rest_s=86_400)
     assert state(breaker) == "open"
     seconds.now += 119
@@ -153,13 +155,15 @@ def test_a_rest_that_the_provider_asks_for_begins_at_once_and_is_bounded(breaker
 
 async def test_those_who_wait_go_on_when_the_rest_is_over() -> None:
     loop = asyncio.get_running_loop()
-    breaker = Breaker(BreakerLimits(failures=1, first_rest_s=0.01), loop.time, lambda: 0.0)
+    breaker = CircuitBreaker(BreakerLimits(failures=1, initial_open_s=0.01), loop.time, lambda: 0.0)
     fail(breaker)
     await asyncio.wait_for(breaker.until_admits(), 5)
     assert breaker.admits
 
 
-async def test_those_who_wait_behind_a_probe_go_on_when_it_is_answered(breaker: Breaker, seconds: Seconds) -> None:
+async def test_those_who_wait_behind_a_probe_go_on_when_it_is_answered(
+    breaker: CircuitBreaker, seconds: Seconds
+) -> None:
     fail(breaker, 5)
     seconds.now += 1
     entered(breaker)
@@ -172,7 +176,7 @@ async def test_those_who_wait_behind_a_probe_go_on_when_it_is_answered(breaker: 
 
 async def test_those_who_wait_behind_a_probe_that_fails_wait_on() -> None:
     loop = asyncio.get_running_loop()
-    breaker = Breaker(BreakerLimits(failures=1, first_rest_s=0.01), loop.time, lambda: 0.0)
+    breaker = CircuitBreaker(BreakerLimits(failures=1, initial_open_s=0.01), loop.time, lambda: 0.0)
     fail(breaker)
     await breaker.until_admits()
     probe = entered(breaker)

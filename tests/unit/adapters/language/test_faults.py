@@ -3,8 +3,8 @@ import logging
 import pytest
 
 from schemas.language import Profile
-from streams.adapters.language.faults import Kind, fault_of
-from streams.adapters.language.pacing import Pacing
+from streams.adapters.language.faults import FaultKind, fault_of
+from streams.adapters.language.pacing import RetryPolicy
 from streams.adapters.language.redaction import RedactingFilter, redacted
 
 SECRET = "the-whole-secret-of-this-test"
@@ -43,9 +43,9 @@ class ContentPolicyViolationError(Answer):
         (ValueError("no such provider"), "other", False),
     ],
 )
-def test_an_error_is_worth_another_attempt_where_that_may_help(error: Exception, kind: Kind, passes: bool) -> None:
+def test_an_error_is_worth_another_attempt_where_that_may_help(error: Exception, kind: FaultKind, passes: bool) -> None:
     fault = fault_of(error, "default", PROFILE, ())
-    assert (fault.kind, fault.passes) == (kind, passes)
+    assert (fault.kind, fault.is_transient) == (kind, passes)
 
 
 def test_a_message_names_the_profile_and_what_to_look_at() -> None:
@@ -71,20 +71,20 @@ def test_a_provider_s_wish_for_a_pause_is_read_where_it_makes_sense(header: str 
 
 
 def test_pauses_double_up_to_the_longest_and_chance_takes_any_part_of_them() -> None:
-    pacing, fault = Pacing(first_s=1, longest_s=4), fault_of(Answer(500), "default", PROFILE, ())
-    assert [pacing.pause_s(fault, attempts, lambda: 1.0) for attempts in (1, 2, 3, 4)] == [1, 2, 4, 4]
-    assert pacing.pause_s(fault, 3, lambda: 0.25) == 1
+    pacing, fault = RetryPolicy(initial_backoff_s=1, max_backoff_s=4), fault_of(Answer(500), "default", PROFILE, ())
+    assert [pacing.backoff_s(fault, attempts, lambda: 1.0) for attempts in (1, 2, 3, 4)] == [1, 2, 4, 4]
+    assert pacing.backoff_s(fault, 3, lambda: 0.25) == 1
 
 
 def test_a_pause_is_never_shorter_than_the_provider_asked_for() -> None:
     fault = fault_of(Answer(429, retry_after="7"), "default", PROFILE, ())
-    assert Pacing().pause_s(fault, 1, lambda: 0.0) == 7
+    assert RetryPolicy().backoff_s(fault, 1, lambda: 0.0) == 7
 
 
 def test_a_pause_that_is_too_long_for_one_call_ends_it() -> None:
     fault = fault_of(Answer(429, retry_after="60"), "default", PROFILE, ())
-    assert not Pacing().again(fault, attempts=1, retries=5)
-    assert Pacing().too_long(fault)
+    assert not RetryPolicy().should_retry(fault, attempts=1, retries=5)
+    assert RetryPolicy().exceeds_max_retry_after(fault)
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ async def test_no_secret_is_in_an_error_its_causes_the_standing_or_a_log(
     models = rig.models()
     with caplog.at_level(logging.DEBUG):
         problem: BaseException | None = await failure(models)
-    seen = [caplog.text, *capfd.readouterr(), str(models.standing())]
+    seen = [caplog.text, *capfd.readouterr(), str(models.status())]
     while problem is not None:
         seen += [str(problem), repr(problem)]
         problem = problem.__cause__ or problem.__context__

@@ -28,24 +28,24 @@ async def test_three_timeouts_open_the_breaker(rig: Rig) -> None:
     models = rig.models(BreakerLimits(), timeout_s=0.05)
     for _ in range(3):
         await failure(models)
-    assert models.standing()["default"]["state"] == "open"
+    assert models.status()["default"]["state"] == "open"
 
 
 async def test_a_probe_that_is_answered_closes_the_breaker(rig: Rig) -> None:
     rig.server.become(500)
-    models = rig.models(BreakerLimits(failures=1, first_rest_s=0.01))
+    models = rig.models(BreakerLimits(failures=1, initial_open_s=0.01))
     await failure(models)
     rig.server.become("ok")
     await models.until_available("understand.turn", "understand")
-    assert models.standing()["default"]["state"] == "half_open"
+    assert models.status()["default"]["state"] == "half_open"
     await ask(models)
-    assert models.standing()["default"]["state"] == "closed"
+    assert models.status()["default"]["state"] == "closed"
     assert rig.number("breaker") == 0
 
 
 async def test_of_many_questions_after_a_rest_one_probes(rig: Rig) -> None:
     rig.server.become(500)
-    models = rig.models(BreakerLimits(failures=1, first_rest_s=0.01))
+    models = rig.models(BreakerLimits(failures=1, initial_open_s=0.01))
     await failure(models)
     await models.until_available("understand.turn", "understand")
     rig.server.become("hang")

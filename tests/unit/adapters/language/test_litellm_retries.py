@@ -75,7 +75,7 @@ async def test_a_missing_key_is_said_and_nothing_is_sent(rig: Rig) -> None:
     assert "ANY_KEY, which is not set" in str(problem)
     assert not rig.server.questions
     assert not models.available("understand.turn", "understand")
-    assert models.standing()["default"]["last_error"] == str(problem)
+    assert models.status()["default"]["last_error"] == str(problem)
 
 
 @pytest.mark.parametrize("behaviour", ["garbage", "cut", "empty"])
@@ -108,7 +108,7 @@ async def test_two_invalid_answers_are_unanswerable(rig: Rig, text: str) -> None
     models = rig.models()
     assert isinstance(await failure(models), Unanswerable)
     assert len(rig.server.questions) == 2
-    assert models.standing()["default"]["failures"] == 1
+    assert models.status()["default"]["failures"] == 1
     assert rig.number("answers_total", outcome="unanswerable") == 1
 
 

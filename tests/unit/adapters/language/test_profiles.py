@@ -31,11 +31,11 @@ def test_a_step_s_own_profile_comes_before_its_role_s_and_that_before_the_defaul
             "careful": SMALL | {"roles": ["verify", "cluster.turns"]},
         }
     )
-    assert there.chosen(step, role) == expected
+    assert there.profile_for(step, role) == expected
 
 
 def test_without_profiles_none_is_chosen() -> None:
-    assert Profiles().chosen("understand.turn", "understand") is None
+    assert Profiles().profile_for("understand.turn", "understand") is None
     assert not Profiles()
 
 

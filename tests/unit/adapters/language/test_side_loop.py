@@ -5,11 +5,11 @@ import threading
 
 import pytest
 
-from streams.adapters.language.side_loop import SideLoop
+from streams.adapters.language.side_loop import BackgroundEventLoop
 
 
 async def test_what_holds_its_own_loop_does_not_hold_the_callers() -> None:
-    aside, released, turns = SideLoop("aside"), threading.Event(), 0
+    aside, released, turns = BackgroundEventLoop("aside"), threading.Event(), 0
 
     async def hold() -> str:
         released.wait(10)
@@ -26,7 +26,7 @@ async def test_what_holds_its_own_loop_does_not_hold_the_callers() -> None:
 
 
 async def test_an_exception_comes_back() -> None:
-    aside = SideLoop("aside")
+    aside = BackgroundEventLoop("aside")
 
     async def fail() -> None:
         raise ValueError("as told")
@@ -37,7 +37,7 @@ async def test_an_exception_comes_back() -> None:
 
 
 async def test_what_is_cancelled_here_is_cancelled_there() -> None:
-    aside, begun, ended = SideLoop("aside"), threading.Event(), threading.Event()
+    aside, begun, ended = BackgroundEventLoop("aside"), threading.Event(), threading.Event()
 
     async def wait_for_ever() -> None:
         begun.set()
@@ -56,7 +56,7 @@ async def test_what_is_cancelled_here_is_cancelled_there() -> None:
 
 
 async def test_its_thread_ends() -> None:
-    aside = SideLoop("aside that ends")
+    aside = BackgroundEventLoop("aside that ends")
     await aside.run(asyncio.sleep(0))
     await aside.stop()
     assert "aside that ends" not in {thread.name for thread in threading.enumerate()}

@@ -3,7 +3,7 @@
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
 from agents.rules.index.vocabulary import Vocabulary
-from streams.adapters.lexical.columns_cache import Rosters
+from streams.adapters.lexical.columns_cache import MemoryColumnsCache
 from tests.builders.memories import made
 
 
@@ -14,12 +14,12 @@ def roster_of(memories: int) -> MemoryColumns:
     return MemoryColumns(rows, {1: Trait.of(made("a"))})
 
 
-def kept(rosters: Rosters, *boundaries: int) -> list[bool]:
+def kept(rosters: MemoryColumnsCache, *boundaries: int) -> list[bool]:
     return [rosters.get(boundary) is not None for boundary in boundaries]
 
 
 def test_the_least_recently_read_is_given_up() -> None:
-    rosters = Rosters(most_memories=20)
+    rosters = MemoryColumnsCache(most_memories=20)
     rosters.keep(1, roster_of(10))
     rosters.keep(2, roster_of(10))
     rosters.get(1)
@@ -28,14 +28,14 @@ def test_the_least_recently_read_is_given_up() -> None:
 
 
 def test_the_last_one_is_kept_however_large() -> None:
-    rosters = Rosters(most_memories=20)
+    rosters = MemoryColumnsCache(most_memories=20)
     rosters.keep(1, roster_of(10))
     rosters.keep(2, roster_of(100))
     assert kept(rosters, 1, 2) == [False, True]
 
 
 def test_a_dropped_one_makes_room() -> None:
-    rosters = Rosters(most_memories=20)
+    rosters = MemoryColumnsCache(most_memories=20)
     rosters.keep(1, roster_of(10))
     rosters.keep(2, roster_of(10))
     rosters.drop(1)
@@ -45,7 +45,7 @@ def test_a_dropped_one_makes_room() -> None:
 
 
 def test_one_that_grows_counts_as_what_it_has_become() -> None:
-    rosters = Rosters(most_memories=20)
+    rosters = MemoryColumnsCache(most_memories=20)
     rosters.keep(1, roster_of(10))
     trait = Trait.of(made("a"))
     for number in range(10, 20):
@@ -61,14 +61,14 @@ def test_a_vocabulary_is_kept_as_long_as_its_roster_and_its_words() -> None:
         read.append(boundary)
         return Vocabulary(["violin"])
 
-    rosters = Rosters(most_memories=20)
+    rosters = MemoryColumnsCache(most_memories=20)
     rosters.keep(1, roster_of(10))
     first = rosters.vocabulary(1, vocabulary)
-    rosters.heard(1, ["harbour"])
-    rosters.heard(2, ["tram"])
+    rosters.add_terms(1, ["harbour"])
+    rosters.add_terms(2, ["tram"])
     assert rosters.vocabulary(1, vocabulary) is first
     assert (len(first), read) == (2, [1])
-    rosters.unheard(1)
+    rosters.invalidate(1)
     rosters.vocabulary(1, vocabulary)
     rosters.keep(2, roster_of(20))
     rosters.vocabulary(1, vocabulary)

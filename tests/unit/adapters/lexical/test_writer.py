@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 
 from schemas.failures import Unavailable
-from streams.adapters.lexical.columns_cache import Rosters
-from streams.adapters.lexical.file import FORM, open_file
-from streams.adapters.lexical.keys import Keys
-from streams.adapters.lexical.reader import WordsReader
-from streams.adapters.lexical.writer import WordsWriter
+from streams.adapters.lexical.columns_cache import MemoryColumnsCache
+from streams.adapters.lexical.file import SCHEMA_VERSION, open_file
+from streams.adapters.lexical.keys import KeyCache
+from streams.adapters.lexical.reader import LexicalReader
+from streams.adapters.lexical.writer import LexicalWriter
 from tests.builders.memories import made
 
 
-def halves(connection: sqlite3.Connection) -> tuple[WordsWriter, WordsReader]:
+def halves(connection: sqlite3.Connection) -> tuple[LexicalWriter, LexicalReader]:
     """Both halves of an open index."""
-    rosters, keys = Rosters(), Keys(connection)
-    return WordsWriter(connection, rosters, keys), WordsReader(connection, rosters, keys)
+    rosters, keys = MemoryColumnsCache(), KeyCache(connection)
+    return LexicalWriter(connection, rosters, keys), LexicalReader(connection, rosters, keys)
 
 
 def test_when_the_open_transaction_is_lost_every_later_call_says_so(tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ def test_when_the_open_transaction_is_lost_every_later_call_says_so(tmp_path: Pa
     writer.put(made("violin", 0))
     writer.commit()
     writer.put(made("harbour", 1))
-    assert reader.roster("ana").documents == 2
+    assert reader.memory_columns("ana").documents == 2
     [pages] = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count = {pages + 1}")
     with pytest.raises(Unavailable) as failure:
@@ -35,13 +35,13 @@ def test_when_the_open_transaction_is_lost_every_later_call_says_so(tmp_path: Pa
     for call in (writer.commit, lambda: writer.put(made("tram", 3)), lambda: writer.set_applied("turns", 4)):
         with pytest.raises(Unavailable):
             call()
-    assert reader.roster("ana").documents == 1
+    assert reader.memory_columns("ana").documents == 1
     connection.close()
 
 
-def kinds(reader: WordsReader, boundary: str = "ana") -> dict[str, str]:
+def kinds(reader: LexicalReader, boundary: str = "ana") -> dict[str, str]:
     """The mode of every memory, as readers see it."""
-    roster = reader.roster(boundary)
+    roster = reader.memory_columns(boundary)
     modes = [kind.mode for kind in roster.kinds]
     return {one: modes[roster.columns.kinds[number]] for one, number in roster.number_of.items()}
 
@@ -52,12 +52,12 @@ def test_a_roster_follows_memories_that_change_their_mode_without_being_read_aga
     memories = [made("violin", number, mode="code") for number in range(3)]
     for memory in memories:
         writer.put(memory)
-    kept = reader.roster("ana")
+    kept = reader.memory_columns("ana")
     for mode in ("craft", "journal"):
         for memory in memories:
             writer.put(memory.model_copy(update={"mode": mode}))
             assert kinds(reader)[memory.memory_id] == mode
-    assert reader.roster("ana") is kept, "read once: a mode of 5,000 memories would be read 5,000 times"
+    assert reader.memory_columns("ana") is kept, "read once: a mode of 5,000 memories would be read 5,000 times"
     assert kinds(halves(connection)[1]) == kinds(reader)
     connection.close()
 
@@ -80,11 +80,11 @@ def test_an_index_of_an_older_form_is_begun_anew(tmp_path: Path) -> None:
     writer.put(made("violin"))
     writer.set_applied("turns", 7)
     writer.commit()
-    connection.execute(f"PRAGMA user_version = {FORM - 1}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION - 1}")
     connection.close()
     connection = open_file(path)
     _, reader = halves(connection)
-    assert (reader.applied(), reader.roster("ana").documents) == ({}, 0)
+    assert (reader.applied(), reader.memory_columns("ana").documents) == ({}, 0)
     connection.close()
 
 
@@ -93,10 +93,10 @@ def test_a_boundary_that_left_and_came_back_is_read_under_its_new_number(tmp_pat
     writer, reader = halves(connection)
     memory = made("violin")
     writer.put(memory)
-    assert reader.roster("ana").documents == 1
+    assert reader.memory_columns("ana").documents == 1
     writer.remove(memory.memory_id)
     writer.put(made("harbour", 1, user="bo"))
-    assert reader.roster("ana").documents == 0
+    assert reader.memory_columns("ana").documents == 0
     writer.put(memory)
-    assert (kinds(reader), reader.roster("bo").documents) == ({memory.memory_id: memory.mode}, 1)
+    assert (kinds(reader), reader.memory_columns("bo").documents) == ({memory.memory_id: memory.mode}, 1)
     connection.close()

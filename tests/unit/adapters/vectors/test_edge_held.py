@@ -12,13 +12,13 @@ from qdrant_edge import UpdateOperation
 from schemas.failures import Unavailable
 from schemas.modes import VectorSpace
 from schemas.vectors import Matrix, MemoryFilter, Point, Scored
-from streams.adapters.embedding.inference.token_grid import from_grid, to_grid
-from streams.adapters.vectors.embedded.boundary_reading import PAGE
+from streams.adapters.embedding.inference.token_grid import dequantise_tokens, quantise_tokens
+from streams.adapters.vectors.embedded.boundary_reading import POINT_PAGE_SIZE
 from streams.adapters.vectors.embedded.edge_boundary import BoundaryVectors
-from streams.adapters.vectors.embedded.edge_held import HeldBoundaries
+from streams.adapters.vectors.embedded.edge_held import BoundaryCache
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.adapters.vectors.embedded.edge_packing import Unpacked, packed, unpacked
-from streams.adapters.vectors.embedded.edge_rows import Kind, Row
+from streams.adapters.vectors.embedded.edge_packing import Unpacked, pack_point, unpack_vectors
+from streams.adapters.vectors.embedded.edge_rows import FilterFields, PointRow
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
 from tests.fakes.vector_indexes import memory, point, space_of
 
@@ -43,7 +43,7 @@ def made(number: int, boundary: str = "u1", version: int = 0) -> Point:
         number,
         boundary=boundary,
         vector=unit_rows(seed, 1, 16)[0],
-        tokens=from_grid(to_grid(unit_rows(seed, number % 7, 32))),
+        tokens=dequantise_tokens(quantise_tokens(unit_rows(seed, number % 7, 32))),
         scope={"user_id": boundary, "project_id": f"p{number % 3}"},
         type="semantic" if number % 5 == 0 else "episodic",
         occurred_ms=1000 * number,
@@ -60,15 +60,15 @@ async def answers(index: EdgeIndex, boundary: str = "u1", space: VectorSpace = S
         MemoryFilter(boundary, modes=("other",)),
     ]
     found = [await index.search(space, question, where, limit) for where in wheres for limit in (5, 500)]
-    found += [await index.late(space, rows, where, limit) for where in wheres for limit in (5, 500)]
-    return [*found, *[await index.late(space, rows, where, 500, some) for where in wheres]]
+    found += [await index.maxsim(space, rows, where, limit) for where in wheres for limit in (5, 500)]
+    return [*found, *[await index.maxsim(space, rows, where, 500, some) for where in wheres]]
 
 
 def assert_alike(held: Sequence[Sequence[Scored]], engine: Sequence[Sequence[Scored]]) -> None:
     assert any(engine)
     for ours, theirs in zip(held, engine, strict=True):
         assert [one.memory_id for one in ours] == [one.memory_id for one in theirs]
-        assert [one.cosine for one in ours] == pytest.approx([one.cosine for one in theirs], abs=1e-4)
+        assert [one.score for one in ours] == pytest.approx([one.score for one in theirs], abs=1e-4)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ async def index(tmp_path: Path) -> AsyncIterator[EdgeIndex]:
 
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[EdgeIndex]:
-    opened = EdgeIndex(tmp_path / "engine", HeldBoundaries(most_points=0))
+    opened = EdgeIndex(tmp_path / "engine", BoundaryCache(most_points=0))
     yield opened
     await opened.close()
 
@@ -99,13 +99,13 @@ async def test_what_is_held_follows_every_write(index: EdgeIndex, engine: EdgeIn
 async def test_late_scores_are_those_of_exact_arithmetic(index: EdgeIndex) -> None:
     await index.upsert(SPACE, [made(number) for number in range(60)])
     rows = fifths(8)
-    found = await index.late(SPACE, rows, EVERYTHING, 100)
+    found = await index.maxsim(SPACE, rows, EVERYTHING, 100)
     assert len(found) == sum(number % 7 > 0 for number in range(60))
     for one in found:
         tokens = made(int(one.memory_id[-12:])).tokens
         assert tokens is not None
         exact = (rows.astype(np.float64) @ tokens.astype(np.float64).T).max(axis=1).sum()
-        assert one.cosine == pytest.approx(exact, abs=5e-6)
+        assert one.score == pytest.approx(exact, abs=5e-6)
 
 
 async def test_a_point_that_changes_its_boundary_leaves_the_one_before(index: EdgeIndex) -> None:
@@ -134,7 +134,7 @@ async def test_scores_are_the_same_to_the_last_digit_however_rows_came_to_stand(
 
 
 async def test_a_point_that_is_written_while_a_boundary_is_read_is_found(index: EdgeIndex) -> None:
-    many = [made(number) for number in range(PAGE + 500)]
+    many = [made(number) for number in range(POINT_PAGE_SIZE + 500)]
     await index.upsert(SPACE, many)
     question = unit_rows(7, 1, 16)[0]
     reading = asyncio.create_task(index.search(SPACE, question, EVERYTHING, 10))
@@ -148,14 +148,14 @@ async def test_a_point_that_is_written_while_a_boundary_is_read_is_found(index: 
 
 async def test_tokens_off_the_grid_leave_their_boundary_to_the_engine(index: EdgeIndex) -> None:
     odd = replace(made(5), tokens=np.full((1, 32), 0.123, np.float32))
-    assert packed(SPACE.fingerprint, odd) is None
+    assert pack_point(SPACE.fingerprint, odd) is None
     long = replace(made(5), tokens=np.full((1, 32), 0.75, np.float32))
-    assert packed(SPACE.fingerprint, long) is None
+    assert pack_point(SPACE.fingerprint, long) is None
     await index.upsert(SPACE, [made(1), made(2)])
     await answers(index)
     await index.upsert(SPACE, [odd])
-    [found] = await index.late(SPACE, np.eye(1, 32, dtype=np.float32), EVERYTHING, 10, [memory(5)])
-    assert found.cosine == pytest.approx(0.123, abs=1e-4)
+    [found] = await index.maxsim(SPACE, np.eye(1, 32, dtype=np.float32), EVERYTHING, 10, [memory(5)])
+    assert found.score == pytest.approx(0.123, abs=1e-4)
 
 
 async def test_a_write_that_fails_is_not_believed(index: EdgeIndex, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,20 +175,23 @@ async def test_a_write_that_fails_is_not_believed(index: EdgeIndex, monkeypatch:
 def filled(count: int) -> BoundaryVectors:
     vectors = BoundaryVectors(SPACE.fingerprint)
     vectors.put(
-        [Row(memory(number), Kind("general", "episodic", ()), 0, unpacked_of(made(number))) for number in range(count)]
+        [
+            PointRow(memory(number), FilterFields("general", "episodic", ()), 0, unpacked_of(made(number)))
+            for number in range(count)
+        ]
     )
     return vectors
 
 
 def unpacked_of(one: Point) -> Unpacked:
-    data = packed(SPACE.fingerprint, one)
+    data = pack_point(SPACE.fingerprint, one)
     assert data is not None
-    return unpacked(SPACE.fingerprint, data)
+    return unpack_vectors(SPACE.fingerprint, data)
 
 
 def test_the_boundary_that_was_asked_longest_ago_is_given_up_first() -> None:
     size = filled(50).size
-    held = HeldBoundaries(most_bytes=3 * size)
+    held = BoundaryCache(most_bytes=3 * size)
     for name in ("a", "b", "c"):
         held.keep(("x", name), filled(50))
     held.get(("x", "a"))
@@ -199,7 +202,7 @@ def test_the_boundary_that_was_asked_longest_ago_is_given_up_first() -> None:
 
 
 def test_a_boundary_that_grows_makes_others_go() -> None:
-    held = HeldBoundaries(most_bytes=3 * filled(50).size)
+    held = BoundaryCache(most_bytes=3 * filled(50).size)
     held.keep(("x", "other"), filled(50))
     held.keep(("x", "u1"), filled(50))
     for number in range(50, 400):
@@ -209,14 +212,14 @@ def test_a_boundary_that_grows_makes_others_go() -> None:
 
 
 def test_a_boundary_that_becomes_too_large_is_left_to_the_engine() -> None:
-    held = HeldBoundaries(most_points=10)
+    held = BoundaryCache(most_points=10)
     held.keep(("x", "u1"), filled(10))
     held.written("x", [(made(99), unpacked_of(made(99)))])
     assert held.get(("x", "u1")) is None
 
 
 def test_rows_that_died_are_let_go_by_reading_anew() -> None:
-    held = HeldBoundaries()
+    held = BoundaryCache()
     held.keep(("x", "u1"), filled(10))
     for _ in range(20):
         held.written("x", [(made(number), unpacked_of(made(number))) for number in range(10)])

@@ -16,7 +16,7 @@ from schemas.failures import Unavailable
 from schemas.modes import Fingerprint, VectorSpace
 from schemas.vectors import MemoryFilter, Point
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.adapters.vectors.embedded.edge_shard import FINGERPRINT, shard_config, sync_files
+from streams.adapters.vectors.embedded.edge_shard import FINGERPRINT_FILE, shard_config, sync_files
 
 SPACE = VectorSpace(
     "general",
@@ -74,10 +74,10 @@ async def test_a_closed_index_opened_again_has_everything(tmp_path: Path) -> Non
 async def test_token_vectors_are_there_again_when_it_is_opened(tmp_path: Path) -> None:
     first, question = EdgeIndex(tmp_path), np.eye(2, 4, dtype=np.float32)
     await first.upsert(TOKEN_SPACE, [*long_points(range(2)), *points(range(2, 4))])
-    before = await first.late(TOKEN_SPACE, question, MemoryFilter("u1"), 10)
+    before = await first.maxsim(TOKEN_SPACE, question, MemoryFilter("u1"), 10)
     await first.close()
     again = EdgeIndex(tmp_path)
-    assert await again.late(TOKEN_SPACE, question, MemoryFilter("u1"), 10) == before
+    assert await again.maxsim(TOKEN_SPACE, question, MemoryFilter("u1"), 10) == before
     assert [one.memory_id for one in before] == [memory(0), memory(1)]
     assert await again.spaces() == {TOKEN_SPACE.collection: TOKEN_SPACE.fingerprint}
     await again.close()
@@ -184,7 +184,7 @@ async def test_a_kill_while_a_collection_is_made_is_repaired(tmp_path: Path, mom
 async def test_an_engine_that_cannot_flush_any_more_is_loaded_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streams.adapters.vectors.embedded.edge_index.UNFLUSHED", 1)
+    monkeypatch.setattr("streams.adapters.vectors.embedded.edge_index.MAX_UNFLUSHED_WRITES", 1)
     index = EdgeIndex(tmp_path)
     await index.upsert(SPACE, points(range(4)))
     # The engine's own damage: a refused second opening of the directory.
@@ -271,7 +271,7 @@ async def test_every_filtered_field_is_indexed_and_the_files_say_what_they_hold(
     assert isinstance(time, IntegerIndexParams)
     assert (time.lookup, time.range) == (False, True)
     assert (tmp_path / "general.alias").read_text() == SPACE.collection
-    kept = (tmp_path / SPACE.collection / FINGERPRINT).read_text()
+    kept = (tmp_path / SPACE.collection / FINGERPRINT_FILE).read_text()
     assert Fingerprint.model_validate_json(kept) == SPACE.fingerprint
 
 

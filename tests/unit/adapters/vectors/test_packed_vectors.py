@@ -11,8 +11,8 @@ import pytest
 from schemas.failures import Unavailable
 from schemas.vectors import MemoryFilter, Point
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.adapters.vectors.embedded.edge_packing import packed
-from streams.adapters.vectors.embedded.edge_shard import PACKED
+from streams.adapters.vectors.embedded.edge_packing import pack_point
+from streams.adapters.vectors.embedded.edge_shard import PACKED_DIR
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
 from tests.fakes.vector_indexes import memory, point, space_of
 
@@ -26,7 +26,7 @@ def made(number: int, boundary: str = "u1") -> Point:
 
 
 def written(store: PackedVectors, *points: Point) -> None:
-    store.put([(one, packed(SPACE.fingerprint, one)) for one in points])
+    store.put([(one, pack_point(SPACE.fingerprint, one)) for one in points])
 
 
 def ids(store: PackedVectors, boundary: str) -> list[str]:
@@ -36,9 +36,9 @@ def ids(store: PackedVectors, boundary: str) -> list[str]:
 async def answers(index: EdgeIndex) -> dict[tuple[str, str], float]:
     """Cosines and late interaction, by memory."""
     near = await index.search(SPACE, QUESTION, MemoryFilter("u1"), 100)
-    late = await index.late(SPACE, np.ones((1, 2), np.float32), MemoryFilter("u1"), 100)
+    late = await index.maxsim(SPACE, np.ones((1, 2), np.float32), MemoryFilter("u1"), 100)
     found = [("near", one) for one in near] + [("late", one) for one in late]
-    return {(way, one.memory_id): one.cosine for way, one in found}
+    return {(way, one.memory_id): one.score for way, one in found}
 
 
 def failed(*_: object) -> None:
@@ -108,7 +108,7 @@ async def test_what_is_missing_is_read_from_the_engine_and_packed(tmp_path: Path
     await first.upsert(SPACE, [made(number) for number in range(100)])
     before = await answers(first)
     await first.close()
-    lost = tmp_path / SPACE.collection / PACKED
+    lost = tmp_path / SPACE.collection / PACKED_DIR
     shutil.rmtree(lost)
     again = EdgeIndex(tmp_path)
     after = await answers(again)
@@ -124,7 +124,7 @@ async def test_what_is_deleted_while_it_is_read_from_the_engine_is_not_found(tmp
     first = EdgeIndex(tmp_path)
     await first.upsert(SPACE, [made(number) for number in range(100)])
     await first.close()
-    shutil.rmtree(tmp_path / SPACE.collection / PACKED)
+    shutil.rmtree(tmp_path / SPACE.collection / PACKED_DIR)
     index = EdgeIndex(tmp_path)
     reading = asyncio.create_task(index.search(SPACE, QUESTION, MemoryFilter("u1"), 100))
     await asyncio.sleep(0)
@@ -154,7 +154,7 @@ async def test_a_row_without_a_point_is_not_found(tmp_path: Path) -> None:
     index = EdgeIndex(tmp_path)
     await index.upsert(SPACE, [made(1), made(2)])
     await index.close()
-    store = PackedVectors(tmp_path / SPACE.collection / PACKED, SPACE.fingerprint)
+    store = PackedVectors(tmp_path / SPACE.collection / PACKED_DIR, SPACE.fingerprint)
     written(store, made(3))
     store.close()
     again = EdgeIndex(tmp_path)
@@ -168,6 +168,6 @@ async def test_what_is_deleted_is_nowhere(tmp_path: Path) -> None:
     await index.upsert(SPACE, [made(1), made(2)])
     await index.delete(SPACE, [memory(1)])
     await index.close()
-    store = PackedVectors(tmp_path / SPACE.collection / PACKED, SPACE.fingerprint)
+    store = PackedVectors(tmp_path / SPACE.collection / PACKED_DIR, SPACE.fingerprint)
     assert ids(store, "u1") == [memory(2)]
     store.close()

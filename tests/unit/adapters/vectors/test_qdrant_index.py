@@ -55,7 +55,7 @@ def every_call(index: QdrantIndex) -> list[Awaitable[object]]:
         index.upsert(SPACE, [POINT]),
         index.delete(SPACE, [ID]),
         index.search(SPACE, ONES, EVERYTHING, 5),
-        index.late(TOKEN_SPACE, ROWS, EVERYTHING, 5),
+        index.maxsim(TOKEN_SPACE, ROWS, EVERYTHING, 5),
         index.hashes(SPACE, [ID]),
         index.vectors(SPACE, [ID]),
         index.count(SPACE, 0),
@@ -190,8 +190,8 @@ async def test_every_search_is_exact_and_names_its_vector(index: QdrantIndex, st
         stub.asked.clear()
         await index.search(space, ONES, EVERYTHING, 5)
         assert [(asked.body.get("using"), asked.body["params"]["exact"]) for asked in stub.asked] == [(name, True)]
-    await index.late(TOKEN_SPACE, ROWS, EVERYTHING, 5)
-    await index.late(TOKEN_SPACE, ROWS, EVERYTHING, 5, [ID])
+    await index.maxsim(TOKEN_SPACE, ROWS, EVERYTHING, 5)
+    await index.maxsim(TOKEN_SPACE, ROWS, EVERYTHING, 5, [ID])
     over_all, over_one = stub.asked[-2].body, stub.asked[-1].body
     assert over_all["params"]["exact"]
     assert (over_all["using"], over_all["query"], over_all["limit"]) == ("tokens", {"nearest": ROWS.tolist()}, 6)

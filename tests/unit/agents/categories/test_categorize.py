@@ -123,7 +123,7 @@ def test_a_change_puts_items_under_categories_and_leaves_what_is_gone_or_elsewhe
     change = Change(scope=Scope(user_id="u1"), action="assign", assigned=assigned)
     memories = keeping.worker.memories
     assign = FileItems(memories, WriteMemory(memories, keeping.worker.words))
-    steps = list(assign.carried_out(change, HERE))
+    steps = list(assign.apply(change, HERE))
     assert [memory.memory_id for memory, _ in steps if memory] == [mine.memory_id]
     found = {one.memory_id: one.item.categories for one in keeping.worker.memories.all() if one.item}
     assert found == {mine.memory_id: under, other.memory_id: ()}

@@ -21,7 +21,7 @@ def asking(projects: Any = "default", top_k: int = 10) -> RetrieveRequest:
 
 def test_without_authorization_a_request_passes_as_it_is() -> None:
     request = asking("*")
-    assert Admit().admitted(request, "read", None) is request
+    assert Admit().admit(request, "read", None) is request
 
 
 @pytest.mark.parametrize(
@@ -31,16 +31,16 @@ def test_without_authorization_a_request_passes_as_it_is() -> None:
 def test_a_request_that_asks_for_more_than_the_settings_allow_is_refused(
     request_: RetrieveRequest, code: str | None
 ) -> None:
-    admit = Admit(caps=RequestLimits(combinations=3, top_k=20))
+    admit = Admit(caps=RequestLimits(max_scopes=3, top_k=20))
     if code is None:
-        assert admit.admitted(request_, "read", None) is request_
+        assert admit.admit(request_, "read", None) is request_
         return
     with pytest.raises(Rejected, match=code):
-        admit.admitted(request_, "read", None)
+        admit.admit(request_, "read", None)
 
 
 def test_a_selector_of_everything_is_narrowed_before_anybody_expands_it() -> None:
     policy = Policy.model_validate({"principals": {"app": [{"user_id": "u", "project_id": ["p1"]}]}})
-    admitted = Admit(PolicyFile(policy)).admitted(asking("*"), "read", "app")
+    admitted = Admit(PolicyFile(policy)).admit(asking("*"), "read", "app")
     assert admitted.scope.fields() == {"user_id": ("u",), "project_id": ("p1",)}
     assert admitted.query == "q"

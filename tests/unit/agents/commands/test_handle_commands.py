@@ -56,7 +56,7 @@ async def test_a_memory_is_put_into_a_mode_as_its_user_says(governing: Governing
     change = governed.change
     assert change is not None
     assert (change.action, change.memory_id, change.to, change.result) == ("move", memory_id, "code", None)
-    assert governed.corrects
+    assert governed.is_correction
     refused = await governing.refused("set_memory_mode", memory_id=memory_id, mode="gone")
     assert refused == ("unknown_mode", "arguments.mode")
 
@@ -67,7 +67,7 @@ async def test_a_correction_is_counted_once_however_often_its_command_comes(gove
     for _ in range(2):
         governed = await governing.carried_out("set_memory_mode", "p1", 7, memory_id=memory_id, mode="code")
         assert governed.change is not None
-    assert not governed.corrects
+    assert not governed.is_correction
     assert governing.declared().corrections == 1
     await governing.carried_out("set_memory_mode", "p1", 8, memory_id=memory_id, mode="code")
     assert governing.declared().corrections == 2
@@ -77,7 +77,7 @@ async def test_saying_that_a_mode_is_right_is_no_correction(governing: Governing
     memory_id = governing.tell("violin", 1)
     governed = await governing.carried_out("set_memory_mode", memory_id=memory_id, mode=GENERAL)
     assert governed.change is not None, "from now on its caller has fixed it"
-    assert not governed.corrects
+    assert not governed.is_correction
     assert governing.declared().corrections == 0
 
 

@@ -11,7 +11,7 @@ from schemas.jobs import BackfillTimes
 from schemas.memories import Embedding
 from schemas.modes import GENERAL, Mode
 from schemas.scopes import Scope
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.support.job_log import JobLog
 from tests.builders.memories import embedded_in, made
 from tests.fakes.embedders import FakeEmbedders
@@ -26,7 +26,7 @@ HEALTH = Command(command="health", scope=Scope(user_id="ana"))
 class Standing:
     """A boundary with what is declared and remembered there."""
 
-    def __init__(self, words: SqliteWords) -> None:
+    def __init__(self, words: SqliteLexicalIndex) -> None:
         self.words, self.modes, self.embedders, self.index = words, FakeModes(), FakeEmbedders(), FakeIndex()
         self.spaces = VectorSpaces(self.modes, self.embedders)
         self.jobs = JobLog(FakeJsonTable(BackfillTimes))
@@ -47,7 +47,7 @@ class Standing:
 
 
 @pytest.fixture
-def standing(words: SqliteWords) -> Standing:
+def standing(words: SqliteLexicalIndex) -> Standing:
     return Standing(words)
 
 
@@ -100,7 +100,7 @@ async def test_a_mode_that_is_gone_is_shown_as_long_as_it_has_memories(standing:
 
 async def test_a_users_mode_is_shown_before_the_modes_of_that_name_in_projects(standing: Standing) -> None:
     standing.modes.declare(CODE.model_copy(update={"embedder": "tiny48", "project": "p1"}), CODE)
-    expected = standing.spaces.opened(CODE)[1].fingerprint.digest
+    expected = standing.spaces.resolve(CODE)[1].fingerprint.digest
     assert (await standing())["modes"]["code"]["fingerprint"] == expected
 
 

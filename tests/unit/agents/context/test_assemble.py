@@ -12,7 +12,7 @@ from agents.rules.context.rendering import MEMORIES_NOTICE
 from schemas.assemble import SECTIONS, AssembleResult
 from schemas.failures import Rejected, Unavailable
 from schemas.interaction import INTERACTION_MODES
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.adapters.tokens.tiktoken_counter import TiktokenCounter
 from tests.builders.memories import made
 from tests.fakes.tokenizer import FakeTokens
@@ -20,7 +20,7 @@ from tests.harnesses.contexts import Library, chatter, contents, memories
 
 
 @pytest.fixture
-def library(words: SqliteWords) -> Library:
+def library(words: SqliteLexicalIndex) -> Library:
     return Library(words)
 
 

@@ -9,7 +9,7 @@ from agents.context import revised_rules
 from agents.context.category_summaries import CategorySummaries
 from schemas.categories import Category, Taxonomy
 from schemas.memories import Evidence, Item, ItemKind, Memory
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.items import distilled_of, having, item_of
 from tests.builders.memories import START, made
 from tests.fakes.categories import FakeCategories
@@ -21,7 +21,7 @@ OTHER = "All input must be validated."
 
 
 @pytest.fixture
-def library(words: SqliteWords) -> Library:
+def library(words: SqliteLexicalIndex) -> Library:
     return Library(words)
 
 
@@ -80,7 +80,7 @@ def read_by(turn: Memory, status: Literal["rules", "model"]) -> Memory:
     ("kind", "priority"), [("safety", 1000), ("correction", 900), ("constraint", 800), ("error", 700)]
 )
 async def test_what_a_model_understood_as_a_rule_is_never_dropped(
-    words: SqliteWords, kind: ItemKind, priority: int
+    words: SqliteLexicalIndex, kind: ItemKind, priority: int
 ) -> None:
     library = Library(words, asks_model=True)
     turn = read_by(made(HINTED, 1), "model")
@@ -101,7 +101,7 @@ async def test_what_a_model_understood_as_a_rule_is_never_dropped(
     ],
 )
 async def test_without_a_model_that_says_so_and_once_it_was_taken_back_it_is_none(
-    words: SqliteWords, asks_model: bool, status: Literal["rules", "model"], kind: ItemKind, taken: bool
+    words: SqliteLexicalIndex, asks_model: bool, status: Literal["rules", "model"], kind: ItemKind, taken: bool
 ) -> None:
     library = Library(words, asks_model=asks_model)
     turn = read_by(made(HINTED, 1), status)

@@ -4,7 +4,7 @@ import pytest
 
 from schemas.interaction import Interaction
 from schemas.memories import TurnUnderstanding
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.harnesses.contexts import Library, chatter, contents
 
@@ -13,7 +13,7 @@ CONSTRAINT, ERROR = "Must support 10,000 concurrent users", "Stack trace: Authen
 
 
 @pytest.fixture
-def library(words: SqliteWords) -> Library:
+def library(words: SqliteLexicalIndex) -> Library:
     return Library(words)
 
 

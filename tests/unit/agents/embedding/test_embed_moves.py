@@ -13,7 +13,7 @@ from agents.rules.items.extracting import extract_by_rules
 from agents.rules.items.found import ExtractedItem
 from agents.rules.memory.identity import derive_item_id
 from schemas.memories import Memory, index_names
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.fakes.rejecting import BAD
 from tests.harnesses.lifecycle import EMBEDDERS, MovingMemories
 from tests.harnesses.lifecycle_user import PARTITION
@@ -106,8 +106,8 @@ ORDER = st.lists(st.integers(0, 7), min_size=1, max_size=6)
 
 
 @pytest.fixture(scope="module")
-def words(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteWords]:
-    words = SqliteWords(tmp_path_factory.mktemp("words"))
+def words(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteLexicalIndex]:
+    words = SqliteLexicalIndex(tmp_path_factory.mktemp("words"))
     yield words
     words.close()
 
@@ -147,7 +147,7 @@ KILLED_AS_IT_FORGOT = [
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(HAPPENING, min_size=25, max_size=80), ORDER)
 def test_every_memory_ends_with_one_vector_where_it_belongs(
-    words: SqliteWords, acts: list[Act], order: list[int]
+    words: SqliteLexicalIndex, acts: list[Act], order: list[int]
 ) -> None:
     moving = MovingMemories(words)
     try:
@@ -196,8 +196,8 @@ def check(moving: MovingMemories) -> None:
     assert not any(moving.memories.is_forgotten(PARTITION, one) for one in memories), "a forgotten memory came back"
     assert set(points) <= set(memories), "a forgotten memory has a vector"
     for shelf in index_names("u1"):
-        there = {memory.memory_id for memory in memories.values() if memory.shelf == shelf}
-        assert set(moving.words.roster(PARTITION, shelf).number_of) == there
+        there = {memory.memory_id for memory in memories.values() if memory.index_name == shelf}
+        assert set(moving.words.memory_columns(PARTITION, shelf).number_of) == there
     check_items(moving, memories)
     for memory_id, memory in memories.items():
         found = points.get(memory_id, {})

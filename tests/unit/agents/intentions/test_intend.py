@@ -54,7 +54,7 @@ class Kept:
 
     def goals(self) -> list[str]:
         """The goals that stand."""
-        return [entry.text for entry in self.intend.get(HERE, SCOPE).open("goals")]
+        return [entry.text for entry in self.intend.get(HERE, SCOPE).open_entries("goals")]
 
 
 @pytest.fixture

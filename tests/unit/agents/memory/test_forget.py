@@ -12,7 +12,7 @@ from schemas.changes import Change
 from schemas.events import Forgotten, Learned
 from schemas.memories import Evidence, Memory, TextVersion
 from schemas.scopes import Scope
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import embedded_in, made
 from tests.fakes.claims import FakeClaims
 from tests.fakes.embedders import FakeEmbedders
@@ -25,7 +25,7 @@ HERE = 0
 class Keeping:
     """What `ana` has said, in two conversations of a project and in another project, and what `ben` has."""
 
-    def __init__(self, words: SqliteWords) -> None:
+    def __init__(self, words: SqliteLexicalIndex) -> None:
         self.memories, self.words = FakeMemories(), words
         modes = FakeModes()
         self.keeper = Remember(self.memories, words, modes, VectorSpaces(modes, FakeEmbedders()), FakeClaims())
@@ -70,7 +70,7 @@ class Keeping:
     def left(self) -> list[str]:
         """What is there, by the records; the words agree."""
         there = list(self.memories.all())
-        known = [self.words.roster(HERE, boundary).number_of for boundary in ("ana", "ben")]
+        known = [self.words.memory_columns(HERE, boundary).number_of for boundary in ("ana", "ben")]
         assert {one.memory_id for one in there} == set().union(*known)
         return sorted(memory.text for memory in there)
 
@@ -81,7 +81,7 @@ def forgettings(events: Sequence[MemoryEvent]) -> list[Forgotten]:
 
 
 @pytest.fixture
-def keeping(words: SqliteWords) -> Keeping:
+def keeping(words: SqliteLexicalIndex) -> Keeping:
     return Keeping(words)
 
 
@@ -161,7 +161,7 @@ def test_what_a_forgotten_memory_stood_for_is_served_again_and_not_counted(keepi
     gone = keeping.forget(memory_id=id_of(keeping, of))
     assert gone == (["of all"] if of == "of all" else ["of all", "b1"])
     assert {(memory.superseded_by, memory.superseded_in) for memory in keeping.memories.all()} == {(None, None)}
-    assert not keeping.words.roster(HERE, "ana").columns.superseded.any()
+    assert not keeping.words.memory_columns(HERE, "ana").columns.superseded.any()
 
 
 def test_killed_after_each_memory_all_of_it_is_forgotten_and_told_of_when_the_command_comes_again(

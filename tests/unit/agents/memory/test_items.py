@@ -8,20 +8,20 @@ import pytest
 from schemas.aims import IntentionUpdate
 from schemas.events import Forgotten, Learned, Remembered
 from schemas.understanding import FoundItem, Understanding
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import embedded_in
 from tests.harnesses.items import AWS, FLY, HERE, LOCAL, PLAIN, Keeping, known, sources
 
 
 @pytest.fixture
-def keeping(words: SqliteWords) -> Keeping:
+def keeping(words: SqliteLexicalIndex) -> Keeping:
     return Keeping(words)
 
 
 def test_what_is_found_in_a_turn_is_a_memory_beside_it(keeping: Keeping) -> None:
     said = keeping.say(f"Good morning! {FLY}", 1, speaker="Ana")
     [item] = keeping.items().values()
-    assert (item.text, item.origin, item.type, item.shelf) == (FLY, "extracted", "semantic", "u1//items")
+    assert (item.text, item.origin, item.type, item.index_name) == (FLY, "extracted", "semantic", "u1//items")
     assert (item.turn_id, item.conversation_id, item.role, item.speaker) == ("t1", "c1", "user", "Ana")
     assert (item.occurred_at, item.mode, item.scope) == (said.occurred_at, said.mode, said.scope)
     [evidence] = item.evidence
@@ -109,7 +109,7 @@ def test_of_what_contradicts_the_last_stands_whatever_comes_first(keeping: Keepi
     fly, aws, local = (items[text] for text in (FLY.upper(), AWS, LOCAL))
     assert [one.superseded_by for one in (aws, local, fly)] == [local.memory_id, fly.memory_id, None]
     assert [known(one).valid_until for one in (aws, local, fly)] == [local.occurred_at, fly.occurred_at, None]
-    assert keeping.words.roster(HERE, aws.shelf).columns.superseded.sum() == 2
+    assert keeping.words.memory_columns(HERE, aws.index_name).columns.superseded.sum() == 2
 
 
 def test_without_the_last_the_one_before_stands_again(keeping: Keeping) -> None:

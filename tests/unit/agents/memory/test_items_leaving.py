@@ -6,12 +6,12 @@ from agents.memory.recovery import find_removed_but_indexed
 from schemas.events import Learned, Remembered
 from schemas.memories import Memory
 from schemas.understanding import Understanding
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.harnesses.items import AWS, FLY, HERE, PLAIN, Keeping, known, sources
 
 
 @pytest.fixture
-def keeping(words: SqliteWords) -> Keeping:
+def keeping(words: SqliteLexicalIndex) -> Keeping:
     return Keeping(words)
 
 

@@ -87,7 +87,7 @@ def test_all_again_from_the_start_leaves_the_same_text_id_and_versions(kept: Kep
         for offset, text in enumerate(["violin", "cello", "violin", "drum"]):
             last = kept.tell(text, offset)
     assert (last.result.version, kept.memory(last).text, kept.finds("drum")) == (3, "drum", 1)
-    assert kept.words.roster(PARTITION, "u1").documents == 1
+    assert kept.words.memory_columns(PARTITION, "u1").documents == 1
 
 
 def test_a_new_turn_or_an_edit_in_a_mode_that_nobody_declared_is_refused_and_leaves_no_trace(kept: Kept) -> None:
@@ -143,7 +143,7 @@ def test_a_turn_that_a_model_is_to_read_says_so(kept: Kept) -> None:
     kept.keeper = Remember(kept.memories, kept.words, kept.modes, kept.spaces, FakeClaims(), asks_model=True)
     told = kept.tell("cello", 4)
     assert kept.memory(told).reading.status == "pending"
-    assert list(kept.words.unread(PARTITION)) == [told.result.memory_id]
+    assert list(kept.words.awaiting_understanding(PARTITION)) == [told.result.memory_id]
 
 
 @pytest.mark.parametrize("text", ["violin", "cello"])

@@ -14,7 +14,7 @@ from schemas.failures import Unavailable
 from schemas.memories import Memory
 from schemas.modes import Mode, ModeDeclarations
 from schemas.scopes import Scope
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import START
 from tests.builders.turns import record, turn
 from tests.fakes.claims import FakeClaims
@@ -27,7 +27,7 @@ CODE = Mode(name="code", embedder="tiny32", embedding_dim=32)
 DIARY = Mode(name="diary", embedder="general", embedding_dim=384, decay="slow")
 
 
-class BreakableWords(SqliteWords):
+class BreakableWords(SqliteLexicalIndex):
     """The word index, on a disk that is full after so many writes."""
 
     room = 1000

@@ -14,7 +14,7 @@ from schemas.interaction import Interaction
 from schemas.memories import Memory
 from schemas.modes import GENERAL, Mode, ModeDeclarations
 from schemas.understanding import Understanding
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import START
 from tests.builders.turns import record, turn
 from tests.fakes.claims import FakeClaims
@@ -31,7 +31,7 @@ THEIRS = Mode(name="theirs", embedder="tiny32", embedding_dim=32, project="p9")
 class Keeping:
     """The keeper with one memory of a user who has declared modes."""
 
-    def __init__(self, words: SqliteWords) -> None:
+    def __init__(self, words: SqliteLexicalIndex) -> None:
         self.memories, self.modes = FakeMemories(), FakeModes()
         self.words = words
         self.spaces = VectorSpaces(self.modes, FakeEmbedders())
@@ -83,7 +83,7 @@ class Keeping:
 
 @pytest.fixture
 def keeping(tmp_path: Path) -> Iterator[Keeping]:
-    words = SqliteWords(tmp_path)
+    words = SqliteLexicalIndex(tmp_path)
     words.open(PARTITION)
     yield Keeping(words)
     words.close()
@@ -129,7 +129,7 @@ def test_what_the_caller_said_stays_and_the_rest_is_noted(keeping: Keeping) -> N
 def test_a_model_that_agrees_with_the_default_has_decided_and_nothing_moves(keeping: Keeping) -> None:
     keeping.declare(CODE, user_default="code")
     told = keeping.embed(keeping.tell())
-    assert keeping.understood(told, mode="code") == UnderstoodResult(None, agrees=True)
+    assert keeping.understood(told, mode="code") == UnderstoodResult(None, agrees_with_default=True)
     assert (decided(keeping.memory(told)), keeping.memory(told).embedding) == (("code", "model"), told.embedding)
 
 
@@ -140,12 +140,12 @@ def test_whether_a_model_agrees_with_the_default_is_told(
     keeping: Keeping, mode: str | None, agrees: bool | None
 ) -> None:
     keeping.declare(CODE, DIARY, user_default=GENERAL, project_defaults={"p1": "code"})
-    assert keeping.understood(keeping.tell(), mode=mode).agrees is agrees
+    assert keeping.understood(keeping.tell(), mode=mode).agrees_with_default is agrees
 
 
 def test_against_a_caller_no_model_agrees_or_disagrees(keeping: Keeping) -> None:
     keeping.declare(CODE, user_default="code")
-    assert keeping.understood(keeping.tell(mode="code"), mode="code").agrees is None
+    assert keeping.understood(keeping.tell(mode="code"), mode="code").agrees_with_default is None
 
 
 def test_an_answer_about_a_replaced_text_changes_nothing(keeping: Keeping) -> None:
@@ -172,9 +172,9 @@ def test_an_answer_about_a_memory_that_is_not_here_changes_nothing(keeping: Keep
 
 def test_an_answer_that_was_not_valid_is_not_waited_for_again(keeping: Keeping) -> None:
     told = keeping.tell()
-    assert list(keeping.words.unread(PARTITION)) == [told.memory_id]
+    assert list(keeping.words.awaiting_understanding(PARTITION)) == [told.memory_id]
     assert keeping.understood(told, valid=False) == UnderstoodResult()
-    assert list(keeping.words.unread(PARTITION)) == []
+    assert list(keeping.words.awaiting_understanding(PARTITION)) == []
     assert (decided(keeping.memory(told)), keeping.memory(told).reading.status) == ((GENERAL, "fallback"), "rules")
 
 

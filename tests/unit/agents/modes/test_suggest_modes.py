@@ -10,7 +10,7 @@ from schemas.commands import Command
 from schemas.memories import Memory
 from schemas.modes import Mode
 from schemas.scopes import Scope
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.harnesses.retrieval import Library
 
@@ -22,7 +22,7 @@ MIXED = ["kites", "taxes", "dentist", "violin", "harbour", "passport", "gloves",
 class Suggesting(Library):
     """The report over a library's memories."""
 
-    def __init__(self, words: SqliteWords) -> None:
+    def __init__(self, words: SqliteLexicalIndex) -> None:
         super().__init__(words)
         self.suggest = SuggestModes(self._record, self.words, self.vectors, self.spaces)
 
@@ -51,7 +51,7 @@ class Suggesting(Library):
 
 
 @pytest.fixture
-def library(words: SqliteWords) -> Suggesting:
+def library(words: SqliteLexicalIndex) -> Suggesting:
     return Suggesting(words)
 
 

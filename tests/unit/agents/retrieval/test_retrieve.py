@@ -8,7 +8,7 @@ import pytest
 from schemas.failures import Rejected
 from schemas.memories import Embedding, Evidence, Memory, VectorLocation
 from schemas.moments import MAX_MOMENT, MIN_MOMENT
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import START, made
 from tests.harnesses.retrieval import Library
 
@@ -24,7 +24,7 @@ SIGNALS = {"dense", "late", "lexical", "neighbours", "recency", "importance", "e
 
 
 @pytest.fixture
-def library(words: SqliteWords) -> Library:
+def library(words: SqliteLexicalIndex) -> Library:
     return Library(words)
 
 

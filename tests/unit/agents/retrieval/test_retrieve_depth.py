@@ -9,7 +9,7 @@ from schemas.intention import Intention, IntentionEntry
 from schemas.memories import Memory
 from schemas.modes import Mode
 from schemas.retrieval import RetrieveResult
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.items import having, item_of, spans
 from tests.builders.memories import START, made
 from tests.harnesses.retrieval import Library
@@ -20,7 +20,7 @@ TALK = ["Dinner was lentil soup.", "The beta tester is called Ben.", "We ship pa
 
 
 @pytest.fixture
-def library(words: SqliteWords) -> Library:
+def library(words: SqliteLexicalIndex) -> Library:
     return Library(words)
 
 

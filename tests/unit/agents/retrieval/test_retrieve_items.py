@@ -8,7 +8,7 @@ import pytest
 from schemas.memories import Memory
 from schemas.modes import Mode
 from schemas.retrieval import Hit
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.items import distilled_of, having, item_of
 from tests.builders.memories import START, made
 from tests.harnesses.retrieval import Library
@@ -19,7 +19,7 @@ DEPLOY = "To deploy, run make release."
 
 
 @pytest.fixture
-def library(words: SqliteWords) -> Library:
+def library(words: SqliteLexicalIndex) -> Library:
     return Library(words)
 
 

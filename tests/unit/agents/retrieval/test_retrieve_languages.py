@@ -17,7 +17,7 @@ from schemas.modes import GENERAL, Mode
 from schemas.retrieval import RetrieveRequest
 from schemas.scopes import Selector
 from schemas.vectors import Point
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.harnesses.retrieval import Library
 
@@ -29,7 +29,7 @@ QUESTION, PREGUNTA = "What is there in Plasencia?", "¿Qué es lo que hay en Pla
 
 @pytest.fixture
 def library(tmp_path: Path) -> Iterator[Library]:
-    words = SqliteWords(tmp_path)
+    words = SqliteLexicalIndex(tmp_path)
     words.open(0)
     yield Library(words)
     words.close()
@@ -48,7 +48,7 @@ async def remember(library: Library, *texts: str) -> list[Memory]:
             type=memory.type,
             occurred_ms=memory.occurred_ms,
             content_hash=memory.content_hash,
-            boundary=memory.shelf,
+            boundary=memory.index_name,
             partition=0,
             scope=memory.scope,
             mode=memory.mode,
@@ -62,7 +62,7 @@ async def nearest(library: Library, query: str) -> LaneResult:
     selector = Selector.model_validate({"user_id": "ana", "project_id": "*"})
     request = RetrieveRequest(scope=selector, query=query, mode=GENERAL)
     declared = library.modes.get(0, "ana")
-    [search] = plan_searches(request, 0, declared, lambda shelf: library.words.roster(0, shelf), lambda _: None)
+    [search] = plan_searches(request, 0, declared, lambda shelf: library.words.memory_columns(0, shelf), lambda _: None)
     words = LexicalFeatures(library.words, library.clock, search)
     [found] = await VectorSearch(library.vectors, library.spaces).nearest(search, words)
     return found
@@ -93,7 +93,7 @@ async def test_every_memory_is_compared_by_the_model_that_made_its_vector(
     library: Library, question: str, foreign: bool
 ) -> None:
     memories = await remember(library, *SPANISH, *ENGLISH)
-    found = {one.memory_id: one.cosine for one in (await nearest(library, question)).found}
+    found = {one.memory_id: one.score for one in (await nearest(library, question)).found}
     english, others = readers(library)
     for memory in memories:
         crosses = (memory.text in ENGLISH) == foreign
@@ -107,17 +107,17 @@ async def test_late_interaction_over_candidates_says_what_it_says_over_all(
     library: Library, question: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await remember(library, *SPANISH, *ENGLISH)
-    over_all = (await nearest(library, question)).late
+    over_all = (await nearest(library, question)).maxsim
     monkeypatch.setattr(vector_search, "MAXSIM_FULL_SCAN_LIMIT", 1)
-    assert (await nearest(library, question)).late == over_all
+    assert (await nearest(library, question)).maxsim == over_all
     assert len(over_all) == 4
 
 
 async def test_a_token_of_the_question_counts_in_the_language_of_the_memory(library: Library) -> None:
     spanish, *_ = await remember(library, *SPANISH, ENGLISH[1])
-    late = (await nearest(library, QUESTION)).late
+    late = (await nearest(library, QUESTION)).maxsim
     assert late[0].memory_id == spanish.memory_id
-    assert late[0].cosine > late[1].cosine + 0.3
+    assert late[0].score > late[1].score + 0.3
 
 
 async def test_what_was_said_in_another_language_comes_first_where_it_answers(library: Library) -> None:

@@ -6,14 +6,14 @@ import pytest
 
 from schemas.failures import Rejected
 from schemas.modes import ModeDeclarations
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.harnesses.modes import CODE, JOURNAL, filled, found, library_of_modes, mode, turns
 from tests.harnesses.retrieval import Library
 
 
 @pytest.fixture
-def library(words: SqliteWords) -> Library:
+def library(words: SqliteLexicalIndex) -> Library:
     return library_of_modes(words)
 
 

@@ -3,14 +3,14 @@
 import pytest
 
 from schemas.memories import TurnUnderstanding
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.harnesses.modes import CODE, JOURNAL, filled, library_of_modes, turns
 from tests.harnesses.retrieval import Library
 
 
 @pytest.fixture
-def library(words: SqliteWords) -> Library:
+def library(words: SqliteLexicalIndex) -> Library:
     return library_of_modes(words)
 
 
@@ -43,7 +43,7 @@ async def test_a_missing_model_of_a_mode_without_memories_costs_nothing(library:
     library.embedders.missing("tiny48")
     result, [(code, _)] = await library.ask("what leaks?", mode="*")
     assert (result.diagnostics["method"], code) == ("rank_fusion", "cross_mode")
-    assert "tiny48" not in library.embedders.standing(), "it was not even asked for"
+    assert "tiny48" not in library.embedders.status(), "it was not even asked for"
 
 
 async def test_a_single_mode_without_its_model_is_lexical_and_says_why(library: Library) -> None:

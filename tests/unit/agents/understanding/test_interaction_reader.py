@@ -60,7 +60,7 @@ async def test_what_came_with_the_vector_is_not_asked_of_the_classifier_again() 
         """An embedder that reads what it embeds."""
 
         async def passage(self, text: str) -> Encoded:
-            return replace(await model.passage(text), shares=shares)
+            return replace(await model.passage(text), interaction_probabilities=shares)
 
     reader = InteractionReader(lambda: cast("Embedder", ReadingEmbedder()), judging.classifier)
     assert (await reader.read("tea", "tea")).mode == "DEBUGGING"
@@ -91,7 +91,7 @@ async def test_the_same_text_is_read_the_same_way_whatever_was_read_before() -> 
     judging = Judging("TASK", 0.75)
     first = await judging.reader.read("tea", "tea")
     for _ in range(DRIFT_WINDOW):
-        judging.reader.noted(Interaction(mode="DEBUGGING", confidence=1))
+        judging.reader.record_classification(Interaction(mode="DEBUGGING", confidence=1))
     assert await judging.reader.read("tea", "tea") == first
 
 
@@ -138,31 +138,31 @@ async def test_a_turn_that_was_not_read_yet_is_read_now() -> None:
 
 def noted(judging: Judging, mode: InteractionMode, times: int, *, corrected: int = 0) -> None:
     for number in range(times):
-        judging.reader.noted(Interaction(mode=mode, confidence=0.9))
+        judging.reader.record_classification(Interaction(mode=mode, confidence=0.9))
         if number < corrected:
-            judging.reader.corrected()
+            judging.reader.record_correction()
 
 
 def test_a_deployment_drifts_when_its_last_turns_are_for_something_else_than_those_before() -> None:
     judging = Judging()
-    assert not judging.reader.unstable
+    assert not judging.reader.is_unstable
     noted(judging, "TASK", DRIFT_WINDOW)
     noted(judging, "LEARNING", DRIFT_WINDOW - 1)
-    assert not judging.reader.unstable, "as long as there are not as many it always looks like drift"
+    assert not judging.reader.is_unstable, "as long as there are not as many it always looks like drift"
     noted(judging, "LEARNING", 1)
-    assert judging.reader.unstable
+    assert judging.reader.is_unstable
     noted(judging, "LEARNING", DRIFT_WINDOW)
-    assert not judging.reader.unstable, "what was new has become what was before"
+    assert not judging.reader.is_unstable, "what was new has become what was before"
 
 
 def test_many_corrections_are_noticed() -> None:
     judging = Judging()
-    judging.reader.corrected()
+    judging.reader.record_correction()
     noted(judging, "TASK", DRIFT_WINDOW, corrected=10)
     noted(judging, "TASK", DRIFT_WINDOW, corrected=20)
-    assert not judging.reader.unstable
+    assert not judging.reader.is_unstable
     noted(judging, "TASK", DRIFT_WINDOW, corrected=41)
-    assert judging.reader.unstable
+    assert judging.reader.is_unstable
 
 
 async def test_an_unstable_deployment_is_general_but_for_what_is_highly_confident() -> None:

@@ -15,7 +15,7 @@ from schemas.failures import Unavailable
 from schemas.interaction import Interaction
 from schemas.memories import Memory, Resource, TurnUnderstanding
 from schemas.modes import GENERAL_MODE, Mode
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.fakes.classifier import FixedClassifier
 from tests.fakes.clock import FakeClock
@@ -36,7 +36,7 @@ OWN = Mode(name="own", embedder="tiny32", embedding_dim=32, project="p1")
 class Thinking:
     """The thinker, with memories of one user."""
 
-    def __init__(self, words: SqliteWords) -> None:
+    def __init__(self, words: SqliteLexicalIndex) -> None:
         self.memories, self.modes, self.words, self.clock = FakeMemories(), FakeModes(), words, FakeClock()
         self.embedders, self.classifier, self.model = FakeEmbedders(), FixedClassifier("TASK", 0.9), FakeLanguageModel()
         self.reader = InteractionReader(lambda: self.embedders.of(GENERAL_MODE), self.classifier)
@@ -67,7 +67,7 @@ class Thinking:
 
 
 @pytest.fixture
-def thinking(words: SqliteWords) -> Thinking:
+def thinking(words: SqliteLexicalIndex) -> Thinking:
     return Thinking(words)
 
 

@@ -20,10 +20,10 @@ def sought(
 
 def test_a_text_has_a_term_by_its_stem_in_a_language_that_is_spoken() -> None:
     asked = sought(["deploying", "ledger"])
-    assert asked.said_in("We deploy it.") == {0}
-    assert asked.said_in("LEDGERS were deployed") == {0, 1}
-    assert sought(["katzen"]).said_in("eine Katze") == frozenset()
-    assert sought(["katzen"], languages=(ENGLISH, GERMAN)).said_in("eine Katze") == {0}
+    assert asked.terms_in("We deploy it.") == {0}
+    assert asked.terms_in("LEDGERS were deployed") == {0, 1}
+    assert sought(["katzen"]).terms_in("eine Katze") == frozenset()
+    assert sought(["katzen"], languages=(ENGLISH, GERMAN)).terms_in("eine Katze") == {0}
 
 
 def test_a_share_is_one_of_weight() -> None:

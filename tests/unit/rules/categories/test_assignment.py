@@ -137,7 +137,7 @@ def test_of_a_category_that_comes_twice_the_models_word_counts_and_else_the_sure
 
 
 def test_another_look_keeps_what_a_model_said_of_categories_that_are_there() -> None:
-    taxonomy = Taxonomy().having(Category(name="a"), Category(name="b"), Category(name="c"))
+    taxonomy = Taxonomy().with_categories(Category(name="a"), Category(name="b"), Category(name="c"))
     before = [assigned("a", 0.9, "model"), assigned("b", 0.9), assigned("gone", 0.9, "model")]
     fits = [assigned("c", 0.8), assigned("also gone", 0.8)]
     assert reassign_categories(before, fits, taxonomy) == (before[0], fits[0])
@@ -147,7 +147,7 @@ def test_of_what_a_model_says_only_what_there_is_counts_each_once_the_surest_fir
     found = [
         FoundCategory(name=name, confidence=sure) for name, sure in (("b", 0.4), ("a", 0.9), ("b", 0.7), ("x", 1.0))
     ]
-    there = keep_known_categories(found, Taxonomy().having(Category(name="a"), Category(name="b")))
+    there = keep_known_categories(found, Taxonomy().with_categories(Category(name="a"), Category(name="b")))
     assert [(one.name, one.confidence, one.by) for one in top_model_categories(there)] == [
         ("a", 0.9, "model"),
         ("b", 0.7, "model"),

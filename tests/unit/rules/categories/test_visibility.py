@@ -53,13 +53,13 @@ def test_of_nothing_nothing_is_left() -> None:
 def test_what_is_declared_again_keeps_its_texts_and_counts_its_descriptions() -> None:
     once = declare_category(Taxonomy(), "x", "some")
     assert declare_category(once, "x", "some") is once
-    summed_up = once.having(once.categories["x"].model_copy(update={"summary": "Sum."}))
+    summed_up = once.with_categories(once.categories["x"].model_copy(update={"summary": "Sum."}))
     again = declare_category(summed_up, "x", "other").categories["x"]
     assert (again.description, again.summary, again.version, again.declared) == ("other", "Sum.", 2, True)
 
 
 def test_a_deployments_categories_are_as_it_names_them_today_and_a_users_own_stay() -> None:
-    kept = Taxonomy().having(
+    kept = Taxonomy().with_categories(
         Category(name="own", description="mine", declared=True),
         Category(name="both", description="mine", declared=True),
         Category(name="named", description="yesterday", summary="Sum."),

@@ -61,7 +61,7 @@ def test_what_shares_words_and_is_not_near_is_not_a_cluster() -> None:
 def test_two_are_no_cluster_unless_that_is_asked_for() -> None:
     vectors, topics = around(directions(1), 2), [topic_stems(text) for text in TOMATOES[:2]]
     assert find_clusters(vectors, topics) == []
-    assert find_clusters(vectors, topics, least=2) == [[0, 1]]
+    assert find_clusters(vectors, topics, min_size=2) == [[0, 1]]
 
 
 def test_nothing_is_no_cluster() -> None:
@@ -116,5 +116,5 @@ def test_once_it_is_enough_what_was_found_so_far_is_given() -> None:
     vectors, topics = around(directions(40), 40), [frozenset("abc")] * 1600
     everything = find_clusters(vectors, topics)
     asked = count()
-    some = find_clusters(vectors, topics, enough=lambda: next(asked) > 0)
+    some = find_clusters(vectors, topics, should_stop=lambda: next(asked) > 0)
     assert 0 < len(some) < len(everything)

@@ -10,7 +10,7 @@ from agents.rules.consolidation.candidates import cluster_turns, is_in_run, list
 from agents.rules.consolidation.distillation import source_of
 from schemas.memories import Memory, Resource
 from schemas.vectors import Matrix
-from streams.adapters.lexical.sqlite_index import SqliteWords
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 
 HERE = 0
@@ -18,22 +18,22 @@ SCOPE = {"user_id": "ana", "project_id": "default"}
 
 
 @pytest.fixture
-def words(tmp_path: Path) -> Iterator[SqliteWords]:
-    index = SqliteWords(tmp_path)
+def words(tmp_path: Path) -> Iterator[SqliteLexicalIndex]:
+    index = SqliteLexicalIndex(tmp_path)
     index.open(HERE)
     yield index
     index.close()
 
 
-def gatherable(words: SqliteWords, *memories: Memory) -> list[str]:
+def gatherable(words: SqliteLexicalIndex, *memories: Memory) -> list[str]:
     """The texts of those of these that may be distilled."""
     for memory in memories:
         words.put(HERE, memory)
     text_of = {memory.memory_id: memory.text for memory in memories}
-    return [text_of[one] for one in list_distillable_turns(words.roster(HERE, "ana"), SCOPE, "general")]
+    return [text_of[one] for one in list_distillable_turns(words.memory_columns(HERE, "ana"), SCOPE, "general")]
 
 
-def test_turns_of_the_scope_and_mode_are_looked_at_oldest_first(words: SqliteWords) -> None:
+def test_turns_of_the_scope_and_mode_are_looked_at_oldest_first(words: SqliteLexicalIndex) -> None:
     there = gatherable(
         words,
         made("The second walk.", 2),
@@ -55,7 +55,7 @@ def test_turns_of_the_scope_and_mode_are_looked_at_oldest_first(words: SqliteWor
         "The build fails with an error: exit code 1.",
     ],
 )
-def test_what_must_be_found_as_it_was_said_is_left_alone(words: SqliteWords, text: str) -> None:
+def test_what_must_be_found_as_it_was_said_is_left_alone(words: SqliteLexicalIndex, text: str) -> None:
     assert gatherable(words, made(text), made("The river is high.", 1)) == ["The river is high."]
 
 
@@ -78,7 +78,7 @@ def test_what_two_people_say_is_not_one() -> None:
     found = cluster_turns(said, near(6))
     assert sorted({source.voice for source in one.sources} == {one.sources[0].voice} for one in found) == [True, True]
     assert [len(one.sources) for one in found] == [3, 3]
-    assert all(0.99 < one.nearness <= 1 for one in found)
+    assert all(0.99 < one.mean_cosine <= 1 for one in found)
 
 
 KIND = {

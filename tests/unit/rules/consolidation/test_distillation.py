@@ -70,7 +70,7 @@ def test_every_turn_is_evidence_with_its_whole_text() -> None:
     ]
     assert [one.memory_id for one in memory.evidence] == [source.memory_id for source in sources]
     assert (memory.turn_id, memory.conversation_id, memory.role, memory.speaker) == (None, None, None, None)
-    assert (memory.type, memory.mode, memory.origin, memory.shelf) == ("semantic", "garden", "distilled", "ana")
+    assert (memory.type, memory.mode, memory.origin, memory.index_name) == ("semantic", "garden", "distilled", "ana")
     assert memory.occurred_at == START + 2 * DAY
     assert memory.item is not None
     assert (memory.item.run, memory.item.valid_from, memory.item.confidence) == ("0-7", START, 0.93)

@@ -15,7 +15,7 @@ def kept_of(sizes: list[int], room: int) -> list[int]:
     """The places of the turns that an unbroken section keeps; the newest turn comes first."""
     filling = ContextPacker(10_000)
     newest_first = [sized(len(sizes) - place, size) for place, size in enumerate(sizes)]
-    filling.offer("recent_window", newest_first, room, unbroken=True)
+    filling.offer("recent_window", newest_first, room, contiguous=True)
     return [place for place, one in enumerate(newest_first) if filling.has(one.memory.memory_id)]
 
 
@@ -64,7 +64,7 @@ def memory_ids(*numbers: int) -> list[str]:
 def test_what_is_offered_first_has_room_first() -> None:
     filling = ContextPacker(10)
     filling.offer("retrieved_evidence", [sized(0, 6)], filling.left)
-    filling.offer("recent_window", [sized(3, 3), sized(2, 3), sized(1, 3)], 100, unbroken=True)
+    filling.offer("recent_window", [sized(3, 3), sized(2, 3), sized(1, 3)], 100, contiguous=True)
     assert filling.sections()["retrieved_evidence"] == memory_ids(0)
     assert filling.sections()["recent_window"] == memory_ids(3)
     assert filling.tokens()["recent_window"] == 3
@@ -90,20 +90,20 @@ def test_the_oldest_of_the_least_important_section_is_given_up_first() -> None:
     filling = ContextPacker(100)
     filling.offer("retrieved_evidence", [sized(1, 10)], 100)
     filling.offer("recent_window", [sized(6, 5), sized(3, 5)], 100)
-    assert filling.give_up_one()
-    assert filling.give_up_one()
+    assert filling.drop_least_important()
+    assert filling.drop_least_important()
     assert (filling.lines(), filling.left) == (["turn 1"], 90)
     assert filling.dropped == memory_ids(3, 6)
-    assert filling.give_up_one()
-    assert not filling.give_up_one()
+    assert filling.drop_least_important()
+    assert not filling.drop_least_important()
 
 
 def test_what_a_section_had_no_room_for_another_one_may_keep() -> None:
     filling = ContextPacker(10)
     filling.offer("rules", [sized(1, 5)], 4)
-    assert (filling.dropped, filling.lacks(memory_ids(1)[0])) == (memory_ids(1), True)
+    assert (filling.dropped, filling.is_missing(memory_ids(1)[0])) == (memory_ids(1), True)
     filling.offer("retrieved_evidence", [sized(1, 5)], filling.left)
-    assert (filling.dropped, filling.lacks(memory_ids(1)[0])) == ([], False)
+    assert (filling.dropped, filling.is_missing(memory_ids(1)[0])) == ([], False)
 
 
 def test_what_says_the_same_again_is_dropped_and_not_missed() -> None:
@@ -116,4 +116,4 @@ def test_what_says_the_same_again_is_dropped_and_not_missed() -> None:
     filling.offer("rules", [first, again], 100)
     assert filling.lines() == texts[:1]
     assert filling.dropped == [again.memory.memory_id]
-    assert not filling.lacks(again.memory.memory_id)
+    assert not filling.is_missing(again.memory.memory_id)

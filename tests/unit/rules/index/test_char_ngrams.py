@@ -6,7 +6,7 @@ from agents.rules.index.char_ngrams import MIN_DICE, CharNgrams
 
 
 def alike(words: list[str], *asked: str) -> list[list[str]]:
-    return CharNgrams.of(words).alike(CharNgrams.of(asked))
+    return CharNgrams.of(words).similar_words(CharNgrams.of(asked))
 
 
 def dice(first: str, second: str) -> float:

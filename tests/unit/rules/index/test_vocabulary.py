@@ -12,27 +12,30 @@ ENGLISH, GERMAN = (LANGUAGES.index(name) for name in ("english", "german"))
 
 def test_words_with_the_same_stem_count_as_one() -> None:
     words = Vocabulary(["fly", "flies", "flying", "flu", "fl", "run", "running"])
-    assert words.same(["flies", "runs"], [ENGLISH], alike=False) == [["flies", "fly", "flying"], ["run", "running"]]
+    assert words.expand_terms(["flies", "runs"], [ENGLISH], alike=False) == [
+        ["flies", "fly", "flying"],
+        ["run", "running"],
+    ]
 
 
 def test_only_languages_that_are_spoken_count() -> None:
     words = Vocabulary(["hund", "note"])
-    assert words.same(["hunden", "notes"], [ENGLISH]) == [[], ["note"]]
-    assert words.same(["hunden"], [GERMAN]) == words.same(["hunden"], [ENGLISH, GERMAN]) == [["hund"]]
+    assert words.expand_terms(["hunden", "notes"], [ENGLISH]) == [[], ["note"]]
+    assert words.expand_terms(["hunden"], [GERMAN]) == words.expand_terms(["hunden"], [ENGLISH, GERMAN]) == [["hund"]]
 
 
 def test_a_word_that_is_written_counts_as_itself_without_any_language() -> None:
-    assert Vocabulary(["fahrten", "fahrt"]).same(["fahrten", "bus"], [], alike=False) == [["fahrten"], []]
+    assert Vocabulary(["fahrten", "fahrt"]).expand_terms(["fahrten", "bus"], [], alike=False) == [["fahrten"], []]
 
 
 def test_alike_words_count_and_can_be_left_out() -> None:
     words = Vocabulary(["mieterhohung", "miete"])
-    assert words.same(["erhohung"], [GERMAN]) == [["mieterhohung"]]
-    assert words.same(["erhohung"], [GERMAN], alike=False) == [[]]
+    assert words.expand_terms(["erhohung"], [GERMAN]) == [["mieterhohung"]]
+    assert words.expand_terms(["erhohung"], [GERMAN], alike=False) == [[]]
 
 
 def test_the_same_word_asked_for_twice_is_answered_twice() -> None:
-    assert Vocabulary(["mieterhohung"]).same(["erhohung", "erhohung"], [GERMAN]) == [["mieterhohung"]] * 2
+    assert Vocabulary(["mieterhohung"]).expand_terms(["erhohung", "erhohung"], [GERMAN]) == [["mieterhohung"]] * 2
 
 
 @pytest.mark.parametrize("language", range(1, len(LANGUAGES)))
@@ -63,7 +66,7 @@ def test_no_word_with_the_same_stem_is_missed(language: int) -> None:
     by_stem: dict[str, set[str]] = {}
     for word, stem in zip(words, stems(words, language), strict=True):
         by_stem.setdefault(stem, set()).add(word)
-    asked = Vocabulary(words).same(words, [language], alike=False)
+    asked = Vocabulary(words).expand_terms(words, [language], alike=False)
     expected = [sorted(by_stem[stem]) for stem in stems(words, language)]
     assert asked == expected
 
@@ -76,6 +79,6 @@ def test_words_that_are_heard_in_any_portions_are_known_as_if_from_the_start() -
         grown = Vocabulary(words[:10])
         for first in range(0, len(words), portion):
             grown.add(words[first : first + portion])
-            grown.same(["stand"], [ENGLISH])
+            grown.expand_terms(["stand"], [ENGLISH])
         assert len(grown) == len(set(words))
-        assert grown.same(asked, [ENGLISH]) == Vocabulary(set(words)).same(asked, [ENGLISH])
+        assert grown.expand_terms(asked, [ENGLISH]) == Vocabulary(set(words)).expand_terms(asked, [ENGLISH])

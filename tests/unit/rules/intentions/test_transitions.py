@@ -37,7 +37,7 @@ def after(*events: Learned, start: Intention = NOTHING) -> Intention:
 
 def texts(intention: Intention, part: IntentionPart) -> list[str]:
     """What still stands in a list."""
-    return [entry.text for entry in intention.open(part)]
+    return [entry.text for entry in intention.open_entries(part)]
 
 
 def test_goals_constraints_errors_and_decisions_are_listed_and_facts_are_not() -> None:

@@ -54,8 +54,8 @@ def test_a_register_that_a_mode_is_declared_for_is_not_suggested() -> None:
 def test_a_group_says_how_like_each_mode_it_is() -> None:
     rows = np.concatenate([around(1, 10), scattered(3, 12)])
     [group] = suggest_groups(rows, [8] * len(rows), {"other": around(9, 4)})
-    assert set(group.likeness) == {"other"}
-    assert abs(group.likeness["other"]) < 0.5
+    assert set(group.mode_cosines) == {"other"}
+    assert abs(group.mode_cosines["other"]) < 0.5
 
 
 def test_the_bulk_of_what_is_said_is_what_the_default_mode_is_for() -> None:

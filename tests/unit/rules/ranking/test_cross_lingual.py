@@ -71,7 +71,7 @@ def test_a_few_quotes_in_another_language_do_not_matter(unlike_ones: int, all_of
 
 def test_without_crossing_what_was_found_is_left_as_it_is(roster: MemoryColumns) -> None:
     found = [Scored("spanish", 0.1), Scored("gone", 0.5)]
-    assert merge_cross_lingual({False: found}, roster, foreign=False, raised=0.11, limit=1) == found
+    assert merge_cross_lingual({False: found}, roster, foreign=False, bias=0.11, limit=1) == found
 
 
 def test_each_model_tells_of_its_own_memories_alone_and_those_of_the_other_language_are_raised(
@@ -79,23 +79,23 @@ def test_each_model_tells_of_its_own_memories_alone_and_those_of_the_other_langu
 ) -> None:
     own = [Scored("spanish", 0.9), Scored("english", 0.5), Scored("short", 0.1)]
     other = [Scored("english", 0.8), Scored("spanish", 0.45), Scored("gone", 0.4), Scored("japanese", -0.25)]
-    found = merge_cross_lingual({False: own, True: other}, roster, foreign=False, raised=0.125, limit=9)
+    found = merge_cross_lingual({False: own, True: other}, roster, foreign=False, bias=0.125, limit=9)
     assert found == [Scored("spanish", 0.575), Scored("english", 0.5), Scored("short", 0.1), Scored("japanese", -0.125)]
-    assert merge_cross_lingual({False: own, True: other}, roster, foreign=False, raised=0.125, limit=2) == found[:2]
+    assert merge_cross_lingual({False: own, True: other}, roster, foreign=False, bias=0.125, limit=2) == found[:2]
 
 
 def test_asked_of_the_other_model_alone_all_that_it_found_counts_and_nothing_is_nearer_than_the_same(
     roster: MemoryColumns,
 ) -> None:
     found = merge_cross_lingual(
-        {True: [Scored("short", 0.95), Scored("b", 0.5)]}, roster, foreign=False, raised=0.125, limit=9
+        {True: [Scored("short", 0.95), Scored("b", 0.5)]}, roster, foreign=False, bias=0.125, limit=9
     )
     assert found == [Scored("short", 1.0), Scored("b", 0.625)]
 
 
 def test_equals_of_two_models_are_ordered_by_id(roster: MemoryColumns) -> None:
     found = merge_cross_lingual(
-        {False: [Scored("short", 0.5)], True: [Scored("japanese", 0.5)]}, roster, foreign=False, raised=0.0, limit=2
+        {False: [Scored("short", 0.5)], True: [Scored("japanese", 0.5)]}, roster, foreign=False, bias=0.0, limit=2
     )
     assert [one.memory_id for one in found] == ["japanese", "short"]
 

@@ -49,7 +49,7 @@ def found(*cosines: float) -> list[Scored]:
 
 
 def scores(cosines: list[float], count: int) -> list[float]:
-    return [one.cosine for one in normal_scores(found(*cosines), count)]
+    return [one.score for one in normal_scores(found(*cosines), count)]
 
 
 def test_normal_scores_are_those_of_the_tables() -> None:
@@ -119,18 +119,18 @@ def dense(sight: VectorScores) -> list[float]:
 
 
 def late(sight: VectorScores) -> list[float]:
-    assert sight.late is not None
-    found: list[float] = sight.late.tolist()
+    assert sight.maxsim is not None
+    found: list[float] = sight.maxsim.tolist()
     return found
 
 
 def test_in_one_space_the_cosines_stand_as_they_are() -> None:
     sight = sight_of([lane("a", {"m0": 0.7, "m1": -0.2})], "weighted_mean", roster("a", "a"))
-    assert (dense(sight)[:2], sight.late) == ([0.7, -0.2], None)
+    assert (dense(sight)[:2], sight.maxsim) == ([0.7, -0.2], None)
 
 
 def test_late_interaction_stands_beside_the_cosines() -> None:
-    nearest = replace(lane("a", {"m0": 0.7, "m1": 0.2}), late=[Scored("m1", 0.6), Scored("m0", 0.5)])
+    nearest = replace(lane("a", {"m0": 0.7, "m1": 0.2}), maxsim=[Scored("m1", 0.6), Scored("m0", 0.5)])
     assert late(sight_of([nearest], "weighted_mean", roster("a", "a")))[:2] == [0.5, 0.6]
 
 
@@ -154,7 +154,7 @@ def test_two_spaces_of_one_size_say_the_same_of_the_same_ranks() -> None:
 
 def test_a_space_without_token_vectors_is_told_by_its_cosines() -> None:
     memories = roster("a", "a", "b", "b")
-    first = replace(lane("a", {"m1": 0.9, "m0": 0.8}), late=[Scored("m0", 0.6), Scored("m1", 0.5)])
+    first = replace(lane("a", {"m1": 0.9, "m0": 0.8}), maxsim=[Scored("m0", 0.6), Scored("m1", 0.5)])
     found = late(sight_of([first, lane("b", {"m2": 0.2, "m3": 0.1})], "rank_fusion", memories))
     assert found[0] == found[2] > found[1] == found[3]
 
@@ -185,7 +185,7 @@ def test_a_merge_by_words_uses_no_vector_at_all() -> None:
     both = [lane("a", {"m0": 0.9}), LaneResult(LANE, "blind", "b", 1, missing="gone")]
     sight = sight_of(both, "lexical_merge", roster("a", "b"))
     assert sight.dense is None
-    assert sight.late is None
+    assert sight.maxsim is None
     assert not sight.embedded.any()
 
 

@@ -102,7 +102,7 @@ def test_a_turn_without_a_vector_that_has_the_word_comes_first(place: int, embed
     alike = np.full(40, 0.5)
     clues = clues_of(f"s{place:03d}x", talk, dense=alike, late=alike)
     clues = replace(clues, embedded=np.arange(40) == embedded)
-    heads = RankingWeights.loads(WEIGHTS.read_text()).heads
+    heads = RankingWeights.loads(WEIGHTS.read_text()).models
     ranking = rank_memories(clues, np.ones(40, np.bool_), heads["tokens"], by_words=heads["words"])
     assert ranking.numbers[ranking.best(1, {number: f"m{number:02d}" for number in range(40)})[0]] == place
 
@@ -161,7 +161,7 @@ def everywhere(head: dict[str, Any]) -> str:
 
 def test_weights_come_from_a_file() -> None:
     weights = RankingWeights.loads(json.dumps(dict.fromkeys(MODEL_VARIANTS, HEAD)))
-    assert weights.heads["words"] == LinearModel(-3.0, {"words": 1.0})
+    assert weights.models["words"] == LinearModel(-3.0, {"words": 1.0})
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Checks of the source that no linter has: `python -m checks.vocabulary`."""

@@ -1,0 +1,96 @@
+"""Words that must not come back: run by `make check`, over all sources or over the paths that are given.
+
+Prose (docstrings, comments, documents) names components as things: "it", or their name, never as persons. Identifiers
+use the field's vocabulary: a retired name is refused together with the name that replaced it. Exit status 1 on a find.
+"""
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOTS = ("schemas", "agents", "streams", "bench", "training", "checks", "tests", "docs", "README.md")
+"""What is checked without arguments."""
+
+PERSONS = re.compile(
+    r"\b(who|whom|whose|whoever|nobody|everybody|somebody|anybody|he|him|his|himself)\b", re.IGNORECASE
+)
+"""Words for persons. Components are not persons; people are users, speakers, senders, callers or operators."""
+
+RETIRED = {
+    "Surroundings": "WorkerContext",
+    "Beside": "BackgroundHooks",
+    "Requested": "RequestStep",
+    "Roster": "MemoryColumns",
+    "NOBODY": "MISSING",
+    "Clues": "QueryFeatures",
+    "WordClues": "LexicalFeatures",
+    "WordIndex": "LexicalIndex",
+    "Sight": "VisibleSet",
+    "Sought": "TermCoverage",
+    "HeadName": "ModelVariant",
+    "Unseen": "VectorlessRows",
+    "Lane": "ModeSearch",
+    "Govern": "HandleCommands",
+    "Governed": "CommandResult",
+    "Evolve": "Deduplicate",
+    "Evolved": "ItemsMerged",
+    "Filling": "ContextPacker",
+    "Offers": "SectionCandidates",
+    "Keeping": "RetentionPolicy",
+    "PatientConsumer": "SafeAssignmentConsumer",
+    "AskableThread": "ShortPollThread",
+    "PromptWorker": "FastStartWorker",
+    "UNSPEAKABLE": "UNEMBEDDABLE",
+    "KIND_WORDS": "COURTESY_WORDS",
+    "FIRM": "ASSERTIVE",
+    "Standing": "WorkerStatus",
+    "unwritten": "pending_writes",
+}
+"""Retired identifiers, and what to say instead."""
+
+
+def main(paths: list[str]) -> int:
+    """Print every find as `file:line: what is wrong`; return the exit status."""
+    found = [find for path in _files(paths or list(ROOTS)) for find in _check(path)]
+    for find in found:
+        print(find)  # noqa: T201 - it is a command
+    return 1 if found else 0
+
+
+def _files(paths: list[str]) -> Iterator[Path]:
+    for path in map(Path, paths):
+        yield from sorted(one for one in path.rglob("*") if one.suffix in {".py", ".md"}) if path.is_dir() else [path]
+
+
+def _check(path: Path) -> Iterator[str]:
+    text = path.read_text()
+    prose = _prose(text) if path.suffix == ".py" else enumerate(text.splitlines(), 1)
+    if path != Path(__file__).relative_to(Path.cwd()):
+        yield from (f"{path}:{line}: {word!r} is for persons" for line, said in prose for word in PERSONS.findall(said))
+    if path.suffix == ".py":
+        names = (one for one in tokenize.generate_tokens(io.StringIO(text).readline) if one.type == tokenize.NAME)
+        yield from (
+            f"{path}:{one.start[0]}: {one.string} is {RETIRED[one.string]} now"
+            for one in names
+            if one.string in RETIRED
+        )
+
+
+def _prose(source: str) -> Iterator[tuple[int, str]]:
+    """Comments and docstrings, those of constants and fields included, by line."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            # Names and examples in back quotes or quotation marks are not prose.
+            said = re.sub(r"`[^`]*`|\"[^\"]*\"|“[^”]*”", "", node.value.value)
+            yield node.lineno, said
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
