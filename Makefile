@@ -18,11 +18,12 @@ test: .venv/complete ## every test; those on a real broker run beside the others
 	$(BIN)/python -m pytest --ignore=tests/live; others=$$?; \
 	wait $$waiting; live_ones=$$?; cat $$live; rm -f $$live; test $$others -eq 0 -a $$live_ones -eq 0
 
-check: .venv/complete ## lint, types, imports
+check: .venv/complete ## lint, types, imports, words
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m checks.vocabulary
 
 bench: .venv/complete ## ratios against the embedder alone and a bare Kafka echo
 	$(BIN)/python -m bench

@@ -22,13 +22,12 @@ from agents.modes.vector_spaces import VectorSpaces
 from schemas.changes import Change
 from schemas.consolidation import RunHistory
 from schemas.jobs import BackfillTimes
-from schemas.modes import GENERAL
+from schemas.modes import GENERAL, ModeDeclarations
 from schemas.scope_models import bind_issued_scope
 from streams.adapters.durable_files import write_durably
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
 from streams.adapters.kafka.publisher import KafkaPublisher
-from streams.adapters.kafka.turns_log import KafkaTurnsLog
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import (
     INTERACTION_MODEL,
@@ -52,16 +51,15 @@ from streams.observability.http_server import MonitoringServer
 from streams.observability.liveness import StallDetector
 from streams.observability.logs import configure_logs
 from streams.observability.metrics import Meters
-from streams.observability.worker_status import WorkerStatus
 from streams.runtime.fast_start_worker import FastStartWorker
 from streams.runtime.kafka_app import create_kafka_app, create_kafka_channels
+from streams.runtime.turns_log import KafkaTurnsLog
+from streams.runtime.worker_status import WorkerStatus
 from streams.settings import Settings
 from streams.tables.category_table import CategoryTable
-from streams.tables.claim_table import ClaimTable
 from streams.tables.intention_table import IntentionTable, scope_key
-from streams.tables.json_table import JsonTable
+from streams.tables.json_table import MAX_PARSED_MODES, ClaimTable, JsonTable
 from streams.tables.memory_table import MemoryTable
-from streams.tables.mode_table import ModeTable
 from streams.topics import CHANGELOG, group_id, topic_config, topics_with_prefix
 from streams.topology import BackgroundHooks, connect, end_process, subscriptions
 
@@ -104,7 +102,7 @@ class WorkerParts(Service):
         self.index = open_index(settings)
         self.words = SqliteLexicalIndex(settings.data_dir / "words")
         self.memories = MemoryTable(self.app)
-        self.modes = ModeTable(self.app)
+        self.modes = JsonTable(self.app, "modes", ModeDeclarations, key=str, max_parsed=MAX_PARSED_MODES)
         self.standing = WorkerStatus(self.app, self.topics)
         self.ctx = WorkerContext(
             topics=self.topics,

@@ -1,7 +1,7 @@
-"""What every table is made of: Faust's, on RocksDB with a compacted changelog, with writes that can be awaited.
+"""The base of every table: a Faust table on RocksDB with a compacted changelog and awaitable writes.
 
-A write reaches the local store at once and the changelog soon after. `drain_pending_writes` gives what must be awaited before
-the event that caused it may be acknowledged, so that no record is only on one worker's disk.
+A write reaches the local store at once and the changelog soon after. `drain_pending_writes` returns what must be
+awaited before the event that caused it may be acknowledged, so that no record is only on one worker's disk.
 """
 
 import asyncio
@@ -17,22 +17,55 @@ from streams.topics import CHANGELOG
 log = structlog.get_logger()
 
 CHANGELOG_RETRY_S = 0.5
-"""The pause before a changelog record is written again."""
+"""The pause before a failed changelog write is retried."""
+
+
+def create_table(app: faust.App, name: str) -> "AwaitableTable":
+    """Add a table with keys and values of bytes to the app."""
+    table = AwaitableTable(app, name=name, key_type=bytes, value_type=bytes)
+    app.tables.add(table)
+    return table
 
 
 class AwaitableTable(faust.Table):  # type: ignore[type-arg]
-    """A Faust table that keeps its changelog writes for whoever must await them; a record may be a large one."""
+    """A Faust table that collects its changelog writes and reads a partition's store directly.
+
+    Faust's own reads look twice and find the partition by the event in progress, which a reader that has awaited
+    anything no longer has. They took a quarter of a query's time.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("extra_topic_configs", CHANGELOG)
         super().__init__(*args, **kwargs)
-        self.writes: list[Awaitable[None]] = []
+        self.pending_writes: list[Awaitable[None]] = []
         self._newest: dict[bytes, FutureMessage] = {}
 
+    def read(self, partition: int, key: str) -> bytes | None:
+        """Return the value in a partition's store."""
+        # Spelled out: a query reads a thousand values.
+        stores: Any = self.data
+        value: bytes | None = stores._db_for_partition(partition).get(key.encode())  # noqa: SLF001
+        return value
+
+    def scan(self, partition: int) -> Iterator[tuple[bytes, bytes]]:
+        """Iterate over a partition's store in the order on disk: a tenth of the time of single reads."""
+        entries: Iterator[tuple[bytes, bytes]] = self._partition_store(partition).items()
+        return entries
+
+    def keys_from(self, partition: int, first: bytes) -> Iterator[bytes]:
+        """Iterate over a partition's keys in their order, from `first` on."""
+        keys: Iterator[bytes] = self._partition_store(partition).keys(from_key=first)
+        return keys
+
+    def drain_pending_writes(self) -> list[Awaitable[None]]:
+        """Return what must be awaited for the writes since the last call."""
+        writes, self.pending_writes = self.pending_writes, []
+        return writes
+
     def send_changelog(self, partition: int | None, key: Any, value: Any, *args: Any, **kwargs: Any) -> FutureMessage:
-        """Write to the changelog, again if the producer gives up."""
+        """Write to the changelog, and again if the producer fails."""
         writing = self._newest[key] = super().send_changelog(partition, key, value, *args, **kwargs)
-        self.writes.append(self._until_written(partition, key, value, writing))
+        self.pending_writes.append(self._until_written(partition, key, value, writing))
         return writing
 
     async def _until_written(self, partition: int | None, key: Any, value: Any, writing: FutureMessage) -> None:
@@ -40,9 +73,9 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
             try:
                 await writing
             except Exception as problem:
-                log.warning("the changelog did not take a record; it is written again", problem=repr(problem))
+                log.warning("changelog write failed, retrying", problem=repr(problem))
                 await asyncio.sleep(CHANGELOG_RETRY_S)
-                # A newer record of that key is on its way with an event of its own; the old must not land after it.
+                # A newer record of this key has an event of its own; the old one must not land after it.
                 if self._newest.get(key) is not writing:
                     return
                 writing = self._newest[key] = super().send_changelog(partition, key, value)
@@ -51,26 +84,6 @@ class AwaitableTable(faust.Table):  # type: ignore[type-arg]
                     del self._newest[key]
                 return
 
-
-def read_stored(table: faust.Table, partition: int, key: str) -> bytes | None:  # type: ignore[type-arg]
-    """The value in a partition's store.
-
-    Asks the store itself: the table asks twice, and finds the partition by the event that is being handled, which a
-    reader that waited has no more. It was a quarter of a question's time.
-    """
-    store: Any = table.data
-    value: bytes | None = store._db_for_partition(partition).get(key.encode())  # noqa: SLF001
-    return value
-
-
-def iter_stored(table: faust.Table, partition: int) -> Iterator[tuple[bytes, bytes]]:  # type: ignore[type-arg]
-    """Keys and values of a partition's store, from the front of the disk to its end: a tenth of the time of asking."""
-    store: Any = table.data
-    found: Iterator[tuple[bytes, bytes]] = store._db_for_partition(partition).items()  # noqa: SLF001
-    return found
-
-
-def drain_pending_writes(table: AwaitableTable) -> list[Awaitable[None]]:
-    """What must be awaited for a table's writes since the last call."""
-    writes, table.writes = table.writes, []
-    return writes
+    def _partition_store(self, partition: int) -> Any:
+        stores: Any = self.data
+        return stores._db_for_partition(partition)  # noqa: SLF001

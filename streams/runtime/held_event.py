@@ -1,7 +1,7 @@
-"""Faust events that nobody but us acknowledges.
+"""Faust events that only this project acknowledges.
 
-Faust acknowledges an event when the loop moves on, when the agent raises, and when it skips one that was read before a
-rebalance. Each time what was not finished would be lost. Here `ack` does nothing; `settle` acknowledges.
+Faust acknowledges an event when the loop moves on, when the agent raises, and when it skips an event that was read
+before a rebalance. Each time unfinished work would be lost. Here `ack` does nothing; `settle` acknowledges.
 """
 
 from collections.abc import Iterable
@@ -30,9 +30,9 @@ class HeldEvent(faust.Event):
         )
 
     def ack(self) -> bool:
-        """Nothing: Faust calls this too early."""
+        """Do nothing: Faust calls this too early."""
         return False
 
     def settle(self) -> None:
-        """Acknowledge the event: its effects, and those of all before it, are safe."""
+        """Acknowledge: the effects of this event and of all before it are durable."""
         super().ack()

@@ -1,18 +1,46 @@
-"""The Faust app of a worker: its settings, each with the reason why it is not Faust's own."""
+"""The Faust app of a worker: its settings, each with the reason why it differs from Faust's, its topics and agents."""
+
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
+from typing import Any, Protocol
 
 import faust
+import structlog
 
+from schemas.records import Record
 from streams.runtime.consumer import SafeAssignmentApp
+from streams.runtime.delivery import Delivery
 from streams.runtime.fast_start_worker import FastStartTables
 from streams.runtime.held_event import HeldEvent
 from streams.settings import Settings
 from streams.topics import MAX_OUTPUT_BYTES, group_id, topics_with_prefix
 
+App = faust.App
+"""The type of the app, for modules outside of this package: they do not import Faust."""
+
 MAX_POLL_INTERVAL_S = 604_800
+
+log = structlog.get_logger()
+
+
+class StreamStep(Protocol):
+    """The two halves of an agent, as `Delivery` runs them."""
+
+    window: int
+    """The limit of events under way."""
+    pause_s: float
+    """The least time between two calls of `settle`, in seconds."""
+
+    async def begin(self, record: Record) -> Awaitable[Any]:
+        """Do what must happen in order."""
+        ...
+
+    async def settle(self, finished: Sequence[Any]) -> None:
+        """Make the effects of a run of events durable."""
+        ...
 
 
 def create_kafka_app(settings: Settings, worker_id: str) -> faust.App:
-    """An app without agents and tables."""
+    """Create an app without agents and tables."""
     app = SafeAssignmentApp(
         group_id(settings),
         broker=";".join(f"kafka://{server}" for server in settings.bootstrap_servers),
@@ -24,40 +52,72 @@ def create_kafka_app(settings: Settings, worker_id: str) -> faust.App:
         value_serializer="raw",
         topic_partitions=settings.partitions,
         topic_replication_factor=settings.replication_factor,
-        # We make our topics; Faust makes the changelogs, and needs no topic for a leader.
+        # `ensure_topics` creates the topics, Faust the changelogs; no topic for a leader is needed.
         topic_disable_leader=True,
         # Standbys would need a second worker's disk; recovery reads the changelog.
         table_standby_replicas=0,
-        # A worker that is idle, or paused by back-pressure, must never leave the group by itself: it would not return.
+        # An idle worker, or one paused by back-pressure, must never leave the group: it would not return.
         broker_max_poll_interval=MAX_POLL_INTERVAL_S,
-        # Another worker takes over after this; the same one returns at once, by its id.
+        # Another worker takes over after this; the same one returns at once by its id.
         broker_session_timeout=12,
         broker_heartbeat_interval=3,
         consumer_group_instance_id=worker_id,
-        # What is handled and not committed is handled again after a kill: keep it little.
+        # What is handled and not committed is handled again after a kill.
         broker_commit_interval=0.5,
         # Faust stops fetching for an agent at 0.8 of its buffer. What was polled before must still fit, or a slow
-        # agent's full buffer holds up the topics of all others.
+        # agent's full buffer blocks the topics of all others.
         broker_max_poll_records=200,
         stream_buffer_maxsize=2000,
-        # A commit waits for the producer: not for twenty minutes.
+        # A commit waits for the producer; Faust's default is twenty minutes.
         producer_request_timeout=30,
-        # Changelog records come in bursts already (`bursts` says why).
+        # Changelog records come in bursts already, see `bursts`.
         producer_linger=0,
-        # A dozen records are a burst of one partition: a batch that is full would hold up all that come after it.
+        # A burst of one partition is a dozen records: a full batch would block all later ones.
         producer_max_batch_size=256 * 1024,
         producer_max_request_size=MAX_OUTPUT_BYTES,
-        # Faust's web server would show the tables to everybody.
+        # Faust's web server would expose the tables.
         web_enabled=False,
         web_tables_enabled=False,
         autodiscover=False,
         worker_redirect_stdouts=False,
     )
-    # Only questions have somebody who waits for each. Turns come many at a time, and cost least in one request.
+    # A caller waits for each query. Turns come many at a time and are cheapest in one fetch.
     app.dedicated_topics = frozenset({topics_with_prefix(settings.topic_prefix).retrieve})
     return app
 
 
 def create_kafka_channels(app: faust.App, read: list[str]) -> dict[str, faust.types.TopicT]:
-    """The topics that agents read, as bytes."""
+    """Return the topics that agents read, with keys and values as bytes."""
     return {name: app.topic(name, key_type=None, value_type=None, allow_empty=True, internal=False) for name in read}
+
+
+def start_agent(
+    app: App,
+    channel: Any,
+    name: str,
+    step: StreamStep,
+    *,
+    on_settled: Callable[[int], None],
+    on_defect: Callable[[], None],
+) -> None:
+    """Add an agent that runs a step over a channel.
+
+    `on_settled` gets the number of events after each call of `settle`; `on_defect` is called when the agent ends by an
+    exception.
+    """
+
+    async def settle(finished: Sequence[Any]) -> None:
+        await step.settle(finished)
+        on_settled(len(finished))
+
+    async def run(stream: Any) -> None:
+        delivery: Delivery[Any] = Delivery(step.begin, settle, window=step.window, pause_s=step.pause_s)
+        events: AsyncIterable[Any] = stream.noack().events()
+        try:
+            await delivery.run(events)
+        except Exception:
+            log.exception("agent failed", agent=name)
+            on_defect()
+
+    run.__doc__ = type(step).__doc__
+    app.agent(channel, name=name)(run)

@@ -1,1 +1,1 @@
-"""The Faust tables behind the ports, one file each."""
+"""The tables behind the agents' ports."""

@@ -1,18 +1,21 @@
-"""A table of values as JSON that a person can read on its changelog, under strings made of keys.
+"""Tables of JSON values that a person can read on the changelog.
 
-`modes`, `jobs` (when each boundary's modes were last gone through), `issued` (the last changes that its commands have
-asked for) and `consolidations` (the last runs of each scope) are such tables, and no more. Values are frozen: what is
-read twice may be the same object.
+`modes`, `jobs` (last backfill by boundary), `issued` (last changes that commands of a boundary have requested) and
+`consolidations` (last runs by scope) are plain `JsonTable`s. Values are frozen: two reads may return the same object.
 """
 
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
-import faust
 from pydantic import BaseModel
 
-from streams.runtime.awaited_table import AwaitableTable, drain_pending_writes, read_stored
+from schemas.claims import Claim
+from streams.runtime.awaited_table import create_table
+from streams.runtime.kafka_app import App
 from streams.tables.parsed_values import ParsedValueCache
+
+MAX_PARSED_MODES = 4096
+"""Mode declarations that are cached parsed, as every event reads them: a few megabytes."""
 
 Key = TypeVar("Key")
 Value = TypeVar("Value", bound=BaseModel)
@@ -22,27 +25,47 @@ class JsonTable(Generic[Key, Value]):
     """Values of one model by partition and key. Writes belong to the handling of an event of the partition."""
 
     def __init__(
-        self, app: faust.App, name: str, model: type[Value], key: Callable[[Key], str], *, parsed: int = 1
+        self,
+        app: App,
+        name: str,
+        model: type[Value],
+        key: Callable[[Key], str],
+        *,
+        max_parsed: int = 1,
+        complete: Callable[[Value], Value] = lambda value: value,
     ) -> None:
-        """Take the table's name, the model whose defaults stand for what is not there, and how keys are written.
+        """Add the table `name`; `key` spells keys, and `max_parsed` values are cached parsed.
 
-        So many values are kept `parsed`.
+        `complete` adds what every value has and none stores; a missing row reads as the completed default of `model`.
         """
-        self.table = AwaitableTable(app, name=name, key_type=bytes, value_type=bytes)
-        app.tables.add(self.table)
-        self._nothing = model()
-        self._parsed = ParsedValueCache(model.model_validate_json, parsed)
+        self.table = create_table(app, name)
+        self._default = complete(model())
+        self._parsed = ParsedValueCache(lambda value: complete(model.model_validate_json(value)), max_parsed)
         self._key = key
 
     def get(self, partition: int, key: Key) -> Value:
-        """What is kept, or what the model is by default."""
-        value = read_stored(self.table, partition, self._key(key))
-        return self._nothing if value is None else self._parsed[value]
+        """Return the value of a key, or the default."""
+        value = self.table.read(partition, self._key(key))
+        return self._parsed[value] if value else self._default
 
     def put(self, _partition: int, key: Key, value: Value) -> None:
         """Write a value over the one before."""
         self.table[self._key(key).encode()] = value.model_dump_json(by_alias=True).encode()
 
     def pending_writes(self) -> list[Awaitable[None]]:
-        """What must be awaited for the writes since the last call."""
-        return drain_pending_writes(self.table)
+        """Return what must be awaited for the writes since the last call."""
+        return self.table.drain_pending_writes()
+
+
+class ClaimTable(JsonTable[str, Claim]):
+    """The table `claims`: which items state a value of the same claim, under the claim's digest."""
+
+    def __init__(self, app: App) -> None:
+        super().__init__(app, "claims", Claim, key=str)
+
+    def put(self, partition: int, key: str, value: Claim) -> None:
+        """Write a claim over the one before; an empty one is stored as an empty value, or not at all."""
+        if value.held:
+            super().put(partition, key, value)
+        elif self.table.read(partition, key):
+            self.table[key.encode()] = b""

@@ -1,7 +1,6 @@
-"""Values of a table that are read again and again: parsed once, and kept by their bytes.
+"""A cache of parsed table values under their bytes.
 
-In go a value's bytes; out comes what they say. Guaranteed: it is what these very bytes say, whoever wrote them, as it
-is never looked up by its key; and there are never more than so many.
+An entry is what these very bytes say, no matter where they came from: keys of the table play no part.
 """
 
 import math
@@ -12,23 +11,23 @@ Value = TypeVar("Value")
 
 
 class ParsedValueCache(dict[bytes, Value]):
-    """What values say, by their bytes: `parsed[value]` parses what is not there yet. Whoever gets one leaves it as is.
+    """`cache[value]` parses what is not cached yet. Callers must not change the result.
 
-    A dict of its own kind, as a lookup is then one call: a question makes a thousand.
+    A dict subclass, so that a lookup is one call: a query makes a thousand.
     """
 
-    def __init__(self, parse: Callable[[bytes], Value], most: int, longest: float = math.inf) -> None:
-        """Take what parses, how many values are kept, and the bytes of the longest one that is kept."""
+    def __init__(self, parse: Callable[[bytes], Value], max_values: int, max_bytes: float = math.inf) -> None:
+        """Cache at most `max_values` values, each of at most `max_bytes`."""
         super().__init__()
         self._parse = parse
-        self._most = most
-        self._longest = longest
+        self._max_values = max_values
+        self._max_bytes = max_bytes
 
     def __missing__(self, value: bytes) -> Value:
-        """Parse a value. Where there is no room for it, all that is kept goes."""
+        """Parse a value; a full cache is emptied first."""
         parsed = self._parse(value)
-        if len(value) <= self._longest:
-            if len(self) >= self._most:
+        if len(value) <= self._max_bytes:
+            if len(self) >= self._max_values:
                 self.clear()
             self[value] = parsed
         return parsed

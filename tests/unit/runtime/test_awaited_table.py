@@ -10,9 +10,8 @@ from schemas.memories import VectorLocation
 from schemas.modes import Mode, ModeDeclarations
 from streams.runtime import awaited_table as tables
 from streams.runtime.awaited_table import AwaitableTable
-from streams.tables import mode_table
+from streams.tables.json_table import JsonTable
 from streams.tables.memory_table import MemoryTable
-from streams.tables.mode_table import ModeTable
 from tests.builders.memories import made
 
 
@@ -41,7 +40,7 @@ async def test_a_write_that_the_producer_gave_up_is_written_again(
 ) -> None:
     log = Changelog(monkeypatch)
     table.send_changelog(0, b"k", b"v")
-    waiting = asyncio.ensure_future(table.writes[0])
+    waiting = asyncio.ensure_future(table.pending_writes[0])
     log.sent[0].set_exception(TimeoutError())
     while len(log.sent) < 2:
         await asyncio.sleep(0)
@@ -61,7 +60,7 @@ async def test_an_old_write_never_lands_after_a_newer_one_of_its_key(
     log.sent[0].set_exception(TimeoutError())
     log.sent[1].set_result(None)
     log.sent[2].set_result(None)
-    await asyncio.gather(*table.writes)
+    await asyncio.gather(*table.pending_writes)
     assert log.written == [(b"k", b"old"), (b"other", b"x"), (b"k", b"new")]
 
 
@@ -118,7 +117,7 @@ def test_a_forgotten_record_is_gone_for_good_and_known_to_have_been_there(
 def test_what_is_declared_is_read_back_and_a_user_without_declarations_has_general(
     monkeypatch: pytest.MonkeyPatch, app: faust.App
 ) -> None:
-    table = ModeTable(app)
+    table = JsonTable(app, "modes", ModeDeclarations, key=str, max_parsed=2)
     kept_in(table.table, monkeypatch)
     declared = ModeDeclarations(modes=(Mode(name="code", embedder="tiny", embedding_dim=32),), user_default="code")
     table.put(0, "ana", declared)
@@ -131,8 +130,7 @@ def test_what_is_declared_is_read_back_and_a_user_without_declarations_has_gener
 def test_equal_declarations_are_parsed_once_and_those_kept_are_bounded(
     monkeypatch: pytest.MonkeyPatch, app: faust.App
 ) -> None:
-    monkeypatch.setattr(mode_table, "MAX_PARSED_MODES", 2)
-    table = ModeTable(app)
+    table = JsonTable(app, "modes", ModeDeclarations, key=str, max_parsed=2)
     kept_in(table.table, monkeypatch)
     for number in range(5):
         user = f"u{number}"

@@ -92,4 +92,4 @@ def test_equal_values_are_parsed_once_and_those_kept_are_bounded(
         table.put(0, scope(f"u{number}"), SAIL.model_copy(update={"version": number}))
         assert table.get(0, scope(f"u{number}")).version == number
         assert table.get(0, scope(f"u{number}")) is table.get(0, scope(f"u{number}"))
-        assert len(table._parsed) <= 2
+        assert len(table._recent) <= 2

@@ -1,0 +1,46 @@
+"""The end of a topic's partitions in Kafka, and how far Faust's consumer has delivered them."""
+
+import faust
+from aiokafka.errors import KafkaError
+from faust.types import TP
+
+from schemas.failures import Unavailable
+
+
+class KafkaTurnsLog:
+    """Implements `streams.flow.support.turns_log.TurnsLog` for the partitions of this worker."""
+
+    def __init__(self, app: faust.App, topic: str) -> None:
+        self._app = app
+        self._topic = topic
+
+    async def end(self, partition: int) -> int:
+        """Return the offset after the last written record. Asks the broker, as the consumer may be behind."""
+        tp = self._assigned(partition)
+        try:
+            return (await self._app.consumer.highwaters(tp))[tp]
+        except (KafkaError, KeyError) as problem:
+            raise Unavailable(f"Kafka does not return the end of {self._topic}: {problem!r}") from problem
+
+    def is_assigned(self, partition: int) -> bool:
+        """True if the partition is assigned to this worker."""
+        return TP(self._topic, partition) in self._app.consumer.assignment()
+
+    async def is_delivered(self, partition: int, end: int, applied: int) -> bool:
+        """True if every record before `end` was delivered, and none of them lies at `applied` or after it."""
+        tp, consumer = self._assigned(partition), self._app.consumer
+        fetched = await consumer.position(tp)
+        last: int | None = consumer._read_offset.get(tp)  # type: ignore[attr-defined]  # noqa: SLF001
+        under_way = [
+            message.offset
+            for message in list(consumer._unacked_messages)  # type: ignore[attr-defined]  # noqa: SLF001
+            if message.tp == tp
+        ]
+        # Before the first read, Faust's last offset is the one that is read next.
+        return (fetched or 0) >= end and (last or 0) <= applied and max(under_way, default=-1) < applied
+
+    def _assigned(self, partition: int) -> TP:
+        """Return the assigned partition. After a rebalance its new owner gets the command again."""
+        if not self.is_assigned(partition):
+            raise Unavailable(f"partition {partition} is no longer assigned to this worker")
+        return TP(self._topic, partition)

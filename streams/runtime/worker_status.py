@@ -1,0 +1,45 @@
+"""The state of this worker in Kafka: lag by topic, assigned partitions, table recovery."""
+
+from typing import Any
+
+import faust
+from faust.types import TP
+
+from streams.topics import Topics
+
+
+class WorkerStatus:
+    """Reads the Faust app while it runs."""
+
+    def __init__(self, app: faust.App, topics: Topics) -> None:
+        self._app = app
+        requests = (topics.retrieve, topics.commands, topics.consolidate)
+        events = (topics.changes, topics.remembered, topics.understood, topics.embedded, topics.jobs, topics.learned)
+        self._consumed = (topics.turns, *requests, *events)
+
+    def partitions(self) -> set[int]:
+        """Return the partitions that are assigned to this worker."""
+        if not self._app.started or self._app.consumer is None:
+            return set()
+        return {tp.partition for tp in self._app.consumer.assignment() if tp.topic == self._consumed[0]}
+
+    def lag(self) -> dict[str, int]:
+        """Count the records after the committed offsets, by topic, over the assigned partitions."""
+        if not self._app.started:
+            return {}
+        consumer = self._app.consumer
+        lag = dict.fromkeys(self._consumed, 0)
+        for tp in consumer.assignment():
+            if tp.topic in lag:
+                # Faust does not publish its committed offsets; a request to the broker for each scrape would be dear.
+                committed: dict[TP, int | None] = consumer._committed_offset  # type: ignore[attr-defined]  # noqa: SLF001
+                lag[tp.topic] += max(0, (consumer.highwater(tp) or 0) - (committed.get(tp) or 0))
+        return lag
+
+    def recovering(self) -> bool:
+        """True while tables are recovered or no partitions are assigned."""
+        return bool(self._app.in_recovery or self._app.rebalancing or not self.partitions())
+
+    def __call__(self) -> dict[str, Any]:
+        """Return all of it, for `health`."""
+        return {"lag": self.lag(), "partitions": sorted(self.partitions()), "recovering": self.recovering()}
