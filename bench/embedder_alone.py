@@ -8,7 +8,8 @@ from statistics import median
 from fastembed import TextEmbedding
 from fastembed.common.model_description import ModelSource, PoolingType
 
-from streams.adapters.export.model_export import Precision, export_model
+from streams.adapters.export.model_export import export_model
+from streams.adapters.exported_models import Precision
 
 MODEL, DIM = "all-MiniLM-L6-v2", 384
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from streams.adapters.export.model_export import Precision, export_model
+from streams.adapters.export.model_export import export_model
+from streams.adapters.exported_models import Precision
 
 
 def exported_minilm(precision: Precision, temporary: pytest.TempPathFactory) -> Path:

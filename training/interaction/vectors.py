@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from agents.rules.text.embedding_text import MAX_CONTENT_CHARS
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.export.model_export import Precision, export_model
+from streams.adapters.export.model_export import export_model
+from streams.adapters.exported_models import Precision
 
 Vectors = NDArray[np.float32]
 """Shape (texts, 384)."""

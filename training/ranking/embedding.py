@@ -14,7 +14,8 @@ from streams.adapters.embedding.catalog.by_language import LanguageRoutingEmbedd
 from streams.adapters.embedding.catalog.entries import exported_entry
 from streams.adapters.embedding.catalog.presets import GENERAL_PRESET, MULTILINGUAL_SMALL, Preset
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
-from streams.adapters.export.model_export import Precision, export_model
+from streams.adapters.export.model_export import export_model
+from streams.adapters.exported_models import Precision
 
 PRECISION: Precision = "int8"
 """As the system embeds unless told otherwise."""

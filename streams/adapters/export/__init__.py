@@ -1,1 +1,4 @@
-"""Makes the model files: ONNX exports from installed weights. Runs as a program at the first start."""
+"""Exports ONNX models from the weights in installed packages: `python -m streams.adapters.export`.
+
+A program of its own, started by the embedder's process when an export is missing; the worker never imports it.
+"""

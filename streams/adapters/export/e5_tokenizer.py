@@ -16,9 +16,7 @@ from tokenizers.pre_tokenizers import Metaspace
 from tokenizers.processors import TemplateProcessing
 
 from streams.adapters.export.e5_file import E5File
-
-E5_TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "config.json")
-"""What fastembed reads beside the model."""
+from streams.adapters.exported_models import E5
 
 WIDE_TILDE = "\uff5e"
 """Stays what it is, where NFKC would make `~` of it: Chinese and Japanese use it, and it has pieces of its own."""
@@ -28,11 +26,11 @@ STAND_IN = "\ufdd0"
 
 
 def write_tokenizer(e5: E5File, folder: Path, config: dict[str, object], max_tokens: int) -> None:
-    """Write `E5_TOKENIZER_FILES`; texts are cut at `max_tokens`, special tokens included."""
+    """Write `E5.tokenizer_files`; texts are cut at `max_tokens`, special tokens included."""
     names = _special_names(e5)
     described = {"model_max_length": max_tokens, "tokenizer_class": "XLMRobertaTokenizer", **names}
     tokenizer_of(e5, max_tokens).save(str(folder / "tokenizer.json"), pretty=False)
-    for name, content in zip(E5_TOKENIZER_FILES[1:], (described, names, config), strict=True):
+    for name, content in zip(E5.tokenizer_files[1:], (described, names, config), strict=True):
         (folder / name).write_text(json.dumps(content, indent=2) + "\n")
 
 

@@ -13,8 +13,7 @@ from schemas.embedders import ConfiguredEmbedder, EmbedderDescription
 from schemas.modes import GENERAL
 from streams.adapters.embedding.catalog.presets import GENERAL_PRESET, MULTILINGUAL_SMALL, PRESETS, Preset
 from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.export.e5_weights import is_installed
-from streams.adapters.export.model_export import Precision
+from streams.adapters.exported_models import E5, Precision
 
 AS_FOUND = "as found"
 """The precision of a model that we did not make: its file decides, and the file's hash tells it apart."""
@@ -60,7 +59,7 @@ def build_catalog(
     """
     reject_general_override(configured)
     entries = {preset.name: _entry(models, preset, precision) for preset in PRESETS if preset.name not in configured}
-    if is_installed() and MULTILINGUAL_SMALL.name in entries:
+    if E5.is_installed() and MULTILINGUAL_SMALL.name in entries:
         entries[GENERAL] = replace(entries[GENERAL], others=entries[MULTILINGUAL_SMALL.name])
     by_name = {name: entries[preset.name] for preset in PRESETS if preset.name in entries for name in preset.names}
     return by_name | {name: configured_entry(name, one) for name, one in configured.items()}

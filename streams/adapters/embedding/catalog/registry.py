@@ -24,7 +24,7 @@ from streams.adapters.embedding.catalog.model_loading import LoadBackoff, ModelL
 from streams.adapters.embedding.catalog.recent_vectors import VectorCache
 from streams.adapters.embedding.inference.model_folder import missing_files
 from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
-from streams.adapters.export.model_export import Precision
+from streams.adapters.exported_models import Precision
 
 MAX_VIEWS = 4096
 """Combinations of embedder and prefixes that are kept ready; users choose prefixes, so there has to be an end."""

@@ -5,9 +5,15 @@ Guaranteed: a folder that is filled by hand is used before anything is downloade
 """
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
+from schemas.failures import ModelMissing
 from streams.adapters.embedding.inference.local_model import LocalModel
+from streams.adapters.exported_models import Precision, is_complete
+
+EXPORT_COMMAND = (sys.executable, "-m", "streams.adapters.export", "--exit-with-parent")
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 """What has to stand beside the model; `config.json` and `special_tokens_map.json` are read where they are."""
@@ -17,6 +23,21 @@ OFFLINE_VARIABLE = "HF_HUB_OFFLINE"
 
 TRUTHY_VALUES = frozenset({"1", "TRUE", "YES", "ON"})
 """What both take for a yes, in any case."""
+
+
+def ensure_exported(local: LocalModel, precision: Precision) -> None:
+    """Run the exporter where the model's folder does not hold its export; the memory goes back with that process.
+
+    Blocks for some seconds then; each step is a line on standard output. Raises ModelMissing, with the reason.
+    """
+    if is_complete(local.name, local.directory, precision):
+        return
+    command = (*EXPORT_COMMAND, local.name, str(local.directory), precision)
+    export = subprocess.run(command, stderr=subprocess.PIPE, text=True, errors="replace", check=False)  # noqa: S603
+    sys.stderr.write(export.stderr)
+    if export.returncode:
+        reason = (export.stderr.strip().splitlines() or [f"the exporter ended with code {export.returncode}"])[-1]
+        raise ModelMissing(f"{local.name} could not be exported: {reason}")
 
 
 def ensure_model_folder(local: LocalModel, hub: str | None) -> Path:

@@ -7,7 +7,6 @@ ends, which is when its worker does, however that dies, and in the middle of a d
 
 import json
 import os
-import select
 import signal
 import sys
 import threading
@@ -20,9 +19,10 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from agents.rules.interaction.classifier import InteractionClassifier
+from schemas.failures import ModelMissing
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.embedding.inference.model_folder import ensure_model_folder
+from streams.adapters.embedding.inference.model_folder import ensure_exported, ensure_model_folder
 from streams.adapters.embedding.process.frames import (
     ERROR,
     FRAME_HEADER,
@@ -34,7 +34,7 @@ from streams.adapters.embedding.process.frames import (
     encode_frame,
     encode_vectors,
 )
-from streams.adapters.export.model_export import export_model
+from streams.adapters.parent_watch import exit_with_parent
 
 MAX_REASON_BYTES = 1000
 """No reason needs more, and a pipe takes as much in one piece."""
@@ -46,13 +46,14 @@ def main() -> None:
     # The worker is told to stop, and stops this process when it is done with it.
     for order in (signal.SIGINT, signal.SIGTERM):
         signal.signal(order, signal.SIG_IGN)
-    threading.Thread(target=exit_with_worker, daemon=True).start()
+    exit_with_parent()
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     try:
         model = FastembedModel.load(ensure_model(options))
     except Exception as problem:
-        said = str(problem) if isinstance(problem, FileNotFoundError) else f"{type(problem).__name__}: {problem}"
+        is_reason = isinstance(problem, FileNotFoundError | ModelMissing)
+        said = str(problem) if is_reason else f"{type(problem).__name__}: {problem}"
         answers.write(encode_frame(0, ERROR, said.encode(errors="replace")[:MAX_REASON_BYTES]))
         os._exit(1)
     reads = InteractionClassifier.loads(Path(options["reader"]).read_bytes()) if options["reader"] else None
@@ -60,20 +61,11 @@ def main() -> None:
     os._exit(0)
 
 
-def exit_with_worker() -> None:
-    """Wait until nobody holds the other end of the input, then end at once: nobody reads the output either."""
-    watched = select.poll()
-    watched.register(0, 0)
-    watched.poll()
-    os._exit(0)
-
-
 def ensure_model(options: dict[str, Any]) -> LocalModel:
     """The model in a folder that has its files: as it is, exported, or downloaded."""
     local = LocalModel(**options["model"] | {"directory": Path(options["model"]["directory"])})
     if options["export"]:
-        model, precision = options["export"]["model"], options["export"]["precision"]
-        export_model(model, local.directory, precision, lambda step: print(step, file=sys.stderr, flush=True))  # noqa: T201
+        ensure_exported(local, options["export"])
     return replace(local, directory=ensure_model_folder(local, options["hub"]))
 
 

@@ -22,7 +22,7 @@ from schemas.vectors import Encoded
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.process.child_process import EmbedderChild
 from streams.adapters.embedding.process.frames import PASSAGE, QUERY
-from streams.adapters.export.model_export import Precision
+from streams.adapters.exported_models import Precision
 
 CHILD_COMMAND = (sys.executable, "-m", "streams.adapters.embedding.process.child")
 
@@ -59,8 +59,7 @@ class ProcessEmbedder:
         """
         threads = threads_at_once or len(os.sched_getaffinity(0))
         model = asdict(local) | {"directory": str(local.directory.absolute())}
-        made = {"model": local.name, "precision": export} if export else None
-        options = {"model": model, "threads": threads, "export": made, "hub": hub}
+        options = {"model": model, "threads": threads, "export": export, "hub": hub}
         options["reader"] = None if reader is None else str(reader.absolute())
         return cls((*CHILD_COMMAND, json.dumps(options)), local.query_prefix, local.passage_prefix)
 

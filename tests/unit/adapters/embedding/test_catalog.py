@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from schemas.embedders import ConfiguredEmbedder
-from streams.adapters.embedding.catalog import entries as catalog_file
 from streams.adapters.embedding.catalog.entries import build_catalog
 from streams.adapters.embedding.catalog.presets import PRESETS
+from streams.adapters.exported_models import ExportedModel
 
 MODELS = Path("models")
 BGE = "Represent this sentence for searching relevant passages: "
@@ -57,12 +57,12 @@ def test_the_small_multilingual_model_is_exported_in_int8_and_never_downloaded(p
 def test_general_has_the_small_multilingual_model_beside_it_where_that_is_installed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(catalog_file, "is_installed", lambda: True)
+    monkeypatch.setattr(ExportedModel, "is_installed", lambda _: True)
     entries = build_catalog(MODELS, {}, "int8")
     assert entries["general"].others is entries["multilingual-small"]
     mine = {"multilingual-small": ConfiguredEmbedder(path=Path("/there"), dim=7)}
     assert build_catalog(MODELS, mine, "int8")["general"].others is None
-    monkeypatch.setattr(catalog_file, "is_installed", lambda: False)
+    monkeypatch.setattr(ExportedModel, "is_installed", lambda _: False)
     assert build_catalog(MODELS, {}, "int8")["general"].others is None
 
 

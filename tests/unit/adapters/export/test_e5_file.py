@@ -2,6 +2,7 @@
 
 import hashlib
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,12 @@ import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto
 
-from streams.adapters.export import e5_weights
 from streams.adapters.export.bert_graph import bert_model
+from streams.adapters.export.e5 import e5_config, e5_tensors, e5_word_table, read_e5
 from streams.adapters.export.e5_file import E5File, parse_e5_file
-from streams.adapters.export.e5_source import E5
 from streams.adapters.export.e5_tokenizer import write_tokenizer
-from streams.adapters.export.e5_weights import e5_config, e5_tensors, e5_word_table, is_installed, read_e5, weights_file
 from streams.adapters.export.four_bits import FourBitTensor
+from streams.adapters.exported_models import E5
 from tests.builders.e5_weights import HIDDEN, LAYERS, PIECES, made_e5
 
 
@@ -100,10 +100,8 @@ def test_another_format_is_refused(changed: bytes) -> None:
         parse_e5_file(changed + made_e5()[4:])
 
 
-def test_without_the_package_nothing_is_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(e5_weights, "E5_PACKAGE", "no_such_package")
-    assert not is_installed()
+def test_a_missing_package_is_not_installed() -> None:
+    model = replace(E5, package="no_such_package")
+    assert not model.is_installed()
     with pytest.raises(FileNotFoundError, match="no_such_package is not installed"):
-        weights_file()
-    with pytest.raises(FileNotFoundError):
-        E5.write(tmp_path)
+        model.weights_path()

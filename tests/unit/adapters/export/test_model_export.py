@@ -17,8 +17,9 @@ from tokenizers import Tokenizer
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.inference.token_projection import TokenProjection
-from streams.adapters.export.minilm_weights import minilm_folder, parse_safetensors, read_weights
-from streams.adapters.export.model_export import Precision, export_model, is_complete
+from streams.adapters.export.minilm import minilm_folder, parse_safetensors, read_weights
+from streams.adapters.export.model_export import export_model
+from streams.adapters.exported_models import Precision, is_complete
 from tests.builders.exported_models import exported_minilm
 
 Array = NDArray[np.float32]
@@ -173,12 +174,8 @@ def test_a_killed_export_leaves_nothing_that_looks_complete_and_the_next_gives_t
 
 def kill_at(target: Path, line: str) -> None:
     """Export in another process and kill it when it says `line`."""
-    code = (
-        "import sys, pathlib; from streams.adapters.export.model_export import export;"
-        f"export({MINILM!r}, pathlib.Path(sys.argv[1]), 'int8', lambda line: print(line, flush=True))"
-    )
     root = Path(__file__).resolve().parents[4]
-    command = [sys.executable, "-c", code, str(target)]
+    command = [sys.executable, "-m", "streams.adapters.export", MINILM, str(target), "int8"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
         assert process.stdout is not None
         assert any(printed.strip() == line for printed in process.stdout)

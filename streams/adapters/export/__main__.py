@@ -1,0 +1,34 @@
+"""Export one model: `python -m streams.adapters.export MODEL FOLDER PRECISION`.
+
+Standard output has a line for each step. On failure the last line on standard error has the reason, and the exit
+status is 1.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import get_args
+
+from streams.adapters.export.model_export import export_model
+from streams.adapters.exported_models import EXPORTED_MODELS, Precision
+from streams.adapters.parent_watch import exit_with_parent
+
+
+def main() -> None:
+    """Export the model that the command line names."""
+    parser = argparse.ArgumentParser("python -m streams.adapters.export", description="Export a model to ONNX.")
+    parser.add_argument("model", choices=EXPORTED_MODELS)
+    parser.add_argument("folder", type=Path, help="where the model is written")
+    parser.add_argument("precision", choices=get_args(Precision))
+    parser.add_argument("--exit-with-parent", action="store_true", help="end when standard input is closed")
+    options = parser.parse_args()
+    if options.exit_with_parent:
+        exit_with_parent()
+    try:
+        export_model(options.model, options.folder, options.precision, lambda step: print(step, flush=True))  # noqa: T201
+    except FileNotFoundError as problem:
+        sys.exit(str(problem))
+
+
+if __name__ == "__main__":
+    main()
