@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.assemble import SECTIONS
-from streams.client.contexts import Context
-from streams.client.memory_client import MemoryClient
+from streams.client import Context, MemoryClient
 
 Json = dict[str, Any]
 

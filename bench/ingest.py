@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from aiokafka import AIOKafkaProducer
 
-from streams.client.memory_client import MemoryClient
+from streams.client import MemoryClient
 
 USERS = 8
 """So many people speak, spread over the partitions."""

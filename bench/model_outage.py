@@ -21,7 +21,7 @@ from bench.outage_turns import Turns
 from bench.processes import cpu_seconds
 from bench.report import Report
 from bench.system import System, running
-from streams.client.memory_client import MemoryClient
+from streams.client import MemoryClient
 
 WARM_UP = 100
 """Turns that do not count: the first ones find caches empty, and LiteLLM unloaded."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from bench.texts import short_turns
-from streams.client.memory_client import MemoryClient
+from streams.client import MemoryClient
 
 USERS = 8
 MODES = ("journal", "code")

@@ -17,7 +17,7 @@ from streams.adapters.embedding.catalog.entries import build_catalog
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.client.memory_client import MemoryClient
+from streams.client import MemoryClient
 from streams.settings import Settings
 from streams.wire.partitioning import partition_of
 

@@ -22,7 +22,7 @@ from bench.report import Report
 from bench.retrieval import WARM
 from bench.system import System, running
 from bench.texts import mixed_turns, questions
-from streams.client.memory_client import MemoryClient
+from streams.client import MemoryClient
 
 SMALL, LARGE = 200, 50_000
 """Memories of most users, and of the one who has most."""

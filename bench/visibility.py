@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 
 from bench.system import running
-from streams.client.memory_client import Answer, MemoryClient, MemoryServiceError
+from streams.client import Answer, MemoryClient, MemoryServiceError
 from tests.builders.tiny_models import write_tiny_model
 
 DIMS = {"tiny32": 32, "tiny48": 48}

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from streams.client.memory_client import MemoryClient, MemoryClientError, MemoryServiceError
+from streams.client import MemoryClient, MemoryClientError, MemoryServiceError
 
 PROBE_USER_ID = "modestream-probe"
 """A user without memories, whose modes are asked for."""

@@ -1,8 +1,4 @@
-"""What the client gives back: typed results, read from the replies of the service.
-
-The bytes of a reply enter; a result leaves, or the error that the service sent. Unknown fields are ignored
-(CONTRACT §1).
-"""
+"""The client's results, parsed from replies (see `docs/contract.md`). Unknown fields are ignored."""
 
 import json
 from collections.abc import Sequence
@@ -14,8 +10,8 @@ from streams.client.failures import MemoryServiceError
 
 Json = dict[str, Any]
 
-_TOLD = ("memory_id", "turn_id", "mode", "mode_source", "version", "duplicate")
-"""What the reply to a turn holds (CONTRACT §2)."""
+TURN_REPLY_FIELDS = ("memory_id", "turn_id", "mode", "mode_source", "version", "duplicate")
+"""Fields of the reply to a turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +34,7 @@ class Reply:
 class Remembered:
     """A turn that Kafka has acknowledged, at `offset` of `partition` of the turns topic.
 
-    The other fields are what the service replied; without waiting for the reply they are None.
+    The other fields come from the service's reply; without a reply they are None.
     """
 
     partition: int
@@ -48,31 +44,31 @@ class Remembered:
     mode: str | None = None
     mode_source: str | None = None
     version: int | None = None
-    """How many different texts this turn has had."""
+    """Number of different texts that this turn has had."""
     duplicate: bool | None = None
-    """The same turn with the same content was there already; nothing changed."""
+    """True if the same turn with the same content existed already; nothing changed."""
     warnings: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a question found, best first."""
+    """The hits of a query, best first."""
 
     hits: tuple[Hit, ...]
     warnings: tuple[Notice, ...] = ()
     modes: tuple[str, ...] = ()
-    """The modes that were searched."""
+    """The searched modes."""
     strategy: str = "hybrid"
-    """`hybrid`, `lexical` or `cross_mode`; `mixed` where several users' answers differ."""
+    """`hybrid`, `lexical` or `cross_mode`; `mixed` if the answers of several users differ."""
     intention: Json | None = None
-    """The scope's goals, where the service used them; None in an answer for several users."""
+    """The scope's goals, if the service used them; None in an answer for several users."""
     categories: tuple[Json, ...] = ()
     diagnostics: Json = field(default_factory=dict)
-    """Figures of the service; by user id in an answer for several users."""
+    """Diagnostics of the service; by user id in an answer for several users."""
 
 
 def reply_of(value: bytes) -> Reply:
-    """Read a reply (CONTRACT §2). Raises `MemoryServiceError` for an error reply, and for one that can't be read."""
+    """Parse a reply. Raises `MemoryServiceError` for an error reply and for an unreadable one."""
     try:
         body = json.loads(value)
         if body["status"] == "ok":
@@ -85,16 +81,16 @@ def reply_of(value: bytes) -> Reply:
 
 
 def remembered_of(reply: Reply, partition: int, offset: int) -> Remembered:
-    """Read the reply to a turn that was written at this place."""
+    """Parse the reply to a turn that was written at this offset."""
     try:
-        told = {name: reply.result[name] for name in _TOLD}
+        fields = {name: reply.result[name] for name in TURN_REPLY_FIELDS}
     except KeyError as problem:
         raise unreadable_reply(problem) from problem
-    return Remembered(partition, offset, warnings=reply.warnings, **told)
+    return Remembered(partition, offset, warnings=reply.warnings, **fields)
 
 
 def answer_of(reply: Reply) -> Answer:
-    """Read the reply to a question."""
+    """Parse the reply to a query."""
     result = reply.result
     try:
         return Answer(
@@ -115,5 +111,5 @@ def _notices(warnings: Sequence[Json]) -> tuple[Notice, ...]:
 
 
 def unreadable_reply(problem: Exception) -> MemoryServiceError:
-    """The error for a reply that lacks what the contract promises."""
+    """Build the error for a reply that violates the contract."""
     return MemoryServiceError("internal", f"the reply can't be read: {problem!r}")

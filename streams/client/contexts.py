@@ -1,4 +1,4 @@
-"""Assembled contexts, as the client gives them back (CONTRACT §5). Unknown fields are ignored."""
+"""Assembled prompts, parsed from replies. Unknown fields are ignored."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,30 +14,30 @@ ChatMessage = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A prompt that fits its budget, and how it came about."""
+    """A prompt within its token budget, and how it was made."""
 
     messages: list[ChatMessage]
     """System, user with the memories as JSON, assistant."""
     interaction_mode: str
-    """What the query is for: `TASK`, `EXPLORATION`, `DEBUGGING`, `LEARNING` or `GENERAL`."""
+    """The purpose of the query: `TASK`, `EXPLORATION`, `DEBUGGING`, `LEARNING` or `GENERAL`."""
     interaction_confidence: float
     sections: Mapping[str, list[str]]
     """Memory ids by section."""
     budget: Mapping[str, int]
-    """Tokens that each section may take."""
+    """Token limit of each section."""
     tokens: Mapping[str, int]
-    """Tokens that each section takes; `total` counts all messages."""
+    """Tokens of each section; `total` counts all messages."""
     dropped: tuple[str, ...] = ()
-    """Memories that were considered and are not there, oldest first."""
+    """Memories that were considered and left out, oldest first."""
     sticky: tuple[str, ...] = ()
-    """Memories that were kept before all else: safety, the user's corrections, constraints, current errors."""
+    """Memories with priority over all others: safety, the user's corrections, constraints, current errors."""
     breaches: tuple[Breach, ...] = ()
-    """Sticky memories that found no room."""
+    """Sticky memories that did not fit."""
     warnings: tuple[Notice, ...] = ()
 
 
 def context_of(reply: Reply) -> Context:
-    """Read the reply to an assemble request. Raises `MemoryServiceError` where it lacks what the contract promises."""
+    """Parse the reply to an assemble request. Raises `MemoryServiceError` if it violates the contract."""
     try:
         result = AssembleResult.model_validate(reply.result)
     except ValidationError as problem:

@@ -1,4 +1,4 @@
-"""What a call of the client can end with, other than its answer. Callers catch `MemoryClientError` or one of its kinds.
+"""The client's errors. Callers catch `MemoryClientError` or a subclass.
 
 MemoryClientError
 ├── MemoryServiceError   the service answered with an error: `code`, `message`, `field`
@@ -13,7 +13,7 @@ class MemoryClientError(Exception):
 
 
 class MemoryServiceError(MemoryClientError):
-    """The service refused or failed the request; `code` is one of the contract's error codes (CONTRACT §7)."""
+    """The service refused or failed the request; `code` is an error code of `docs/contract.md`."""
 
     def __init__(self, code: str, message: str, field: str | None = None) -> None:
         super().__init__(f"{code}: {message}" + (f" (field {field})" if field else ""))

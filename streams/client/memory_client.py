@@ -1,14 +1,13 @@
-"""The Python client: remember turns, ask for memories or a whole prompt, give commands, over Kafka.
+"""The client's calls: remember turns, retrieve memories, assemble a prompt, send commands.
 
     async with MemoryClient("127.0.0.1:9092", user_id="u1") as memory:
         await memory.remember("The deploy target is fly.io now.", speaker="Ana")
         answer = await memory.retrieve("where do we deploy?")
         print(answer.hits[0].text)
 
-Calls enter; records leave on the request topics, and typed results come back from the shared reply topic. Every call
-ends: with its result, or with one of the errors of `streams.client.failures`. A question sees what this client wrote
-before it (read your own writes). A client belongs to one event loop, is meant to be kept open, and serves any number
-of concurrent calls and users.
+Requests go to the request topics; typed results come from the shared reply topic. Every call ends with its result or
+with one of the errors of `streams.client.failures`. A query sees the earlier writes of this client (read your own
+writes). A client belongs to one event loop, is meant to stay open, and serves any number of concurrent calls and users.
 """
 
 import asyncio
@@ -19,37 +18,13 @@ from typing import Any, Literal
 from schemas.assemble import DEFAULT_BUDGET_TOKENS
 from schemas.interaction import InteractionMode
 from schemas.memories import MemoryType, Role
-from streams.client.answers import Answer, Json, Notice, Remembered, answer_of, remembered_of
+from streams.client.answers import Answer, Json, Remembered, answer_of, remembered_of
 from streams.client.contexts import Context, context_of
-from streams.client.failures import (
-    MemoryClientError,
-    MemoryClosed,
-    MemoryServiceError,
-    MemoryTimeout,
-    MemoryUnreachable,
-)
 from streams.client.merge import merge_answers
-from streams.client.modes import DeclaredModes, ModeCommands, ShownMode
+from streams.client.modes import ModeCommands
 from streams.client.records import build_record
-from streams.client.requests import TURNS_TOPIC, Written
+from streams.client.requests import TURNS_TOPIC
 from streams.client.session import OWN_WRITES, ReadAfter, ScopeSelector
-
-__all__ = [
-    "OWN_WRITES",
-    "Answer",
-    "Context",
-    "DeclaredModes",
-    "MemoryClient",
-    "MemoryClientError",
-    "MemoryClosed",
-    "MemoryServiceError",
-    "MemoryTimeout",
-    "MemoryUnreachable",
-    "Notice",
-    "Remembered",
-    "ShownMode",
-    "Written",
-]
 
 
 class MemoryClient(ModeCommands):
@@ -60,19 +35,19 @@ class MemoryClient(ModeCommands):
     bootstrap
         Kafka's address, such as `127.0.0.1:9092`; several are separated by commas.
     user_id
-        Whose memories calls are about that do not say so themselves.
+        The user of calls that name none.
     project_id
-        The project of calls that do not say so themselves.
+        The project of calls that name none.
     topic_prefix
-        What the service's topic names begin with.
+        The prefix of the service's topic names.
     timeout
-        Seconds that a call may take, opening and closing included.
+        Limit of a call in seconds, opening and closing included.
     principal
-        Who asks, for a service that has an authorization file.
+        The caller, for a service with an authorization file.
     scope
-        Further fields of the service's scope model, of every call.
+        Values of further fields of the service's scope model, for every call.
 
-    Every method takes `timeout`, in seconds, for that call alone, and raises a `MemoryClientError`:
+    Every method takes a `timeout` in seconds for that call, and raises a `MemoryClientError`:
     `MemoryServiceError` for the service's own errors, `MemoryTimeout`, `MemoryUnreachable`, `MemoryClosed`.
     """
 
@@ -94,7 +69,7 @@ class MemoryClient(ModeCommands):
         wait: bool = True,
         timeout: float | None = None,
     ) -> Remembered:
-        """Publish one turn, and wait until the service has accepted it.
+        """Publish one turn and wait until the service has accepted it.
 
         Parameters
         ----------
@@ -103,28 +78,28 @@ class MemoryClient(ModeCommands):
         role
             `user`, `assistant`, `system` or `tool`.
         conversation_id
-            The thread that the turn belongs to.
+            The conversation of the turn.
         speaker
-            Who said it, where the role does not tell.
+            The speaker's name, if the role does not identify the speaker.
         occurred_at
-            When it was said, with a zone; now, where absent.
+            Time of the turn, with a zone; default: now.
         turn_id
-            The caller's own id. The same id and content again is a duplicate and changes nothing, so sending again
-            after an error is safe; the same id with other content is a new version. Where absent, the service derives
-            it from scope, conversation, role, content and time.
+            The caller's own id. The same id and content is a duplicate and changes nothing, so a retry after an error
+            is safe; the same id with other content is a new version. By default the service derives it from scope,
+            conversation, role, content and time.
         mode
-            A declared mode; where absent, the service decides.
+            A declared mode; by default the service decides.
         importance
             0 to 1.
         resources
-            What came with the turn: `{"uri": …, "media_type": …, "text": caption or transcript}`.
+            Attachments: `{"uri": …, "media_type": …, "text": caption or transcript}`.
         metadata
-            Anything else; it is kept with the memory.
+            Anything else; stored with the memory.
         user_id, project_id
-            Whose turn it is, where that is not the client's own.
+            The scope of the turn; default: the client's.
         wait
-            False returns as soon as Kafka has acknowledged the record: it will be accepted, or become a dead letter,
-            and only `partition` and `offset` are known. A timeout means that it may still be written.
+            False returns as soon as Kafka has acknowledged the record: it will be accepted or become a dead letter,
+            and only `partition` and `offset` are known. After a timeout it may still be written.
         """
         turn = build_record(
             "turn.v1",
@@ -142,7 +117,7 @@ class MemoryClient(ModeCommands):
         )
         if not wait:
             return Remembered(*await self._requests.write(TURNS_TOPIC, turn, timeout=timeout))
-        # No deadline: it would not keep the turn from being stored, only its reply from being sent.
+        # No deadline: it would not prevent the turn from being stored, only its reply from being sent.
         reply, written = await self.request(TURNS_TOPIC, turn, timeout=timeout, deadline=False)
         return remembered_of(reply, *written)
 
@@ -166,47 +141,47 @@ class MemoryClient(ModeCommands):
         partial: bool = False,
         timeout: float | None = None,
     ) -> Answer:
-        """Ask for memories; hits come best first, each with its scope and evidence.
+        """Retrieve memories, best first, each with its scope and evidence.
 
         Parameters
         ----------
         query
-            The question, or words to look for.
+            A question or search terms.
         users
-            One user or several. Each of several is asked by a request of its own, all at once, and their hits are
-            merged by rank to `top_k`.
+            One user or several. Several users take one concurrent request each; their hits are merged by rank to
+            `top_k`.
         projects
             One project, several, or `"*"` for all.
         scope
-            The same of further fields of the service's scope model.
+            The same for further fields of the service's scope model.
         mode
-            One mode, several, or `"*"`; where absent, the mode that the scope is in.
+            One mode, several, or `"*"`; default: the current mode of the scope.
         conversation_id
-            Only picks the mode; it filters nothing.
+            Selects the mode only; filters nothing.
         top_k
             1 to 100.
         types
-            Memory types, such as `["episodic"]`; where absent, all.
+            Memory types, such as `["episodic"]`; default: all.
         since, until
             `since` ≤ time < `until`, with a zone.
         depth
             `items`, or `auto`: from intention and categories down to items, only as far as needed.
         read_after
-            `OWN_WRITES`: the answer includes what this client wrote for the user before. An offset on the turns
-            topic, in the partition of one user: that turn and all before it. None: whatever is there. Where the
-            service can't catch up in time, the answer has the warning `not_caught_up`.
+            `OWN_WRITES`: the answer includes the earlier writes of this client for the user. An offset on the turns
+            topic, in the partition of one user: that turn and all before it. None: no wait. If the service does not
+            catch up in time, the answer has the warning `not_caught_up`.
         explain
-            Each hit tells its `scores`.
+            Add `scores` to each hit.
         include_superseded
-            Also memories that a later one has replaced.
+            Include memories that a later one has replaced.
         partial
-            False: the first user whose request fails fails the call. True: that user's failure is a warning, and the
-            call fails only where every user's did.
+            False: the first failed request fails the call. True: a failed request becomes a warning, and the call
+            fails only if the requests of all users failed.
         """
         asked = self._users(users)
         if isinstance(read_after, int) and len(asked) > 1:
-            raise ValueError("an offset is in one user's partition: give it with one user")
-        question = build_record(
+            raise ValueError("read_after is an offset in one user's partition: pass one user with it")
+        query_record = build_record(
             "retrieve.v1",
             query=query,
             mode=mode,
@@ -221,7 +196,7 @@ class MemoryClient(ModeCommands):
         )
         requests = [
             build_record(
-                **question, scope=self._selector(user, projects, scope), read_after=self._after(user, read_after)
+                **query_record, scope=self._selector(user, projects, scope), read_after=self._after(user, read_after)
             )
             for user in asked
         ]
@@ -244,22 +219,22 @@ class MemoryClient(ModeCommands):
         scope: ScopeSelector | None = None,
         timeout: float | None = None,
     ) -> Context:
-        """Ask for a prompt of three messages that has what matters for a query and fits a number of tokens.
+        """Assemble a prompt of three messages with the memories that matter for a query, within a token budget.
 
         Parameters
         ----------
         query
-            What the prompt is for. It is not stored.
+            The message that the prompt is for; not stored.
         conversation_id
-            The thread whose last turns come along; where absent, none do.
+            The conversation to take recent turns from; default: none.
         budget_tokens
-            All that the messages may take together, at least 300.
+            Limit of all messages together, at least 300.
         interaction_mode
-            What the query is for, where that is known; else it is read from the query and the last turns.
+            The purpose of the query; by default it is classified from the query and the last turns.
         system_prompt
-            The system message, word for word; where absent, a short one of the service's.
+            The system message, verbatim; default: a short one of the service.
         pins
-            Memory ids that must be there. Those of other scopes are ignored with the warning `unknown_pin`.
+            Memory ids that must be included. Ids of other scopes are ignored with the warning `unknown_pin`.
         mode, projects, scope, read_after
             As in `retrieve`.
         """
@@ -279,6 +254,6 @@ class MemoryClient(ModeCommands):
         reply, _ = await self.request("retrieve", request, timeout=timeout)
         return context_of(reply)
 
-    async def _ask(self, question: Json, timeout: float | None) -> Answer:
-        reply, _ = await self.request("retrieve", question, timeout=timeout)
+    async def _ask(self, query_record: Json, timeout: float | None) -> Answer:
+        reply, _ = await self.request("retrieve", query_record, timeout=timeout)
         return answer_of(reply)

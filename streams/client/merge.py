@@ -1,6 +1,6 @@
-"""Makes one answer of several users' answers. Pure.
+"""Merge the answers of several users into one. Pure.
 
-Scores of different users are not compared, since each is made within one user's memories alone; ranks are.
+Ranks are compared, not scores: a score is relative to one user's memories.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,14 +11,14 @@ from streams.client.answers import Answer, Notice
 from streams.client.failures import MemoryClientError, MemoryServiceError, MemoryTimeout
 
 MIXED = "mixed"
-"""The strategy of an answer whose parts were found in different ways."""
+"""The strategy of an answer that merges answers of different strategies."""
 
 
 def merge_answers(outcomes: Mapping[str, Answer | BaseException], top_k: int, *, partial: bool) -> Answer:
-    """One answer of the outcomes by user id; of one user alone, that user's answer as it came.
+    """Merge outcomes by user id; the answer of a single user is returned unchanged.
 
-    Raises the first failure, in the order of the users. With `partial` a failure of the client's own kinds becomes a
-    warning instead, as long as any user has an answer.
+    Raises the first failure, in the order of the users. With `partial` a `MemoryClientError` becomes a warning instead
+    as long as any user has an answer.
     """
     answers = {user: outcome for user, outcome in outcomes.items() if isinstance(outcome, Answer)}
     failures = {user: outcome for user, outcome in outcomes.items() if isinstance(outcome, MemoryClientError)}
@@ -43,7 +43,7 @@ def _merged(answers: Mapping[str, Answer], failures: Mapping[str, MemoryClientEr
 
 
 def merge_by_rank(rankings: Sequence[Sequence[Hit]], top_k: int) -> tuple[Hit, ...]:
-    """The best `top_k` hits: all first ones in the order of `rankings`, then all second ones, and so on.
+    """Interleave rankings to `top_k` hits: all first ones in the order of `rankings`, then all second ones, and so on.
 
     This is reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009) with stable ties: a memory belongs to
     one user, so each hit has one rank, and 1 / (k + rank) falls with it for every k.

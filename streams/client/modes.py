@@ -1,7 +1,4 @@
-"""The mode commands that are given most, with their arguments by name (CONTRACT §6).
-
-Names and descriptions enter; modes leave, as the service shows them. The others are given by `command`.
-"""
+"""The most frequent mode commands, with typed arguments; `Session.command` sends all others."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,14 +12,14 @@ Result = TypeVar("Result")
 
 
 class ShownMode(Mode):
-    """A declared mode. `is_default`: turns of this project that name no mode get it."""
+    """A declared mode; with `is_default`, turns of this project that name no mode get it."""
 
     is_default: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredModes:
-    """The modes that hold in a project, by name, and the defaults that are set."""
+    """The modes visible in a project, by name, and the defaults."""
 
     modes: tuple[ShownMode, ...]
     user_default: str | None = None
@@ -30,7 +27,7 @@ class DeclaredModes:
 
 
 class ModeCommands(Session):
-    """A session that declares modes and puts memories into them."""
+    """A session that declares modes and assigns memories to them."""
 
     async def declare_mode(
         self,
@@ -48,10 +45,10 @@ class ModeCommands(Session):
         project_id: str | None = None,
         timeout: float | None = None,
     ) -> ShownMode:
-        """Declare a mode, or change the one of that name; what is not given stays as it was.
+        """Declare a mode, or change the given fields of an existing one.
 
-        `embedder` is a preset or a configured name; another one than before has the mode's memories embedded again.
-        With `for_project` the mode, and its being default, hold in this project alone.
+        `embedder` is a preset or a configured name; a change re-embeds the mode's memories. With `for_project` the
+        mode and its default hold in this project alone.
         """
         arguments = {
             "name": name,
@@ -70,7 +67,7 @@ class ModeCommands(Session):
     async def list_modes(
         self, *, user_id: str | None = None, project_id: str | None = None, timeout: float | None = None
     ) -> DeclaredModes:
-        """The modes that hold in a project; every user has `general`."""
+        """Return the modes visible in a project; every user has `general`."""
         shown = await self.command("list_modes", user_id=user_id, project_id=project_id, timeout=timeout)
         return _read(lambda: _modes(shown))
 
@@ -83,9 +80,9 @@ class ModeCommands(Session):
         project_id: str | None = None,
         timeout: float | None = None,
     ) -> Json:
-        """Put a memory of this project into another mode, for good; returns its whole record.
+        """Assign a memory of this project to another mode; return its whole record.
 
-        No language model moves it again. It is found by its words until its new vector is there.
+        No language model changes the mode again. Until the new vector exists, lexical search finds the memory.
         """
         arguments = {"memory_id": memory_id, "mode": mode}
         return await self.command("set_memory_mode", arguments, user_id=user_id, project_id=project_id, timeout=timeout)

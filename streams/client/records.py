@@ -1,4 +1,4 @@
-"""Writes Python values as the wire contract has them (CONTRACT §1). Pure."""
+"""Convert Python values to the JSON of the wire contract. Pure."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -6,9 +6,9 @@ from typing import Any
 
 
 def build_record(schema: str, **fields: object) -> dict[str, Any]:
-    """Make a record of this kind and version, such as `turn.v1`, ready for JSON.
+    """Build a record of a kind and version, such as `turn.v1`, ready for JSON.
 
-    Raises ValueError for a time without a zone, anywhere in it.
+    Raises ValueError for any time without a zone.
     """
     return {"schema": schema, **{name: _plain(value) for name, value in fields.items()}}
 
@@ -25,5 +25,5 @@ def _plain(value: object) -> object:
 
 def _with_zone(moment: datetime) -> datetime:
     if moment.tzinfo is None:
-        raise ValueError(f"{moment.isoformat()} has no time zone")
+        raise ValueError(f"{moment.isoformat()} has no time zone: pass an aware datetime")
     return moment

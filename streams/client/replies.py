@@ -1,7 +1,7 @@
-"""Finds the request that a reply belongs to.
+"""Correlate replies with requests.
 
-Headers and values of records on the shared reply topic enter; each waiting request gets the value of the first reply
-with its correlation id. Replies of other clients, second replies and late ones are ignored.
+Each pending request gets the value of the first record on the reply topic with its correlation id. Replies of other
+clients, duplicates and late ones are ignored.
 """
 
 import asyncio
@@ -13,54 +13,54 @@ from dataclasses import dataclass
 from streams.client.failures import MemoryClosed
 
 CORRELATION_ID = "correlation_id"
-"""The header that ties a reply to its request (CONTRACT §2)."""
+"""The header that correlates a reply with its request."""
 
 ReplyHeaders = Iterable[tuple[str, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
 class PendingReply:
-    """One request that waits: what to send as its correlation id, and where its reply will be."""
+    """The correlation id to send, and the future of the reply."""
 
     correlation_id: bytes
     reply: asyncio.Future[bytes]
 
 
 class PendingReplies:
-    """The requests that wait for a reply. Belongs to one event loop."""
+    """The pending requests by correlation id. Belongs to one event loop."""
 
     def __init__(self) -> None:
-        self._waiting: dict[bytes, asyncio.Future[bytes]] = {}
+        self._pending: dict[bytes, asyncio.Future[bytes]] = {}
         self._closed = False
 
     def __len__(self) -> int:
-        """How many requests wait."""
-        return len(self._waiting)
+        """Count the pending requests."""
+        return len(self._pending)
 
     @contextmanager
     def expect(self) -> Iterator[PendingReply]:
-        """Wait for one reply while the block runs; afterwards it is ignored. Raises `MemoryClosed` once closed."""
+        """Accept one reply while the block runs. Raises `MemoryClosed` once closed."""
         if self._closed:
             raise MemoryClosed("the client was closed")
-        # Text, so that an operator can read it in kcat; random, because the topic is shared with other clients.
-        awaited = PendingReply(secrets.token_hex(16).encode(), asyncio.get_running_loop().create_future())
-        self._waiting[awaited.correlation_id] = awaited.reply
+        # Text, so that an operator can read it in kcat; random, as other clients share the topic.
+        pending = PendingReply(secrets.token_hex(16).encode(), asyncio.get_running_loop().create_future())
+        self._pending[pending.correlation_id] = pending.reply
         try:
-            yield awaited
+            yield pending
         finally:
-            self._waiting.pop(awaited.correlation_id, None)
-            # Also where it is done: asyncio then does not complain of a failure that nobody has looked at.
-            awaited.reply.cancel()
+            self._pending.pop(pending.correlation_id, None)
+            # Also when done: asyncio then does not log an exception that was never retrieved.
+            pending.reply.cancel()
 
     def deliver(self, headers: ReplyHeaders, value: bytes | None) -> None:
-        """Give a reply to the request that waits for it, if any does."""
-        reply = self._waiting.pop(dict(headers).get(CORRELATION_ID, b""), None)
+        """Resolve the pending request of a reply, if there is one."""
+        reply = self._pending.pop(dict(headers).get(CORRELATION_ID, b""), None)
         if reply is not None and not reply.done():
             reply.set_result(value or b"")
 
     def close(self) -> None:
-        """End every waiting request with `MemoryClosed`."""
+        """Fail every pending request with `MemoryClosed`."""
         self._closed = True
-        for reply in self._waiting.values():
+        for reply in self._pending.values():
             if not reply.done():
-                reply.set_exception(MemoryClosed("the client was closed while this request waited for its reply"))
+                reply.set_exception(MemoryClosed("the client was closed before the reply came"))

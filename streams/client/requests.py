@@ -1,8 +1,8 @@
-"""Sends records and waits for their replies: what every call of the client has in common.
+"""Request and reply over Kafka: send a record, wait for its reply.
 
-Records of the contract enter, as JSON objects with a scope; their replies leave, or one of the client's errors, always
-within the timeout. Each record has the key of its boundary. The offsets of written turns are kept by boundary, also of
-those whose sender has given up waiting, so that a question can name them.
+A request is a JSON object with a scope; it ends with its reply or one of the client's errors, within the timeout. Each
+record is keyed by its boundary. The offsets of written turns are remembered by boundary, also after a timeout, so that
+a query can read after them.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ from streams.client.failures import MemoryClosed, MemoryTimeout, MemoryUnreachab
 from streams.client.replies import CORRELATION_ID, PendingReplies, PendingReply
 
 TURNS_TOPIC = "turns"
-"""The topic, without its prefix, whose offsets `read_after` names."""
+"""The topic of the offsets in `read_after`, without its prefix."""
 
 PRINCIPAL_HEADER = "principal"
-"""The header that says who asks, where the service asks for that."""
+"""The header with the caller's principal, for a service with authorization."""
 
 
 class Written(NamedTuple):
-    """Where Kafka has put a record."""
+    """Partition and offset of a written record."""
 
     partition: int
     offset: int
@@ -41,7 +41,7 @@ class RequestReplyClient:
         self._bootstrap = bootstrap
         self._prefix = topic_prefix
         self._timeout = timeout
-        self._signed = [] if principal is None else [(PRINCIPAL_HEADER, principal.encode())]
+        self._principal_headers = [] if principal is None else [(PRINCIPAL_HEADER, principal.encode())]
         self._replies = PendingReplies()
         self._connection: Connection | None = None
         self._exit = AsyncExitStack()
@@ -55,84 +55,84 @@ class RequestReplyClient:
             self._connection = await self._exit.enter_async_context(opening)
 
     async def close(self) -> None:
-        """Fail what still waits with `MemoryClosed`, let Kafka acknowledge what was handed over, and disconnect."""
+        """Fail pending requests with `MemoryClosed`, flush written records, and disconnect."""
         self._connection = None
         self._replies.close()
         await self._exit.aclose()
 
     def last_turn(self, user_id: str) -> int | None:
-        """The highest offset of a turn that was written here for this user."""
+        """Return the highest offset of a turn that this client wrote for the user."""
         return self._last_turn.get(boundary_key([user_id]))
 
     async def write(self, topic: str, value: Json, *, timeout: float | None) -> Written:
-        """Send a record that wants no reply, and wait for Kafka's acknowledgement."""
-        connection, within = self._open(), self._within(timeout)
+        """Send a record without a reply address and wait for Kafka's acknowledgement."""
+        connection, limit = self._connected(), self._limit(timeout)
         try:
-            async with asyncio.timeout(within):
-                return await self._send(connection, topic, value, self._signed)
+            async with asyncio.timeout(limit):
+                return await self._send(connection, topic, value, self._principal_headers)
         except TimeoutError:
-            raise self._unacknowledged(topic, within) from None
+            raise self._unacknowledged(topic, limit) from None
 
     async def ask(self, topic: str, value: Json, *, timeout: float | None, deadline: bool) -> tuple[Reply, Written]:
-        """Send a record and wait for its reply; `deadline` tells the service until when it is wanted."""
-        connection, within = self._open(), self._within(timeout)
-        with self._replies.expect() as awaited:
+        """Send a record and wait for its reply; with `deadline` the service drops it after the timeout."""
+        connection, limit = self._connected(), self._limit(timeout)
+        with self._replies.expect() as pending:
             written = None
-            headers = [*self._signed, *_headers(connection, awaited, within if deadline else None)]
+            headers = [*self._principal_headers, *_headers(connection, pending, limit if deadline else None)]
             try:
-                async with asyncio.timeout(within):
+                async with asyncio.timeout(limit):
                     written = await self._send(connection, topic, value, headers)
-                    reply = await awaited.reply
+                    reply = await pending.reply
             except TimeoutError:
-                raise self._unanswered(topic, written, within) from None
+                raise self._unanswered(topic, written, limit) from None
         return reply_of(reply), written
 
     async def _send(self, connection: Connection, topic: str, value: Json, headers: list[tuple[str, bytes]]) -> Written:
         boundary = boundary_key([value["scope"]["user_id"]])
-        note = partial(self._note, boundary) if topic == TURNS_TOPIC else _forget
+        on_offset = partial(self._record_turn, boundary) if topic == TURNS_TOPIC else _ignore
         encoded = json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
         with _unreachable("is the broker up, and does the topic exist?"):
-            return Written(*await connection.send(self._prefix + topic, boundary.encode(), encoded, headers, note))
+            return Written(*await connection.send(self._prefix + topic, boundary.encode(), encoded, headers, on_offset))
 
-    def _note(self, boundary: str, offset: int) -> None:
+    def _record_turn(self, boundary: str, offset: int) -> None:
         self._last_turn[boundary] = max(offset, self._last_turn.get(boundary, -1))
 
-    def _open(self) -> Connection:
+    def _connected(self) -> Connection:
         if self._connection is None:
-            raise MemoryClosed("the client is not open: call it inside `async with MemoryClient(…)`")
+            raise MemoryClosed("the client is not open: use it inside `async with MemoryClient(…)`")
         return self._connection
 
-    def _within(self, timeout: float | None) -> float:
+    def _limit(self, timeout: float | None) -> float:
         return self._timeout if timeout is None else timeout
 
-    def _unacknowledged(self, topic: str, within: float) -> MemoryTimeout:
+    def _unacknowledged(self, topic: str, limit: float) -> MemoryTimeout:
         return MemoryTimeout(
-            f"Kafka at {self._bootstrap} did not acknowledge the record on {self._prefix}{topic} within {within:g} s: "
+            f"Kafka at {self._bootstrap} did not acknowledge the record on {self._prefix}{topic} within {limit:g} s: "
             "is the broker up, and does the topic exist? The record may still be written."
         )
 
-    def _unanswered(self, topic: str, written: Written | None, within: float) -> MemoryTimeout:
+    def _unanswered(self, topic: str, written: Written | None, limit: float) -> MemoryTimeout:
         if written is None:
-            return self._unacknowledged(topic, within)
+            return self._unacknowledged(topic, limit)
         return MemoryTimeout(
-            f"no reply within {within:g} s to the record at offset {written.offset} of {self._prefix}{topic}, "
+            f"no reply within {limit:g} s to the record at offset {written.offset} of {self._prefix}{topic}, "
             f"partition {written.partition}: is a worker running, and how far is it behind? "
-            "Kafka has the record; sending it again is safe."
+            "Kafka has the record; a retry is safe."
         )
 
 
-def _forget(_: int) -> None:
-    """Only turns are read after."""
+def _ignore(_: int) -> None:
+    """`read_after` names turns only."""
 
 
-def _headers(connection: Connection, awaited: PendingReply, within: float | None) -> list[tuple[str, bytes]]:
+def _headers(connection: Connection, pending: PendingReply, limit: float | None) -> list[tuple[str, bytes]]:
     headers = [
         ("reply_to", connection.reply_topic.encode()),
         ("reply_partition", str(connection.reply_partition).encode()),
-        (CORRELATION_ID, awaited.correlation_id),
+        (CORRELATION_ID, pending.correlation_id),
     ]
-    if within is not None:
-        headers.append(("deadline", str(round((time.time() + within) * 1000)).encode()))
+    if limit is not None:
+        headers.append(("deadline", str(round((time.time() + limit) * 1000)).encode()))
     return headers
 
 

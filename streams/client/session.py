@@ -1,7 +1,4 @@
-"""A connection to the service, and whose memories its calls are about: what every call of the client begins with.
-
-Records of the contract enter; their replies leave, or one of the errors of `streams.client.failures`.
-"""
+"""A connection with a default scope: the base of every call of the client."""
 
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -12,19 +9,19 @@ from streams.client.records import build_record
 from streams.client.requests import RequestReplyClient, Written
 
 DEFAULT_TIMEOUT_S = 10.0
-"""A question takes milliseconds; ten seconds outlast a worker's restart without hiding an outage for long."""
+"""A query takes milliseconds; ten seconds outlast a worker's restart without hiding an outage for long."""
 
 OWN_WRITES: Literal["own_writes"] = "own_writes"
-"""As `read_after`: everything that this client has written for that user."""
+"""As `read_after`: every turn that this client has written for the user."""
 
 ScopeSelector = Mapping[str, str | Sequence[str]]
-"""Fields of a scope, each with one value, several, or `"*"` for any."""
+"""Scope fields, each with one value, several, or `"*"` for any."""
 
 ReadAfter = int | Literal["own_writes"] | None
 
 
 class Session:
-    """A connection; `MemoryClient` says what it is opened with, and what every call raises."""
+    """A connection; see `MemoryClient` for its parameters and the errors of every call."""
 
     def __init__(
         self,
@@ -43,14 +40,14 @@ class Session:
         self._further = dict(scope or {})
 
     async def __aenter__(self) -> Self:
-        """Connect. Raises `MemoryUnreachable` where there is no broker, or none with the service's topics."""
+        """Connect. Raises `MemoryUnreachable` if there is no broker or the service's topics are missing."""
         await self._requests.open()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Fail what still waits with `MemoryClosed`, let Kafka acknowledge what was handed over, and disconnect."""
+        """Fail pending requests with `MemoryClosed`, flush written records, and disconnect."""
         await self._requests.close()
 
     async def command(
@@ -62,22 +59,22 @@ class Session:
         project_id: str | None = None,
         timeout: float | None = None,
     ) -> Json:
-        """Give a command of CONTRACT §6, such as `health` or `rename_mode`, and return its result.
+        """Send a command of `docs/contract.md`, such as `health` or `rename_mode`, and return its result.
 
-        Every later request sees its effect. Commands are idempotent; a long one wants a longer `timeout`.
+        Every later request sees its effect. Commands are idempotent; a long one needs a longer `timeout`.
         """
         scope = self._scope(user_id, project_id)
-        order = build_record("command.v1", command=name, scope=scope, arguments=arguments or {})
-        reply, _ = await self.request("commands", order, timeout=timeout)
+        record = build_record("command.v1", command=name, scope=scope, arguments=arguments or {})
+        reply, _ = await self.request("commands", record, timeout=timeout)
         return reply.result
 
     async def request(
         self, topic: str, value: Json, *, timeout: float | None = None, deadline: bool = True
     ) -> tuple[Reply, Written]:
-        """Send any record of the contract that has a `scope`, and wait for its reply.
+        """Send any record with a `scope` and wait for its reply.
 
-        `topic` comes without the prefix, such as `consolidate`. With `deadline` the service drops the request once
-        the timeout has passed; a turn is stored all the same, without a reply.
+        `topic` has no prefix, such as `consolidate`. With `deadline` the service drops the request after the timeout;
+        a turn is stored all the same, without a reply.
         """
         return await self._requests.ask(topic, value, timeout=timeout, deadline=deadline)
 
@@ -93,7 +90,7 @@ class Session:
 
     def _users(self, users: str | Sequence[str] | None) -> list[str]:
         named = self._user_id if users is None else users
-        asked = [named] if isinstance(named, str) else list(dict.fromkeys(named or ()))
-        if not asked:
-            raise ValueError("whose memories? Give a user here or `user_id` to MemoryClient")
-        return asked
+        unique = [named] if isinstance(named, str) else list(dict.fromkeys(named or ()))
+        if not unique:
+            raise ValueError("no user: pass one to this call, or `user_id` to MemoryClient")
+        return unique

@@ -6,8 +6,7 @@ from datetime import datetime
 
 from schemas.memories import Evidence
 from schemas.retrieval import Hit
-from streams.client.answers import Answer, Notice
-from streams.client.contexts import Context
+from streams.client import Answer, Context, Notice
 
 WIDTH = 100
 """Columns: fits half of an ordinary screen, and README code blocks."""

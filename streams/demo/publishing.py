@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from streams.client.memory_client import MemoryClient, Remembered
+from streams.client import MemoryClient, Remembered
 
 EMBEDDING_TIMEOUT_S = 60.0
 """How long to wait for the vectors. Ten would do on a slow laptop; without them the questions go by words."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from schemas.memories import Evidence
 from schemas.retrieval import Hit
-from streams.client.memory_client import Answer, MemoryClient
+from streams.client import Answer, MemoryClient
 from streams.demo.page import answer_lines, context_lines, question_lines
 from streams.demo.publishing import Tell
 

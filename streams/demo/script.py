@@ -7,7 +7,7 @@ ids, so that a second run finds all of them known and changes nothing.
 import json
 from pathlib import Path
 
-from streams.client.memory_client import MemoryClient, MemoryClientError
+from streams.client import MemoryClient, MemoryClientError
 from streams.demo.publishing import Tell, correct_modes, declare_modes, publish_turns, wait_until_embedded
 from streams.demo.questions import ask_for_context, ask_question
 

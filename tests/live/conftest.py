@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.client.memory_client import MemoryClient
+from streams.client import MemoryClient
 from tests.builders.exported_models import exported_minilm
 from tests.builders.tiny_models import write_tiny_model
 from tests.worlds.live.broker import RunningBroker, running_broker

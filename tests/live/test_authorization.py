@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from streams.client.memory_client import MemoryClient, MemoryServiceError
+from streams.client import MemoryClient, MemoryServiceError
 from tests.worlds.live.processes import Deployment
 
 GRANTS = {

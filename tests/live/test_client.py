@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from streams.client.memory_client import MemoryClient, MemoryServiceError, MemoryTimeout
+from streams.client import MemoryClient, MemoryServiceError, MemoryTimeout
 from tests.worlds.live.broker import RunningBroker
 from tests.worlds.live.stand_in import (
     PARTITIONS,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.client.memory_client import MemoryClient, MemoryClosed, MemoryTimeout, MemoryUnreachable
+from streams.client import MemoryClient, MemoryClosed, MemoryTimeout, MemoryUnreachable
 from streams.up.ports import free_port
 from tests.worlds.live.broker import RunningBroker, running_broker
 from tests.worlds.live.stand_in import (

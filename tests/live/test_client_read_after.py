@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streams.client.memory_client import MemoryClient, MemoryServiceError, MemoryTimeout
+from streams.client import MemoryClient, MemoryServiceError, MemoryTimeout
 from tests.worlds.live.broker import RunningBroker
 from tests.worlds.live.stand_in import SOON, StandIn, by_contract, error, finds, partition_of, silent
 

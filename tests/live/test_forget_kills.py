@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from streams.client.memory_client import MemoryClient
+from streams.client import MemoryClient
 from tests.worlds.live.flow import all_ready
 from tests.worlds.live.layered import ENOUGH, KILLS, consolidate, ends, same_vectors, told
 from tests.worlds.live.layered import TURNS as SAID

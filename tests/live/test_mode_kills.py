@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from streams.client.memory_client import MemoryClient, MemoryServiceError, MemoryTimeout, MemoryUnreachable, Remembered
+from streams.client import MemoryClient, MemoryServiceError, MemoryTimeout, MemoryUnreachable, Remembered
 from tests.worlds.live.declared_modes import DIMS, NOWHERE, Declarations, Known, Order
 from tests.worlds.live.flow import all_ready
 from tests.worlds.live.processes import Deployment, eventually

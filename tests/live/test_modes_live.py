@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from streams.client.memory_client import MemoryClient
+from streams.client import MemoryClient
 from tests.worlds.live.flow import all_ready
 from tests.worlds.live.processes import Deployment, eventually
 

@@ -1,7 +1,7 @@
 """A deployment with a scope model of its own, over Kafka: asked by the client, probed by `up`, refused with another."""
 
 from streams.bootstrap.readiness import readiness_probe
-from streams.client.memory_client import MemoryClient
+from streams.client import MemoryClient
 from tests.worlds.live.processes import Deployment, eventually
 
 MODEL = "tests.builders.scopes.AgentScope"

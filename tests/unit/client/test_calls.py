@@ -6,7 +6,7 @@ import pytest
 from aiokafka.partitioner import DefaultPartitioner, murmur2
 
 from schemas.scopes import boundary_key
-from streams.client.memory_client import MemoryClient, MemoryClosed, MemoryUnreachable
+from streams.client import MemoryClient, MemoryClosed, MemoryUnreachable
 
 NOBODY = "127.0.0.1:1"
 """An address where no broker listens."""

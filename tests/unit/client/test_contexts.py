@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from streams.client import MemoryClient
 from streams.client.answers import Notice, Reply
 from streams.client.contexts import context_of
 from streams.client.failures import MemoryServiceError
-from streams.client.memory_client import MemoryClient
 from streams.client.modes import ModeCommands
 
 CONTEXT: dict[str, Any] = {

@@ -8,8 +8,7 @@ import pytest
 
 from schemas.memories import Evidence
 from schemas.retrieval import Hit
-from streams.client.answers import Answer, Notice
-from streams.client.contexts import Context
+from streams.client import Answer, Context, Notice
 from streams.demo.page import RULE, WIDTH, answer_lines, context_lines, hit_lines, question_lines
 from streams.demo.script import CONVERSATION
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from schemas.retrieval import Hit
-from streams.client.memory_client import MemoryClient, MemoryTimeout, MemoryUnreachable, Remembered
+from streams.client import MemoryClient, MemoryTimeout, MemoryUnreachable, Remembered
 from tests.worlds.live.processes import eventually
 
 USERS = 8

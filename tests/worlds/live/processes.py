@@ -17,7 +17,7 @@ from urllib.request import urlopen
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from streams.adapters.kafka.admin import committed_offsets
-from streams.client.memory_client import MemoryClient
+from streams.client import MemoryClient
 from streams.settings import Settings
 from streams.topics import Topics, group_id, topics_with_prefix
 

@@ -14,7 +14,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.partitioner import DefaultPartitioner
 
-from streams.client.memory_client import MemoryClient
+from streams.client import MemoryClient
 from tests.worlds.live.broker import RunningBroker
 
 Json = dict[str, Any]
