@@ -1,1 +1,1 @@
-"""Pure decisions over schemas: no clock, no randomness, no I/O; time and answers come in as arguments."""
+"""Pure functions over schemas: no clock, no randomness, no I/O; time and model answers are arguments."""

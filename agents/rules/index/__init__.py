@@ -1,1 +1,1 @@
-"""In-memory columns of a user's memories and the statistics of BM25."""
+"""In-memory columns of a boundary's memories, the vocabulary and BM25."""

@@ -1,8 +1,8 @@
-"""Words that are alike in their letters, by the runs of four letters that they share. Pure.
+"""Fuzzy word matching by shared character 4-grams. Pure.
 
-Finds inflections and compounds in any language, without knowing which: `Erhöhung` and `Mieterhöhung`, `envié` and
-`enviaron`. Enters: folded words. Guaranteed: only words of `MIN_WORD_CHARS` letters or more, and of letters alone, are like
-others; numbers, versions and identifiers are only what they are.
+Finds inflections and compounds without knowing the language: `Erhöhung` and `Mieterhöhung`, `envié` and `enviaron`.
+Enters: folded words. Guaranteed: only words of at least `MIN_WORD_CHARS` letters, and of letters alone, match others;
+numbers, versions and identifiers don't.
 """
 
 from collections.abc import Sequence
@@ -15,69 +15,69 @@ from numpy.typing import NDArray
 from agents.rules.index.columns import IntArray
 
 NGRAM_SIZE = 4
-"""Letters of a run: McNamee and Mayfield, "Character N-Gram Tokenization for European Language Text Retrieval"
+"""Letters per n-gram: McNamee and Mayfield, "Character N-Gram Tokenization for European Language Text Retrieval"
 (2004), find four best in most languages."""
 
 MIN_WORD_CHARS = 5
-"""Letters of a word that has any like it: two runs at least."""
+"""Letters of a word that matches others: at least two n-grams."""
 
 MIN_DICE = 0.6
-"""The Dice coefficient from which words are alike, 2 x shared runs / all runs. Measured on conversations: English
-loses nothing, German and Spanish win most between 0.5 and 0.6."""
+"""Minimum Dice coefficient of matching words, 2 x shared n-grams / all n-grams. Measured on conversations: English
+loses nothing, German and Spanish gain most between 0.5 and 0.6."""
 
 NGRAM_BITS, NGRAM_MASK = 32, (1 << 32) - 1
-"""A run takes a byte for each letter."""
+"""An n-gram takes a byte per letter."""
 
-_BREAK = ord("\n")
+_WORD_END = ord("\n")
 
 NgramCodes = NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True)
 class CharNgrams:
-    """The runs of some words, sorted: `owners` are places in `words`, `sizes` how many different runs a word has."""
+    """The sorted n-grams of some words: `owners` are indexes in `words`, `sizes` the distinct n-grams of each word."""
 
     words: Sequence[str]
-    runs: NgramCodes
+    ngrams: NgramCodes
     owners: IntArray
     sizes: IntArray
 
     @classmethod
     def of(cls, words: Sequence[str]) -> Self:
-        """The runs of those of the words that can have any like them."""
-        chosen = [word for word in words if len(word) >= MIN_WORD_CHARS and word.isalpha()]
-        runs, owners = _cut(chosen)
-        order = np.argsort(runs, kind="stable")
-        return cls(chosen, runs[order], owners[order], np.bincount(owners, minlength=len(chosen)))
+        """Cut those of the words that can match others."""
+        eligible = [word for word in words if len(word) >= MIN_WORD_CHARS and word.isalpha()]
+        ngrams, owners = _cut(eligible)
+        order = np.argsort(ngrams, kind="stable")
+        return cls(eligible, ngrams[order], owners[order], np.bincount(owners, minlength=len(eligible)))
 
-    def similar_words(self, asked: Self) -> list[list[str]]:
-        """For each word of `asked.words` the words here that are alike, itself if it is one of them."""
-        first = np.searchsorted(self.runs, asked.runs, "left")
-        counts = np.searchsorted(self.runs, asked.runs, "right") - first
+    def similar_words(self, queries: Self) -> list[list[str]]:
+        """Return the matching words, for each of `queries.words`; a word that is indexed matches itself."""
+        first = np.searchsorted(self.ngrams, queries.ngrams, "left")
+        counts = np.searchsorted(self.ngrams, queries.ngrams, "right") - first
         starts = np.repeat(first - (np.cumsum(counts) - counts), counts)
         owners = self.owners[starts + np.arange(len(starts))]
-        askers = np.repeat(asked.owners, counts)
-        pairs, shared = np.unique(askers * max(len(self.words), 1) + owners, return_counts=True)
-        askers, owners = np.divmod(pairs, max(len(self.words), 1))
-        near = 2 * shared >= MIN_DICE * (asked.sizes[askers] + self.sizes[owners])
-        found: list[list[str]] = [[] for _ in asked.words]
-        for asker, owner in zip(askers[near].tolist(), owners[near].tolist(), strict=True):
-            found[asker].append(self.words[owner])
+        query_owners = np.repeat(queries.owners, counts)
+        pairs, shared = np.unique(query_owners * max(len(self.words), 1) + owners, return_counts=True)
+        query_owners, owners = np.divmod(pairs, max(len(self.words), 1))
+        similar = 2 * shared >= MIN_DICE * (queries.sizes[query_owners] + self.sizes[owners])
+        found: list[list[str]] = [[] for _ in queries.words]
+        for query, owner in zip(query_owners[similar].tolist(), owners[similar].tolist(), strict=True):
+            found[query].append(self.words[owner])
         return found
 
 
 def _cut(words: Sequence[str]) -> tuple[NgramCodes, IntArray]:
-    """The different runs of each word, and whose they are; a run is the low bytes of its letters."""
+    """Return the distinct n-grams of each word with the word's index; an n-gram is the low bytes of its letters."""
     letters = np.frombuffer("\n".join([*words, ""]).encode("utf-32-le", "surrogatepass"), np.uint32)
-    ends = letters == _BREAK
+    ends = letters == _WORD_END
     owners = np.cumsum(ends)
     low = letters & np.uint32(0xFF)
     length = max(len(letters) - NGRAM_SIZE + 1, 0)
-    runs: NgramCodes = np.zeros(length, np.uint32)
-    whole = np.ones(length, np.bool_)
-    for place in range(NGRAM_SIZE):
-        runs = runs << np.uint32(8) | low[place : place + length]
-        whole &= ~ends[place : place + length]
-    different = np.sort(owners[:length][whole] << NGRAM_BITS | runs[whole])
-    different = different[np.diff(different, prepend=-1) != 0]
-    return (different & NGRAM_MASK).astype(np.uint32), different >> NGRAM_BITS
+    ngrams: NgramCodes = np.zeros(length, np.uint32)
+    is_within_word = np.ones(length, np.bool_)
+    for offset in range(NGRAM_SIZE):
+        ngrams = ngrams << np.uint32(8) | low[offset : offset + length]
+        is_within_word &= ~ends[offset : offset + length]
+    distinct = np.sort(owners[:length][is_within_word] << NGRAM_BITS | ngrams[is_within_word])
+    distinct = distinct[np.diff(distinct, prepend=-1) != 0]
+    return (distinct & NGRAM_MASK).astype(np.uint32), distinct >> NGRAM_BITS

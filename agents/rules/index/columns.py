@@ -1,4 +1,4 @@
-"""Columns of plain numbers, one place for each memory of a boundary. Pure."""
+"""Columns of numbers with one row per memory of a boundary. Pure."""
 
 from dataclasses import dataclass, fields
 from typing import Self
@@ -11,16 +11,17 @@ FloatArray = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 MISSING = -1
-"""In place of a number: there is no such memory, conversation, speaker or vector space."""
+"""Stands for no memory, conversation, speaker or vector space."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnArrays:
-    """`lengths` counts terms, `importance` lies in 0..1, `occurred_ms` counts from the epoch; a hole is not `live`.
+    """One column per attribute, all of shape (rows,); rows without a memory are not `live`.
 
-    `kinds`, `conversations`, `speakers` and `spaces` are places in lists that somebody else keeps: `conversations` tells conversations
-    apart. `languages` are places in `agents.rules.text.languages.LANGUAGES`, `labels` flags of `agents.rules.cues.labels.SentenceLabel`,
-    which tell the role, too.
+    `lengths` counts terms, `importance` is in 0..1, `occurred_ms` counts from the epoch. `kinds`, `conversations`,
+    `speakers` and `spaces` are indexes that `MemoryColumns` assigns. `languages` are indexes in
+    `agents.rules.text.languages.LANGUAGES`; `labels` are flags of `agents.rules.cues.labels.SentenceLabel`, which
+    include the role.
     """
 
     live: Mask
@@ -38,7 +39,7 @@ class ColumnArrays:
 
     @classmethod
     def empty(cls, size: int) -> Self:
-        """Columns without any memory."""
+        """Return columns of `size` rows without a memory."""
         return cls(
             live=np.zeros(size, np.bool_),
             superseded=np.zeros(size, np.bool_),
@@ -55,7 +56,7 @@ class ColumnArrays:
         )
 
     def extended_to(self, size: int) -> Self:
-        """The same memories with holes at the end."""
+        """Return a copy with rows without a memory at the end."""
         new = self.empty(size)
         for field in fields(self):
             getattr(new, field.name)[: len(self.live)] = getattr(self, field.name)

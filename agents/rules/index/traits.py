@@ -1,4 +1,4 @@
-"""What many memories of one boundary share, written once: pure values with a textual form."""
+"""Attributes that many memories of one boundary share, stored once as text. Pure."""
 
 import json
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from schemas.modes import Decay
 from schemas.vectors import MemoryFilter
 
 ScopeItems = tuple[tuple[str, str], ...]
-"""A scope as pairs in the order of the names, so that it can be a key."""
+"""A scope as hashable pairs, sorted by name."""
 
 TURN_TYPE = "episodic"
-"""The type of turns; on their shelf what has another type was distilled from them."""
+"""The type of turns; memories of other types are distilled from turns."""
 
 
 class MemoryKind(NamedTuple):
-    """What a read can ask for, and how fast it fades."""
+    """The attributes that a read filters by, and the decay."""
 
     scope: ScopeItems
     mode: str
@@ -24,13 +24,13 @@ class MemoryKind(NamedTuple):
     decay: Decay
 
     def admitted(self, where: MemoryFilter) -> bool:
-        """Whether scope, mode and type are those that a read asks for."""
+        """True if a read admits this scope, mode and type."""
         return where.admits(self.mode, self.type, dict(self.scope))
 
 
 @dataclass(frozen=True, slots=True)
 class Trait:
-    """A kind, the conversation of a turn (None for what was distilled from turns), and who speaks."""
+    """A kind, the speaker, and the conversation, which is None for memories distilled from turns."""
 
     kind: MemoryKind
     conversation: str | None
@@ -38,16 +38,16 @@ class Trait:
 
     @classmethod
     def of(cls, memory: Memory) -> Self:
-        """The trait of a memory."""
+        """Return the trait of a memory."""
         kind = MemoryKind(tuple(sorted(memory.scope.items())), memory.mode, memory.type, memory.decay)
-        return cls(kind, memory.conversation_id if memory.type == "episodic" else None, memory.speaker)
+        return cls(kind, memory.conversation_id if memory.type == TURN_TYPE else None, memory.speaker)
 
     def dumps(self) -> str:
-        """The trait as text; equal traits give equal texts."""
+        """Serialise the trait; equal traits give equal texts."""
         return json.dumps([self.kind, self.conversation, self.speaker], ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def loads(cls, text: str) -> Self:
-        """The trait that was written by `dumps`."""
-        [scope, mode, type_, decay], talk, speaker = json.loads(text)
-        return cls(MemoryKind(tuple((name, value) for name, value in scope), mode, type_, decay), talk, speaker)
+        """Parse a trait written by `dumps`."""
+        [scope, mode, type_, decay], conversation, speaker = json.loads(text)
+        return cls(MemoryKind(tuple((name, value) for name, value in scope), mode, type_, decay), conversation, speaker)

@@ -1,7 +1,7 @@
-"""Where the sentences of a text stand, and a long text cut into segments. Pure.
+"""Find the sentences of a text and cut a long text into chunks. Pure.
 
-Enters: a text as it was written. Leaves: spans in code points. Guaranteed: spans lie inside the text in order without
-overlap, in time linear in the text; what is quoted, fenced as code or part of a table is no sentence of its writer.
+Enters: a text as written. Leaves: spans in code points, ordered and without overlap. Guaranteed: time linear in the
+text; quotations, fenced code and tables are not sentences of the writer.
 """
 
 import re
@@ -15,21 +15,22 @@ from agents.rules.text.sentences import MAX_PARSED_CHARS
 from agents.rules.text.tokenizer import fold
 
 MAX_CHUNK_CHARS = 1000
-"""Characters of a segment at most: some 250 tokens, which is what the smaller embedders read of a text."""
+"""Maximum characters of a chunk: about 250 tokens, the input limit of the smaller embedders."""
 
 _END = re.compile(r"(?<![.!?\u2026])[.!?\u2026]++[\"')\u201d\u2019]{0,2}(?=\s|$)")
-"""The end of a sentence. Without the look-behind and the possessive repetition a row of dots takes quadratic time."""
+"""End of a sentence. The look-behind and the possessive quantifier avoid quadratic time on a run of dots."""
 
 _FENCE = "```"
 _QUOTED = (">", "|", '"', "\u201c", "\u201e", "\u00ab", "\u2018")
-"""How a line or a sentence begins that tells what somebody else says, or is a row of a table."""
+"""Prefixes of a quotation or of a table row."""
 
-_MARKS = ('"', "\u201c", "\u201d", "\u201e", "\u00ab", "\u00bb")
-"""Quotation marks; an odd number of them in a sentence opens or closes a quotation that goes on."""
+_QUOTATION_MARKS = ('"', "\u201c", "\u201d", "\u201e", "\u00ab", "\u00bb")
+"""An odd number in a sentence opens or closes a quotation of several sentences."""
 
 _BULLET = re.compile(r"(?:[-*+\u2022]|\d{1,2}[.)]|#{1,6})\s+")
 _ABBREVIATED = re.compile(
-    r"(?:^|[\s(])(?:[A-Z]|e\.g|i\.e|z\.B|d\.h|u\.a|p\.ej|Dr|Mr|Mrs|Ms|Prof|St|No|Nr|nr|ca|approx|vs|bzw|Sr|Sra|Mme|[Ff]ig)$"
+    r"(?:^|[\s(])(?:[A-Z]|e\.g|i\.e|z\.B|d\.h|u\.a|p\.ej|Dr|Mr|Mrs|Ms|Prof|St|No|Nr|nr|ca|approx|vs|bzw|Sr|Sra|Mme|"
+    r"[Ff]ig)$"
 )
 _LONGEST_ABBREVIATION = 8
 _DAY = re.compile(r"(?:^|\s)\d{1,2}$")
@@ -37,72 +38,75 @@ _WORD_AFTER = re.compile(r"\.\s+([^\W\d_]+)")
 
 
 class Span(NamedTuple):
-    """From `start` to before `end`, in code points."""
+    """Code points from `start` up to, not including, `end`."""
 
     start: int
     end: int
 
 
 def sentence_spans(text: str) -> list[Span]:
-    """The sentences of the first `MAX_PARSED_CHARS` characters, without list marks and without what is quoted or code."""
-    return [span for line in statement_lines(text) for span in _sentences(text, line)]
+    """Return the sentences of the first `MAX_PARSED_CHARS` characters, without bullets, quotations and code."""
+    return [span for line in statement_lines(text) for span in _line_sentences(text, line)]
 
 
 def statement_lines(text: str) -> Iterator[Span]:
-    """The lines that are neither empty, nor quoted, nor code, nor in a table."""
-    start, fenced, length = 0, False, min(len(text), MAX_PARSED_CHARS)
+    """Yield the lines that are not empty, quoted, code or part of a table."""
+    start, is_fenced, length = 0, False, min(len(text), MAX_PARSED_CHARS)
     while start < length:
         end = text.find("\n", start, length)
         end = length if end < 0 else end
         line = _stripped(text, start, end)
         start = end + 1
         if text.startswith(_FENCE, line.start):
-            fenced = not fenced
-        elif not fenced and line.start < line.end and not text.startswith(_QUOTED, line.start):
+            is_fenced = not is_fenced
+        elif not is_fenced and line.start < line.end and not text.startswith(_QUOTED, line.start):
             yield line
 
 
 def chunk_text(text: str, window: int = MAX_CHUNK_CHARS) -> list[Span]:
-    """A text longer than a window as spans of at most a window, cut where a sentence ends, or else between words."""
+    """Cut a text longer than `window` into spans of at most `window`, at sentence ends if possible, else at spaces.
+
+    A shorter text has no chunks.
+    """
     if len(text) <= window:
         return []
     ends = [match.end() for match in _END.finditer(text)]
-    found, start = [], 0
+    chunks, start = [], 0
     while len(text) - start > window:
-        cut = _cut(text, start, start + window, ends)
-        found.append(_stripped(text, start, cut))
+        cut = _cut_position(text, start, start + window, ends)
+        chunks.append(_stripped(text, start, cut))
         start = cut
-    found.append(_stripped(text, start, len(text)))
-    return [span for span in found if span.start < span.end]
+    chunks.append(_stripped(text, start, len(text)))
+    return [span for span in chunks if span.start < span.end]
 
 
-def _cut(text: str, start: int, limit: int, ends: list[int]) -> int:
-    """The last end of a sentence in the second half of the window, else the last space, else the limit."""
+def _cut_position(text: str, start: int, limit: int, ends: list[int]) -> int:
+    """Return the last sentence end in the second half of the window, else its last space, else `limit`."""
     half = start + (limit - start) // 2
-    place = bisect_right(ends, limit) - 1
-    if place >= 0 and ends[place] > half:
-        return ends[place]
+    index = bisect_right(ends, limit) - 1
+    if index >= 0 and ends[index] > half:
+        return ends[index]
     space = max(text.rfind(" ", half, limit), text.rfind("\n", half, limit))
     return space + 1 if space > 0 else limit
 
 
-def _sentences(text: str, line: Span) -> Iterator[Span]:
-    """The sentences of a line that are not, and do not share, a quotation."""
+def _line_sentences(text: str, line: Span) -> Iterator[Span]:
+    """Yield the sentences of a line that contain no part of a longer quotation and do not start with one."""
     bullet = _BULLET.match(text, line.start, line.end)
     start = bullet.end() if bullet else line.start
-    ends = [match.end() for match in _END.finditer(text, start, line.end) if not _goes_on(text, match)]
-    quoted = False
+    ends = [match.end() for match in _END.finditer(text, start, line.end) if not _is_inner_stop(text, match)]
+    is_quoted = False
     for end in [*ends, line.end]:
         span = _stripped(text, start, end)
         start = end
-        shared = sum(map(text.count, _MARKS, repeat(span.start), repeat(span.end))) % 2 == 1
-        if span.start < span.end and not (quoted or shared or text.startswith(_QUOTED, span.start)):
+        is_unbalanced = sum(map(text.count, _QUOTATION_MARKS, repeat(span.start), repeat(span.end))) % 2 == 1
+        if span.start < span.end and not (is_quoted or is_unbalanced or text.startswith(_QUOTED, span.start)):
             yield span
-        quoted ^= shared
+        is_quoted ^= is_unbalanced
 
 
-def _goes_on(text: str, end: re.Match[str]) -> bool:
-    """Whether the full stop belongs to an abbreviation or to a day before its month."""
+def _is_inner_stop(text: str, end: re.Match[str]) -> bool:
+    """True if the full stop belongs to an abbreviation or to a day before its month."""
     if end.group() != ".":
         return False
     before = text[max(0, end.start() - _LONGEST_ABBREVIATION) : end.start()]

@@ -1,9 +1,8 @@
-"""Words that are said for the sake of the other one: courtesy, feeling, encouragement. Pure.
+"""Words of courtesy, feeling and encouragement, ignored when clustering. Pure.
 
-Leaves: their stems, of which a text is made that says nothing by itself. What people share who only greet, thank,
-praise or cheer each other are these words; they are near by their vectors and by their words, and none of them knows
-more than before. Light verbs are among them, as every language says courtesies with them ("let me know", "keep going",
-"means a lot", "long time no see"). A word is left out if it names a thing that people keep notes of.
+Greetings, thanks, praise and cheers are near each other by vectors and by words, but carry no information. Light verbs
+are included, since every language builds courtesies from them ("let me know", "keep going", "means a lot", "long time
+no see"). Words that name things that people take notes of are left out.
 """
 
 from collections.abc import Mapping
@@ -75,14 +74,15 @@ COURTESY_WORDS: Mapping[str, str] = {
         toujours triste vie voir vrai vraiment
     """,
 }
-"""By language, folded: those of the languages in which the marks know a courtesy."""
+"""Folded words by language, for the languages in which `agents.rules.cues` detects a courtesy."""
 
 
 @cache
 def courtesy_stems() -> frozenset[str]:
-    """The stems of all kind words, also as they are cut where a text is taken for English."""
-    found: set[str] = set()
-    for language, words in COURTESY_WORDS.items():
-        for place in {LANGUAGES.index(language), ENGLISH_INDEX}:
-            found.update(stems(words.split(), place))
-    return frozenset(found)
+    """Return the stems of all courtesy words, by their own language and by English, the default of the stemmer."""
+    return frozenset(
+        stem
+        for language, words in COURTESY_WORDS.items()
+        for index in {LANGUAGES.index(language), ENGLISH_INDEX}
+        for stem in stems(words.split(), index)
+    )

@@ -1,8 +1,8 @@
-"""The stretches of time that a question names: a day, a month, a year. Pure.
+"""Extract the date ranges that a question names: a day, a month, a year. Pure.
 
-Enters: a question, and the years that there are memories of. Leaves: pairs of days, first and last. Guaranteed: time
-linear in the question; a month without a year is that month of each of the years, and a word that is a month only
-sometimes, as `may`, counts only where its surroundings say so.
+Enters: a question and the years that have memories. Leaves: pairs of first and last day. Guaranteed: time linear in the
+question; a month without a year matches that month of each year; an ambiguous month, such as `may`, counts only with a
+day, a year or a preposition.
 """
 
 import calendar
@@ -14,13 +14,13 @@ from agents.rules.text.date_words import AMBIGUOUS_MONTHS, MONTHS
 from agents.rules.text.tokenizer import fold
 
 DateRange = tuple[int, int]
-"""Days as `date.toordinal` counts them, the last included."""
+"""First and last day, both included, as `date.toordinal` counts."""
 
 MAX_QUESTION_CHARS = 4096
-"""Characters of a question that are read."""
+"""Characters of a question to parse."""
 
 MAX_YEARS = 32
-"""Years that a month without one is looked for in, the latest."""
+"""Latest years to apply a month without a year to."""
 
 _MORE_MONTHS = {
     name: number
@@ -58,13 +58,13 @@ _BEFORE_A_MONTH = re.compile(r"\b(?:in|of|since|until|by|during|last|early|late|
 
 
 def find_date_ranges(question: str, years: Sequence[int]) -> list[DateRange]:
-    """The stretches named; those of years only where no month is."""
+    """Return the named months and days, or the named years if there are none."""
     text = fold(question[:MAX_QUESTION_CHARS])
-    named = [stretch for match in _MONTH.finditer(text) for stretch in _months(match, text, years[-MAX_YEARS:])]
-    return named or [_year(int(match["year"])) for match in _YEAR.finditer(text)]
+    ranges = [found for match in _MONTH.finditer(text) for found in _month_ranges(match, text, years[-MAX_YEARS:])]
+    return ranges or [_year_range(int(match["year"])) for match in _YEAR.finditer(text)]
 
 
-def _months(match: re.Match[str], text: str, years: Sequence[int]) -> list[DateRange]:
+def _month_ranges(match: re.Match[str], text: str, years: Sequence[int]) -> list[DateRange]:
     day = match["day"] or match["after"]
     if match["month"] in AMBIGUOUS_MONTHS and not (day or match["year"]):
         start = match.start("month")
@@ -72,16 +72,16 @@ def _months(match: re.Match[str], text: str, years: Sequence[int]) -> list[DateR
             return []
     month = _ALL_MONTHS[match["month"]]
     wanted = [int(match["year"])] if match["year"] else years
-    return [stretch for year in wanted for stretch in _days(year, month, int(day or 0))]
+    return [found for year in wanted for found in _day_ranges(year, month, int(day or 0))]
 
 
-def _days(year: int, month: int, day: int) -> list[DateRange]:
-    """One day, or the whole month for no day; nothing for a day that there isn't."""
+def _day_ranges(year: int, month: int, day: int) -> list[DateRange]:
+    """Return the day, the whole month if `day` is 0, or nothing if the month is shorter."""
     last = calendar.monthrange(year, month)[1]
     if day > last:
         return []
     return [(date(year, month, day or 1).toordinal(), date(year, month, day or last).toordinal())]
 
 
-def _year(year: int) -> DateRange:
+def _year_range(year: int) -> DateRange:
     return date(year, 1, 1).toordinal(), date(year, 12, 31).toordinal()

@@ -1,4 +1,4 @@
-"""How English, German, Spanish and French name days: tables for `agents.rules.text.dates`, folded as `words.fold` does."""
+"""Names of dates in English, German, Spanish and French, folded by `agents.rules.text.tokenizer.fold`. Pure: data."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ MONTHS: Mapping[str, int] = _numbered(
     "|december dec dezember dez diciembre dic decembre",
     1,
 )
-"""Names and usual abbreviations of months."""
+"""Months by name and common abbreviation."""
 
 WEEKDAYS: Mapping[str, int] = _numbered(
     "monday montag lunes lundi|tuesday dienstag martes mardi|wednesday mittwoch miercoles mercredi"
@@ -23,7 +23,7 @@ WEEKDAYS: Mapping[str, int] = _numbered(
     "|sunday sonntag domingo dimanche",
     0,
 )
-"""Names of weekdays; Monday is 0. No abbreviations: `sun` and `mar` are words."""
+"""Weekdays by name; Monday is 0. Without abbreviations: `sun` and `mar` are words."""
 
 NUMBER_WORDS: Mapping[str, int] = _numbered(
     "a an one ein eine einem einer un una uno une|two zwei dos deux|three drei tres trois|four vier cuatro quatre"
@@ -31,7 +31,7 @@ NUMBER_WORDS: Mapping[str, int] = _numbered(
     "|ten zehn diez dix|eleven elf once onze|twelve zwolf doce douze",
     1,
 )
-"""Numbers up to twelve, as words."""
+"""Numbers up to twelve by word."""
 
 DAY_WORDS: Mapping[str, int] = {
     "day before yesterday": -2,
@@ -63,13 +63,13 @@ DAY_WORDS: Mapping[str, int] = {
     "pasado manana": 2,
     "apres-demain": 2,
 }
-"""Days by their distance from today. `morgen`, `manana` and `hier` have other meanings, which the rules rule out."""
+"""Distance from today in days. `agents.rules.text.dates` excludes the other meanings of `morgen`, `manana`, `hier`."""
 
 DAYS_PER_UNIT: Mapping[str, int] = {
     **dict.fromkeys(("day", "days", "tag", "tage", "tagen", "dia", "dias", "jour", "jours"), 1),
     **dict.fromkeys(("week", "weeks", "woche", "wochen", "semana", "semanas", "semaine", "semaines"), 7),
 }
-"""Days of a unit. Months and years are not of one length, so nothing is said of them."""
+"""Days per unit. Months and years are left out: their length varies."""
 
 WEEK_PHRASES: Mapping[str, int] = {
     "last week": -1,
@@ -90,17 +90,17 @@ WEEK_PHRASES: Mapping[str, int] = {
     "la semana que viene": 1,
     "la semaine prochaine": 1,
 }
-"""Weeks by their distance from this one."""
+"""Distance from this week in weeks."""
 
 LAST_WORDS = frozenset(
     {"last", "letzten", "letzter", "letztem", "vorigen", "vergangenen", "pasado", "ultimo", "dernier", "passe"}
 )
-"""What stands beside a weekday that is over."""
+"""Words beside a weekday in the past."""
 
 NEXT_WORDS = frozenset(
     {"next", "nachsten", "naechsten", "nachster", "kommenden", "kommender", "proximo", "viene", "prochain"}
 )
-"""What stands beside a weekday that is to come."""
+"""Words beside a weekday in the future."""
 
 AMBIGUOUS_MONTHS = frozenset({"may", "mar", "march", "set", "ago", "abr", "out"})
-"""Months that are other words too: they need a year, an ordinal or an `of`."""
+"""Months that are also other words: they count only with a year, an ordinal or an `of`."""

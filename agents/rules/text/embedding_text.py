@@ -1,37 +1,37 @@
-"""A memory as text: what is embedded, and what is found by its words. Pure; never anything of the session around it."""
+"""The texts of a memory for embedding and for the lexical index. Pure; nothing of the session around it."""
 
 from schemas.memories import Memory, Resource
 
 MAX_CONTENT_CHARS = 2048
-"""Characters of a turn that are embedded: more than the tokens that any preset's model reads of plain prose."""
+"""Embedded characters of a turn: more than the model of any preset reads of plain prose."""
 
 MAX_CAPTION_CHARS = 512
-"""Characters of one resource's text that are embedded, so that a transcript does not crowd out the rest."""
+"""Embedded characters of one resource's text, so that a transcript does not crowd out the rest."""
 
 MAX_EMBEDDED_CHARS = 8192
-"""Characters that are embedded in all: a model that reads 8,192 tokens would take gigabytes for a hundred captions."""
+"""Embedded characters in all: a model that reads 8,192 tokens would take gigabytes for a hundred captions."""
 
 
 def embedding_text(memory: Memory) -> str:
-    """What a vector is made of: the content, then each resource's text. No speaker: names blur the meaning."""
+    """Return the text to embed: the content, then each resource's text. Without the speaker: names blur the meaning."""
     return _joined(memory, MAX_CONTENT_CHARS, MAX_CAPTION_CHARS)[:MAX_EMBEDDED_CHARS]
 
 
 def lexical_text(memory: Memory) -> str:
-    """What the word index reads: the whole content and all texts of resources."""
+    """Return the text to index: the whole content and the whole text of each resource."""
     return _joined(memory, None, None)
 
 
-def _joined(memory: Memory, content: int | None, caption: int | None) -> str:
-    captions = [_bracketed(resource, caption) for resource in memory.resources if resource.text]
-    return " ".join([memory.text[:content], *captions])
+def _joined(memory: Memory, max_content: int | None, max_caption: int | None) -> str:
+    captions = [_caption(resource, max_caption) for resource in memory.resources if resource.text]
+    return " ".join([memory.text[:max_content], *captions])
 
 
-def _bracketed(resource: Resource, longest: int | None) -> str:
-    return f"[{_kind(resource.media_type)}: {(resource.text or '')[:longest]}]"
+def _caption(resource: Resource, max_chars: int | None) -> str:
+    return f"[{_kind(resource.media_type)}: {(resource.text or '')[:max_chars]}]"
 
 
 def _kind(media_type: str | None) -> str:
-    """The kind of a resource in one word: `image` for `image/png`."""
+    """Return the kind of a resource in one word: `image` for `image/png`."""
     kind = (media_type or "").partition("/")[0]
     return kind if kind in ("image", "audio", "video") else "file"

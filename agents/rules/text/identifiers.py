@@ -1,6 +1,6 @@
-"""Which words of a question are identifiers: order numbers, hashes, versions, names of files and functions. Pure.
+"""Recognise identifiers in a question: order numbers, hashes, versions, names of files and functions. Pure.
 
-Who names one wants what has it, however alike everything else may be.
+An exact identifier match outranks semantic similarity.
 """
 
 import re
@@ -8,14 +8,14 @@ import re
 from agents.rules.text.tokenizer import IDENTIFIER_JOINTS
 
 _MEASURE = re.compile(r"\d+[a-z]{1,2}")
-"""`5pm`, `2nd`, `10km`, `90s`: a number with its unit, which anybody says."""
+"""A number with a unit, which is no identifier: `5pm`, `2nd`, `10km`, `90s`."""
 
 MIN_IDENTIFIER_DIGITS = 5
-"""Digits of a number that is no year, price or time, which many turns have."""
+"""Shorter numbers are years, prices and times, which many turns have."""
 
 
 def is_identifier(term: str) -> bool:
-    """Whether a folded term, as `agents.rules.text.tokenizer` cuts texts into, is one."""
+    """True if a term of `agents.rules.text.tokenizer` is an identifier."""
     if term.isdigit():
         return len(term) >= MIN_IDENTIFIER_DIGITS
     if any(character in IDENTIFIER_JOINTS for character in term):

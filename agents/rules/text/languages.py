@@ -1,10 +1,11 @@
-"""The language of a text, told by its stop words. Pure.
+"""Detect the language of a text by its stop words. Pure.
 
-Enters: folded words, as `agents.rules.text.tokenizer` folds. Leaves: a place in `LANGUAGES`. Guaranteed: the same words always
-give the same language, in time linear in them.
+Enters: words, folded by `agents.rules.text.tokenizer.fold`. Leaves: an index in `LANGUAGES`, or stop words. Guaranteed:
+deterministic, in time linear in the words. Stop words are indexed like all others, and left out of a question unless
+nothing else is left.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from agents.rules.text.stop_words_eastern import RUSSIAN_STOP_WORDS, TURKISH_STOP_WORDS
 from agents.rules.text.stop_words_germanic import (
@@ -23,7 +24,7 @@ from agents.rules.text.stop_words_romance import (
 )
 
 UNKNOWN_LANGUAGE = 0
-"""The place of a text whose words are a stop word of no language."""
+"""Index of a text without a stop word of any language."""
 
 STOP_WORDS: Mapping[str, frozenset[str]] = {
     "": frozenset(),
@@ -40,36 +41,40 @@ STOP_WORDS: Mapping[str, frozenset[str]] = {
     "russian": frozenset(RUSSIAN_STOP_WORDS.split()),
     "turkish": frozenset(TURKISH_STOP_WORDS.split()),
 }
-"""By language, as Snowball names it; of two that are equally likely the first is taken."""
+"""By Snowball's name of the language; on a tie the first language wins."""
 
 LANGUAGES = tuple(STOP_WORDS)
-"""The languages by their places, which are kept in the word index: new ones are added at the end."""
+"""Names by index. The lexical index stores the indexes: append new languages at the end."""
 
 ENGLISH_INDEX = LANGUAGES.index("english")
-"""Taken where nothing else is known."""
+"""The default where the language is unknown."""
 
 
-def _spoken() -> dict[str, tuple[int, ...]]:
-    """For each stop word the places of the languages that have it."""
-    places: dict[str, tuple[int, ...]] = {}
-    for place, words in enumerate(STOP_WORDS.values()):
+def _index_by_stop_word() -> dict[str, tuple[int, ...]]:
+    languages: dict[str, tuple[int, ...]] = {}
+    for index, words in enumerate(STOP_WORDS.values()):
         for word in words:
-            places[word] = (*places.get(word, ()), place)
-    return places
+            languages[word] = (*languages.get(word, ()), index)
+    return languages
 
 
-_SPOKEN = _spoken()
+_LANGUAGES_BY_STOP_WORD = _index_by_stop_word()
 
 
 def detect_language(words: Iterable[str]) -> int:
-    """The place of the language that most of these words are stop words of, `UNKNOWN_LANGUAGE` when none is of any."""
+    """Return the index of the language with the most stop words in `words`; `UNKNOWN_LANGUAGE` without any."""
     votes = [0] * len(LANGUAGES)
     for word in words:
-        for place in languages_with_stop_word(word):
-            votes[place] += 1
+        for index in languages_with_stop_word(word):
+            votes[index] += 1
     return votes.index(max(votes))
 
 
 def languages_with_stop_word(word: str) -> tuple[int, ...]:
-    """The places of the languages that a word is a stop word of."""
-    return _SPOKEN.get(word, ())
+    """Return the indexes of the languages in which `word` is a stop word."""
+    return _LANGUAGES_BY_STOP_WORD.get(word, ())
+
+
+def stop_words_of(words: Sequence[str]) -> frozenset[str]:
+    """Return the stop words of the language of these folded words; the English ones where it is unknown."""
+    return STOP_WORDS[LANGUAGES[detect_language(words) or ENGLISH_INDEX]]

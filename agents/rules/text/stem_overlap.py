@@ -1,10 +1,9 @@
-"""What a sentence is about, as the stems of its telling words, and how much of it another speaks of. Pure."""
+"""The topic of a sentence as the stems of its content words, and the overlap of two topics. Pure."""
 
 from functools import lru_cache
 
-from agents.rules.text.languages import detect_language
+from agents.rules.text.languages import detect_language, stop_words_of
 from agents.rules.text.stemming import stems
-from agents.rules.text.stop_words import stop_words_of
 from agents.rules.text.tokenizer import tokenize
 
 STATUS_WORDS = """
@@ -15,23 +14,23 @@ STATUS_WORDS = """
     arreglado error fallo falla funciona hecho listo objetivo solucionado terminado
     but corrige echec erreur fini marche objectif repare resolu termine
 """
-"""Folded words that say how a thing stands, not which thing it is: two reports of an error share no more than these."""
+"""Folded words for the status of a thing, not for the thing: reports of different errors share only these."""
 
-_COURSE = frozenset(STATUS_WORDS.split())
+_STATUS_WORDS = frozenset(STATUS_WORDS.split())
 
 STEM_CACHE_SIZE = 4096
-"""Sentences whose stems are kept: those of some twenty scopes, a few megabytes."""
+"""Cached sentences: those of some twenty scopes, a few megabytes."""
 
 
 @lru_cache(maxsize=STEM_CACHE_SIZE)
 def content_stems(text: str) -> frozenset[str]:
-    """The stems of what a sentence is about, without stop words and without words of how it stands."""
+    """Return the stems of a sentence without stop words and status words."""
     words = tokenize(text)
-    stops = stop_words_of(words)
-    left = [word for word in words if word not in stops and word not in _COURSE]
-    return frozenset(stems(left, detect_language(words)))
+    stop_words = stop_words_of(words)
+    content = [word for word in words if word not in stop_words and word not in _STATUS_WORDS]
+    return frozenset(stems(content, detect_language(words)))
 
 
 def stem_coverage(part: frozenset[str], whole: frozenset[str]) -> float:
-    """How much of `whole` is in `part`, 0..1; nothing where `whole` is empty."""
+    """Return the share of `whole` that is in `part`, 0..1; 0 if `whole` is empty."""
     return len(part & whole) / len(whole) if whole else 0.0

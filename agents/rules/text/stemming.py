@@ -1,7 +1,7 @@
-"""Words without their endings, by language, as Snowball cuts them. Pure.
+"""Stem words with Snowball. Pure.
 
-Enters: folded words. They have lost their accents, so that a question typed without them finds a text that has them;
-a stemmer that looks for an accent cuts less then, and `agents.rules.index.char_ngrams` finds what it has left.
+Enters: folded words, which have no accents, so that a question typed without accents finds a text with them. Stemmers
+that rely on an accent cut less then; `agents.rules.index.char_ngrams` compensates.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from agents.rules.text.languages import ENGLISH_INDEX, LANGUAGES
 
 
 def stems(words: Sequence[str], language: int) -> list[str]:
-    """The stem of each word in the language with this place; in English where the language is unknown."""
-    found: list[str] = _stemmer(LANGUAGES[language or ENGLISH_INDEX]).stem_words(list(words))
-    return found
+    """Return the stem of each word in the language with this index; in English where the language is unknown."""
+    stemmed: list[str] = _stemmer(LANGUAGES[language or ENGLISH_INDEX]).stem_words(list(words))
+    return stemmed
 
 
 @cache

@@ -1,8 +1,5 @@
 # ruff: noqa: RUF001 - these are letters of other alphabets
-"""Words that carry grammar rather than meaning: Russian, Turkish.
-
-Written for this project. All are folded as `agents.rules.text.tokenizer` folds: lower case, no accents, `'` as the apostrophe.
-"""
+"""Stop words of Russian and Turkish, written for this project and folded by `agents.rules.text.tokenizer.fold`."""
 
 RUSSIAN_STOP_WORDS = """
     а без более больше будет будто буду будут бы был была были было быть в вам вами вас ваш ваша ваше ваши ведь весь

@@ -1,6 +1,6 @@
-"""Words that carry grammar rather than meaning: English, German, Dutch, Swedish, Danish, Norwegian.
+"""Stop words of English, German, Dutch, Swedish, Danish and Norwegian.
 
-Written for this project. All are folded as `agents.rules.text.tokenizer` folds: lower case, no accents, `'` as the apostrophe.
+Written for this project and folded by `agents.rules.text.tokenizer.fold`.
 """
 
 ENGLISH_STOP_WORDS = """

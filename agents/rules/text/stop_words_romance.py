@@ -1,6 +1,6 @@
-"""Words that carry grammar rather than meaning: Spanish, French, Italian, Portuguese.
+"""Stop words of Spanish, French, Italian and Portuguese.
 
-Written for this project. All are folded as `agents.rules.text.tokenizer` folds: lower case, no accents, `'` as the apostrophe.
+Written for this project and folded by `agents.rules.text.tokenizer.fold`.
 """
 
 SPANISH_STOP_WORDS = """

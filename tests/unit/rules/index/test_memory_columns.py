@@ -140,7 +140,7 @@ def test_languages_are_those_of_a_tenth_of_the_memories_or_more() -> None:
 
 def test_marks_and_language_stand_in_their_columns() -> None:
     rows, traits = rows_of(made("a"))
-    columns = MemoryColumns([rows[0]._replace(number=3, marks=1 << 61, language=2)], traits).columns
+    columns = MemoryColumns([rows[0]._replace(number=3, labels=1 << 61, language=2)], traits).columns
     assert (int(columns.labels[3]), int(columns.languages[3])) == (1 << 61, 2)
     assert columns.labels[0] == 0
 

@@ -12,7 +12,7 @@ ENGLISH, GERMAN = (LANGUAGES.index(name) for name in ("english", "german"))
 
 def test_words_with_the_same_stem_count_as_one() -> None:
     words = Vocabulary(["fly", "flies", "flying", "flu", "fl", "run", "running"])
-    assert words.expand_terms(["flies", "runs"], [ENGLISH], alike=False) == [
+    assert words.expand_terms(["flies", "runs"], [ENGLISH], fuzzy=False) == [
         ["flies", "fly", "flying"],
         ["run", "running"],
     ]
@@ -25,13 +25,13 @@ def test_only_languages_that_are_spoken_count() -> None:
 
 
 def test_a_word_that_is_written_counts_as_itself_without_any_language() -> None:
-    assert Vocabulary(["fahrten", "fahrt"]).expand_terms(["fahrten", "bus"], [], alike=False) == [["fahrten"], []]
+    assert Vocabulary(["fahrten", "fahrt"]).expand_terms(["fahrten", "bus"], [], fuzzy=False) == [["fahrten"], []]
 
 
 def test_alike_words_count_and_can_be_left_out() -> None:
     words = Vocabulary(["mieterhohung", "miete"])
     assert words.expand_terms(["erhohung"], [GERMAN]) == [["mieterhohung"]]
-    assert words.expand_terms(["erhohung"], [GERMAN], alike=False) == [[]]
+    assert words.expand_terms(["erhohung"], [GERMAN], fuzzy=False) == [[]]
 
 
 def test_the_same_word_asked_for_twice_is_answered_twice() -> None:
@@ -66,7 +66,7 @@ def test_no_word_with_the_same_stem_is_missed(language: int) -> None:
     by_stem: dict[str, set[str]] = {}
     for word, stem in zip(words, stems(words, language), strict=True):
         by_stem.setdefault(stem, set()).add(word)
-    asked = Vocabulary(words).expand_terms(words, [language], alike=False)
+    asked = Vocabulary(words).expand_terms(words, [language], fuzzy=False)
     expected = [sorted(by_stem[stem]) for stem in stems(words, language)]
     assert asked == expected
 

@@ -37,6 +37,6 @@ def test_the_signal_is_the_share_of_the_identifiers_that_a_memory_has() -> None:
 
 def test_who_names_an_identifier_gets_what_has_it_first() -> None:
     near = np.array([0.75, 0.4, 0.5, 0.4])
-    clues = clues_of("Do you remember the order number ZX-81-K17 from last week?", TALK, dense=near, late=near)
+    clues = clues_of("Do you remember the order number ZX-81-K17 from last week?", TALK, dense=near, maxsim=near)
     ranking = rank_memories(clues, np.ones(4, np.bool_), RankingWeights.loads(WEIGHTS.read_text()).models["tokens"])
     assert ranking.numbers[int(np.argmax(ranking.log_odds))] == 2
