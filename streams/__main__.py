@@ -59,8 +59,8 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
 def _up(options: argparse.Namespace, settings: Settings) -> int:
     from streams.bootstrap.readiness import readiness_probe
     from streams.bootstrap.scope_guard import check_scope_fields
-    from streams.up.options import UpOptions
     from streams.up.supervisor import run_up
+    from streams.up.system import UpOptions
 
     # While Kafka starts its clients complain; what matters is told by `up` itself.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)

@@ -14,7 +14,7 @@ from schemas.retrieval import RetrieveRequest
 from schemas.scope_models import bind_scope
 from schemas.scopes import Scope
 from schemas.turns import Turn
-from streams.flow.requests.pipeline import Channel
+from streams.flow.requests.channel import Channel
 from streams.topics import Topics
 
 

@@ -1,26 +1,25 @@
-"""The map: which agent reads which topic, and what follows.
+"""The map: which agents act on which topic, what follows, and which agent handles which command.
 
-    turns ─► remember ─► remembered ─► embed, understand ─► embedded ─► remember
-             a language model, beside the events ─► understood ─► remember
-    retrieve ─► retrieve, assemble ─► replies
-    remember ─► learned ─► intend, categorize
-    commands ─► govern ─► replies, or changes ─► remember ─► replies, or jobs ─► maintain ─► replies
-    maintain ─► embedded ─► remember
-    consolidate ─► consolidate ─► replies, and consolidated ─► remember
-    anything that can't be processed ─► dead-letters
+    turns ─► Remember ─► remembered ─► Embed, Understand ─► embedded ─► Remember
+             a language model, in the background ─► understood ─► Remember
+    retrieve ─► Retrieve, Assemble ─► replies
+    Remember ─► learned ─► Intend, Categorize
+    commands ─► HandleCommands, Intend, Categorize, SuggestModes ─► replies, changes or jobs
+    changes ─► Remember ─► replies        jobs ─► Maintain ─► embedded, replies
+    consolidate ─► Consolidate, Categorize ─► consolidated ─► Remember
+    anything that cannot be processed ─► dead-letters
 
-The topics are Kafka's in a worker and channels in memory in a test; the map is the same.
+The topics are Kafka's in a worker and in-memory channels in a test; the map is the same.
 """
 
 import os
-from collections.abc import AsyncIterable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import faust
-import structlog
-
 from agents.categories.categorize import Categorize
+from agents.commands.dispatch import DispatchCommands
 from agents.commands.handle_commands import HandleCommands
 from agents.consolidation.consolidate import Consolidate
 from agents.context.assemble import Assemble
@@ -28,139 +27,210 @@ from agents.embedding.embed import Embed
 from agents.embedding.maintain import Maintain
 from agents.intentions.intend import Intend
 from agents.memory.remember import Remember
+from agents.modes.suggest_modes import SuggestModes
+from agents.ports.command_types import CommandHandler
 from agents.retrieval.retrieve import Retrieve
 from agents.understanding.understand import Understand
+from schemas.jobs import JOB_KINDS
 from streams.channels import input_channels
 from streams.flow.consolidation.run_consolidations import RunConsolidations
-from streams.flow.steps.answer import AnswerAssemble, AnswerQuery, AnswerRetrieve
-from streams.flow.steps.apply_changes import OnChanged, RememberChanges
-from streams.flow.steps.categorize import CategorizeLearned
-from streams.flow.steps.embed import AskModel, EmbedRemembered
+from streams.flow.requests.admission import Admission
+from streams.flow.requests.channel import Channel, Handler
+from streams.flow.requests.events import EventReader
+from streams.flow.requests.pipeline import RequestPipeline
+from streams.flow.steps.answer import AnswerQuery, OwnWrites
+from streams.flow.steps.apply_changes import ApplyChanges, OnChanged
+from streams.flow.steps.embed import EMBEDDED_EVENTS, AskModel, EmbedRemembered
 from streams.flow.steps.handle_commands import AnswerCommand
-from streams.flow.steps.intend import IntendLearned
+from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
 from streams.flow.steps.maintain import RunJobs
-from streams.flow.steps.remember import RememberEvents, RememberTurns
-from streams.flow.steps.step import Requested, Step
+from streams.flow.steps.remember import MEMORY_EVENTS, RememberEvents, RememberTurns
+from streams.flow.steps.step import CommittingStep, RequestStep, Step
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
-from streams.runtime.delivery import Delivery
-
-log = structlog.get_logger()
+from streams.runtime.kafka_app import App, start_agent
 
 
 @dataclass(frozen=True, slots=True)
-class Agents:
-    """Who decides."""
+class PartitionAgents:
+    """The agents of one partition, built over its stores."""
 
     remember: Remember
-    embed: Embed
     understand: Understand
     retrieve: Retrieve
     assemble: Assemble
-    govern: HandleCommands
+    commands: HandleCommands
     intend: Intend
     categorize: Categorize
+    suggest_modes: SuggestModes
     maintain: Maintain
     consolidate: Consolidate
 
 
+class Agents:
+    """All agents: by partition, and the indexer, whose batches span partitions."""
+
+    def __init__(self, build: Callable[[int], PartitionAgents], embed: Embed) -> None:
+        self._build = build
+        self._built: dict[int, PartitionAgents] = {}
+        self.embed = embed
+
+    def at(self, partition: int) -> PartitionAgents:
+        """Return the agents of a partition, built on first use."""
+        if partition not in self._built:
+            self._built[partition] = self._build(partition)
+        return self._built[partition]
+
+
 @dataclass(frozen=True, slots=True)
 class BackgroundHooks:
-    """Who works beside the events, and is told of them: has a model asked, has vectors made again."""
+    """Background workers to notify: the language model's queue, and re-embedding."""
 
     ask_model: AskModel
-    changed: OnChanged
+    on_changed: OnChanged
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One reader of one topic: the step that is run there, and the agents that decide in it."""
+    """One consumer of one topic: its step, and the agents that act in it."""
 
     topic: str
+    agents: tuple[type[object], ...]
     step: Step
-    agents: tuple[object, ...]
 
     @property
     def agent_names(self) -> tuple[str, ...]:
-        """The agents by their names."""
-        return tuple(type(agent).__name__ for agent in self.agents)
+        """The names of the agents."""
+        return tuple(agent.__name__ for agent in self.agents)
 
     @property
     def name(self) -> str:
-        """What this reader is called."""
+        """The name of the consumer."""
         return "-".join((self.topic, *self.agent_names))
 
 
+def command_handlers(agents: PartitionAgents) -> dict[str, CommandHandler]:
+    """Every command, and the agent that handles it."""
+    commands, intend, categorize = agents.commands, agents.intend, agents.categorize
+    clear = (intend.before_forgetting, categorize.before_forgetting)
+    return {
+        "declare_mode": commands.declare_mode,
+        "rename_mode": commands.rename_mode,
+        "delete_mode": commands.delete_mode,
+        "set_default_mode": commands.set_default_mode,
+        "list_modes": commands.list_modes,
+        "set_memory_mode": commands.set_memory_mode,
+        "suggest_modes": agents.suggest_modes.suggest_modes,
+        "get_memory": commands.get_memory,
+        "forget": partial(commands.forget, before=clear),
+        "declare_category": categorize.declare_category,
+        "list_categories": categorize.list_categories,
+        "get_category": categorize.get_category,
+        "get_intention": intend.get_intention,
+        "set_intention": intend.set_intention,
+        **dict.fromkeys(JOB_KINDS, commands.start_job),
+        "health": commands.show_health,
+    }
+
+
 def subscriptions(agents: Agents, hooks: BackgroundHooks, ctx: WorkerContext) -> list[Subscription]:
-    """Every topic's readers."""
-    topics = ctx.topics
-    served = input_channels(topics, ctx.scope_model)
-    remember, understand, embed, govern = (
-        agents.remember,
-        agents.understand,
-        agents.embed,
-        agents.govern,
+    """Every topic with the agents that act on it, and the step that runs them."""
+    topics, meters, stores, publisher = ctx.topics, ctx.meters, ctx.stores, ctx.publisher
+    channels = input_channels(topics, ctx.scope_model)
+    own_writes = OwnWrites(ctx.progress, ctx.clock)
+    remember_at = lambda partition: agents.at(partition).remember  # noqa: E731
+    dispatch_at = lambda partition: DispatchCommands(command_handlers(agents.at(partition)))  # noqa: E731
+
+    turns = RememberTurns(remember_at, stores, topics, meters)
+    changes = ApplyChanges(
+        remember_at,
+        stores,
+        ctx.commit,
+        publisher,
+        topics,
+        meters,
+        progress=ctx.progress,
+        turns_log=ctx.turns_log,
+        on_changed=hooks.on_changed,
     )
-    answer = AnswerQuery(AnswerRetrieve(agents.retrieve, ctx), AnswerAssemble(agents.assemble, ctx))
-    command = AnswerCommand(govern, ctx)
+    events = RememberEvents(
+        EventReader(MEMORY_EVENTS, ctx.replies),
+        remember_at,
+        stores,
+        publisher,
+        topics,
+        meters,
+        worker_run_id=ctx.worker_run_id,
+        has_vector=agents.embed.has_written,
+    )
+    embed = EmbedRemembered(
+        EventReader(EMBEDDED_EVENTS, ctx.replies),
+        agents.embed,
+        lambda partition: agents.at(partition).understand,
+        hooks.ask_model,
+        publisher,
+        topics,
+        meters,
+        worker_run_id=ctx.worker_run_id,
+    )
+    queries = AnswerQuery(
+        lambda partition: agents.at(partition).retrieve,
+        lambda partition: agents.at(partition).assemble,
+        own_writes,
+        meters,
+    )
+    commands = AnswerCommand(dispatch_at, stores, ctx.issued, topics, meters, ctx.turns_log)
+    jobs = RunJobs(lambda partition: agents.at(partition).maintain, ctx)
+    consolidations = RunConsolidations(
+        lambda partition: agents.at(partition).consolidate, lambda partition: agents.at(partition).categorize, ctx
+    )
+    intentions = ApplyLearned(
+        EventReader(LEARNED_EVENTS, ctx.replies), lambda partition: agents.at(partition).intend, stores.intentions
+    )
+    categories = ApplyLearned(
+        EventReader(LEARNED_EVENTS, ctx.replies), lambda partition: agents.at(partition).categorize, stores.categories
+    )
+
+    def serve(channel: Channel, handler: Handler) -> RequestPipeline:
+        admission = Admission(channel, ctx.admit, ctx.partitions, topics.replies, ctx.clock)
+        return RequestPipeline(admission, handler, ctx.replies)
+
+    command_agents = (HandleCommands, Intend, Categorize, SuggestModes)
+    remembered = CommittingStep(serve(channels.turns, turns).begin, ctx.commit, ctx.progress)
+    changed = CommittingStep(serve(channels.changes, changes).begin, ctx.commit, window=16, pause_s=0.0)
+    applied = CommittingStep(events, ctx.commit)
     return [
-        Subscription(topics.turns, RememberTurns(served.turns, remember, ctx), (remember,)),
-        Subscription(topics.remembered, EmbedRemembered(embed, understand, hooks.ask_model, ctx), (embed, understand)),
-        Subscription(topics.understood, RememberEvents(remember, ctx), (remember,)),
-        Subscription(topics.embedded, RememberEvents(remember, ctx, embed.has_written), (remember,)),
-        Subscription(
-            topics.retrieve,
-            Requested(served.retrieve, answer, ctx),
-            (agents.retrieve, agents.assemble),
-        ),
-        Subscription(topics.commands, Requested(served.commands, command, ctx), (govern,)),
+        Subscription(topics.turns, (Remember,), remembered),
+        Subscription(topics.remembered, (Embed, Understand), embed),
+        Subscription(topics.understood, (Remember,), applied),
+        Subscription(topics.embedded, (Remember,), applied),
+        Subscription(topics.learned, (Intend,), intentions),
+        Subscription(topics.learned, (Categorize,), categories),
+        Subscription(topics.retrieve, (Retrieve, Assemble), RequestStep(serve(channels.retrieve, queries))),
+        Subscription(topics.commands, command_agents, RequestStep(serve(channels.commands, commands))),
+        Subscription(topics.changes, (Remember,), changed),
+        Subscription(topics.jobs, (Maintain,), RequestStep(serve(channels.jobs, jobs), window=64)),
         Subscription(
             topics.consolidate,
-            RunConsolidations(served.triggers, agents.consolidate, agents.categorize, ctx),
-            (agents.consolidate,),
+            (Consolidate, Categorize),
+            RequestStep(serve(channels.triggers, consolidations), window=64),
         ),
-        Subscription(topics.consolidated, RememberEvents(remember, ctx), (remember,)),
-        Subscription(topics.changes, RememberChanges(served.changes, remember, hooks.changed, ctx), (remember,)),
-        Subscription(topics.learned, IntendLearned(agents.intend, ctx), (agents.intend,)),
-        Subscription(topics.learned, CategorizeLearned(agents.categorize, ctx), (agents.categorize,)),
-        Subscription(topics.jobs, RunJobs(served.jobs, agents.maintain, ctx), (agents.maintain,)),
+        Subscription(topics.consolidated, (Remember,), applied),
     ]
 
 
 def connect(
-    app: faust.App,
+    app: App,
     channels: Mapping[str, Any],
-    subscriptions: Sequence[Subscription],
+    consumers: Sequence[Subscription],
     meters: Meters,
     on_defect: Callable[[], None],
 ) -> None:
-    """Start an agent for each reader on its channel; `on_defect` is called when one ends by an exception."""
-    for reader in subscriptions:
-        app.agent(channels[reader.topic], name=reader.name)(_running(reader.name, reader.step, meters, on_defect))
-
-
-def _running(name: str, step: Step, meters: Meters, on_defect: Callable[[], None]) -> Callable[[Any], Any]:
-    async def settle(finished: Sequence[Any]) -> None:
-        await step.settle(finished)
-        meters.settled(len(finished))
-
-    async def run(stream: Any) -> None:
-        delivery: Delivery[Any] = Delivery(step.begin, settle, window=step.window, pause_s=step.pause_s)
-        try:
-            await delivery.run(_held(stream))
-        except Exception:
-            log.exception("an agent ended by a defect", agent=name)
-            on_defect()
-
-    run.__doc__ = type(step).__doc__
-    return run
-
-
-def _held(stream: Any) -> AsyncIterable[Any]:
-    events: AsyncIterable[Any] = stream.noack().events()
-    return events
+    """Start an agent for each subscription on its channel; `on_defect` is called when one ends by an exception."""
+    for one in consumers:
+        start_agent(app, channels[one.topic], one.name, one.step, on_settled=meters.settled, on_defect=on_defect)
 
 
 def end_process() -> None:
-    """End at once, so that nothing unfinished is acknowledged; whoever supervises starts the worker again."""
+    """Exit at once, so that nothing unfinished is acknowledged; the supervisor starts the worker again."""
     os._exit(70)

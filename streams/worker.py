@@ -1,12 +1,11 @@
-"""One worker process: a Faust app with the real parts, between Kafka and the data directory.
+"""One worker process: a Faust app with real adapters, between Kafka and the data directory.
 
 Nothing happens on import; `run_worker` blocks until a signal ends it. Exit code 0 after SIGTERM or SIGINT, 70 after
-a defect; whoever supervises starts it again.
+a defect; its supervisor starts it again.
 """
 
 import asyncio
 import gc
-import logging
 import sys
 import uuid
 from collections.abc import Coroutine
@@ -16,14 +15,10 @@ from typing import Any
 
 import structlog
 import uvloop
-from mode import Service
 
 from agents.modes.vector_spaces import VectorSpaces
 from schemas.changes import Change
-from schemas.consolidation import RunHistory
-from schemas.jobs import BackfillTimes
-from schemas.modes import GENERAL, ModeDeclarations
-from schemas.scope_models import bind_issued_scope
+from schemas.modes import GENERAL
 from streams.adapters.durable_files import write_durably
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
@@ -31,62 +26,53 @@ from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import (
     INTERACTION_MODEL,
-    SystemClock,
     build_models,
-    open_admission,
     open_index,
     open_language_models,
 )
 from streams.bootstrap.agents import build_agents
+from streams.bootstrap.context import build_context
 from streams.bootstrap.scope_guard import save_scope_fields
 from streams.flow.background.arrival import PartitionPreparer
 from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.reembedding import Reembedding
 from streams.flow.background.scheduling import ConsolidationScheduler
 from streams.flow.support.backoff import until_available
-from streams.flow.support.job_log import JobLog
-from streams.flow.support.progress import AppliedOffsets
-from streams.flow.worker_context import WorkerContext
 from streams.observability.http_server import MonitoringServer
 from streams.observability.liveness import StallDetector
 from streams.observability.logs import configure_logs
 from streams.observability.metrics import Meters
-from streams.runtime.fast_start_worker import FastStartWorker
-from streams.runtime.kafka_app import create_kafka_app, create_kafka_channels
+from streams.runtime.fast_start_worker import run_until_signal
+from streams.runtime.kafka_app import create_kafka_app, create_kafka_channels, on_recovery
 from streams.runtime.turns_log import KafkaTurnsLog
 from streams.runtime.worker_status import WorkerStatus
 from streams.settings import Settings
-from streams.tables.category_table import CategoryTable
-from streams.tables.intention_table import IntentionTable, scope_key
-from streams.tables.json_table import MAX_PARSED_MODES, ClaimTable, JsonTable
-from streams.tables.memory_table import MemoryTable
 from streams.topics import CHANGELOG, group_id, topic_config, topics_with_prefix
 from streams.topology import BackgroundHooks, connect, end_process, subscriptions
 
 log = structlog.get_logger()
 
 MAX_TURN_LAG = 20
-"""Turns that wait to be accepted at which the backlog of language models waits, too: a second's worth."""
+"""Lag of the turns topic above which the language model's backlog pauses: a second's worth of turns."""
 
 MODEL_LOADING_POLL_INTERVAL_S = 0.05
-"""Between two looks whether the general model is loaded."""
+"""Between two polls of the general model's state."""
 
 THREAD_SWITCH_INTERVAL_S = 0.0001
-"""How long a thread may keep the interpreter from another one. A question crosses four times between the event loop and
-the thread that reads from Kafka, which then writes its next request, 0.4 ms of Python. Where cores are short a question
-takes three quarters of the time that it takes with 0.5 ms, and a turn as much processor time as before."""
+"""Python's thread switch interval. A question crosses four times between the event loop and the thread that reads from
+Kafka, which runs 0.4 ms of Python for its next request. On two busy cores a question takes three quarters of the time
+that it takes with 0.5 ms; the processor time of a turn does not change."""
 
 
-class WorkerParts(Service):
-    """Everything of a worker beside the Faust app: started before it, stopped after it."""
+class WorkerParts:
+    """The parts of a worker beside the Faust app: started before it, stopped after it."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__()
         settings.data_dir.mkdir(parents=True, exist_ok=True)
         save_scope_fields(settings.data_dir, settings.scope_model)
         self.settings = settings
         self.topics = topics_with_prefix(settings.topic_prefix)
-        # The general model is loaded while the rest is made.
+        # Loads the general model in the background.
         self.embedders = EmbedderRegistry.open(
             settings.models,
             settings.embedders,
@@ -101,153 +87,131 @@ class WorkerParts(Service):
         self.models = build_models(self.embedders, self.language)
         self.index = open_index(settings)
         self.words = SqliteLexicalIndex(settings.data_dir / "words")
-        self.memories = MemoryTable(self.app)
-        self.modes = JsonTable(self.app, "modes", ModeDeclarations, key=str, max_parsed=MAX_PARSED_MODES)
-        self.standing = WorkerStatus(self.app, self.topics)
-        self.ctx = WorkerContext(
-            topics=self.topics,
-            partitions=settings.partitions,
-            memories=self.memories,
-            modes=self.modes,
-            claims=ClaimTable(self.app),
-            intentions=IntentionTable(self.app),
-            categories=CategoryTable(self.app, settings.categories.root),
-            consolidations=JsonTable(self.app, "consolidations", RunHistory, key=scope_key),
-            issued=JsonTable(self.app, "issued", bind_issued_scope(settings.scope_model), key=str),
-            words=self.words,
-            progress=AppliedOffsets(),
-            publisher=self.publisher,
-            clock=SystemClock(),
-            meters=self.meters,
-            jobs=JobLog(JsonTable(self.app, "jobs", BackfillTimes, key=str)),
-            admit=open_admission(settings),
-            scope_model=settings.scope_model,
-            turns_log=KafkaTurnsLog(self.app, self.topics.turns),
-        )
-        self.observing = MonitoringServer(self.meters, self._alive, self.standing)
-        self.liveness = StallDetector(self.meters.work_done, lambda: sum(self.standing.lag().values()))
-        self._beside: list[asyncio.Task[None]] = []
+        self.status = WorkerStatus(self.app, self.topics)
+        self.ctx = build_context(self.app, settings, self.words, self.publisher, self.meters)
+        self.monitoring = MonitoringServer(self.meters, self._alive, self.status)
+        self.stall_detector = StallDetector(self.meters.work_done, lambda: sum(self.status.lag().values()))
+        self._background: list[asyncio.Task[None]] = []
 
     def wire(self) -> None:
-        """Connect the agents to their topics, and the recovery of the tables to the arrival of partitions."""
+        """Connect the agents to their topics, and table recovery to the preparation of partitions."""
         agents = build_agents(self.settings, self.models, self.index, self.ctx, self._deployment)
-        spaces = VectorSpaces(self.modes, self.embedders)
-        self.reembedding = Reembedding(self.index, spaces, self.embedders, self._before_indexer, self.ctx)
-        self.asking = UnderstandingQueue(
-            agents.understand,
+        self.reembedding = Reembedding(self.index, self._spaces, self.embedders, self._indexer_lag, self.ctx)
+        self.understanding = UnderstandingQueue(
+            lambda partition: agents.at(partition).understand,
             self.language,
-            self.standing.partitions,
+            self.status.partitions,
             self.ctx,
             at_once=self.settings.llm_concurrency,
             backlog_per_second=self.settings.llm_backlog_per_second,
-            busy=lambda: self.standing.lag().get(self.topics.turns, 0) > MAX_TURN_LAG,
+            busy=lambda: self.status.lag().get(self.topics.turns, 0) > MAX_TURN_LAG,
         )
-        self.embedders.on_loaded = lambda _: self.reembedding.look(self.standing.partitions())
-        readers = subscriptions(agents, BackgroundHooks(self.asking.ask, self._changed), self.ctx)
-        topics = list(dict.fromkeys(reader.topic for reader in readers))
-        connect(self.app, create_kafka_channels(self.app, topics), readers, self.meters, end_process)
-        # Faust tells of a recovery when all tables are recovered.
-        self.memories.table.on_recover(self._partitions_arrived)
+        self.embedders.on_loaded = lambda _: self.reembedding.look(self.status.partitions())
+        consumers = subscriptions(agents, BackgroundHooks(self.understanding.ask, self._on_changed), self.ctx)
+        topics = list(dict.fromkeys(one.topic for one in consumers))
+        connect(self.app, create_kafka_channels(self.app, topics), consumers, self.meters, end_process)
+        on_recovery(self.app, self._on_partitions_assigned)
 
-    async def on_start(self) -> None:
-        """Make the topics, connect the producer, listen for scrapes."""
-        await until_available(lambda: ensure_topics(self.settings, self._kept_as()), "kafka", self.meters)
+    def _spaces(self, partition: int) -> VectorSpaces:
+        return VectorSpaces(self.ctx.stores.at(partition).modes, self.embedders)
+
+    async def start(self) -> None:
+        """Create the topics, connect the producer, serve metrics."""
+        await until_available(lambda: ensure_topics(self.settings, self._topic_configs()), "kafka", self.meters)
         await self.publisher.start()
         await self.embedders.start()
-        await self.observing.start(self.settings.metrics_port, self.settings.data_dir / "run" / "metrics.port")
+        await self.monitoring.start(self.settings.metrics_port, self.settings.data_dir / "run" / "metrics.port")
 
-    async def on_stop(self) -> None:
+    async def stop(self) -> None:
         """Close everything, the files last."""
-        for task in self._beside:
+        for task in self._background:
             task.cancel()
-        await self.observing.stop()
+        await self.monitoring.stop()
         await self.publisher.stop()
         await self.language.close()
         await self.embedders.close()
         await self.index.close()
         self.words.close()
 
-    def _kept_as(self) -> dict[str, dict[str, str]]:
+    def _topic_configs(self) -> dict[str, dict[str, str]]:
         events = {name: topic_config(self.topics, name) for name in self.topics.all()}
         return events | dict.fromkeys(self.app.tables.changelog_topics, CHANGELOG)
 
     def _alive(self) -> bool:
-        return self.liveness.alive(recovering=self.standing.recovering())
+        return self.stall_detector.alive(recovering=self.status.recovering())
 
-    async def _partitions_arrived(self) -> None:
-        """Prepare the partitions before their events flow. Faust ignores what a callback raises, so nothing may."""
-        partitions = self.standing.partitions()
+    async def _on_partitions_assigned(self) -> None:
+        """Prepare assigned partitions before their events flow. Ends the process on a failure: Faust would ignore it."""
+        partitions = self.status.partitions()
         try:
-            await self._general_tried()
+            await self._general_model_tried()
             changes_end = KafkaTurnsLog(self.app, self.topics.changes).end
             await PartitionPreparer(self._committed, changes_end, self.ctx).prepare(partitions)
         except Exception:
             log.exception("partitions could not be prepared", partitions=sorted(partitions))
             end_process()
-        if not self._beside:
+        if not self._background:
             runs = [self.reembedding.run(), *([self._ask_models()] if len(self.settings.llm_profiles) else [])]
             if self.settings.consolidate_every is not None:
                 every = timedelta(hours=self.settings.consolidate_every)
                 runs.append(ConsolidationScheduler(every, self.ctx).run())
-            self._beside = [asyncio.create_task(_until_cancelled(run)) for run in runs]
+            self._background = [asyncio.create_task(_until_cancelled(run)) for run in runs]
         self.reembedding.look(partitions)
 
     async def _ask_models(self) -> None:
         await self.language.prepare()
-        await self.asking.run()
+        await self.understanding.run()
 
-    async def _general_tried(self) -> None:
-        """Wait until the general model is loaded or known to be missing: what came before would be embedded later."""
+    async def _general_model_tried(self) -> None:
+        """Wait until the general model is loaded or missing; an earlier memory would be embedded later."""
         while self.embedders.status()[GENERAL]["state"] == "loading":  # noqa: ASYNC110 - no event covers a failure
             await asyncio.sleep(MODEL_LOADING_POLL_INTERVAL_S)
 
-    def _changed(self, change: Change, partition: int) -> None:
-        """What follows a change: vectors are made again, and a correction counts against the classifier."""
+    def _on_changed(self, change: Change, partition: int) -> None:
+        """Re-embed after a changed embedder; count a moved memory as a correction of the classifier."""
         if change.action == "stale":
             self.reembedding.look((partition,))
         elif change.memory_id is not None:
             self.models.reader.record_correction()
 
-    def _before_indexer(self) -> int:
-        return self.standing.lag().get(self.topics.remembered, 0)
+    def _indexer_lag(self) -> int:
+        return self.status.lag().get(self.topics.remembered, 0)
 
     def _deployment(self) -> dict[str, Any]:
-        """What `health` says of the deployment, by this worker."""
+        """Return the part of `health` that is about the deployment, as this worker sees it."""
         language = dict(self.language.status())
-        return {**self.standing(), "language_model": language or "none", "embedders": self.embedders.status()}
+        return {**self.status(), "language_model": language or "none", "embedders": self.embedders.status()}
 
     async def _committed(self) -> dict[tuple[str, int], int]:
         return dict(await committed_offsets(self.settings, group_id(self.settings)))
 
 
 def load_worker_id(file: Path) -> str:
-    """The name of the worker of this data directory: the same after every start."""
+    """Return the worker id of this data directory, the same after every start."""
     if not file.exists():
         write_durably(file, uuid.uuid4().hex)
     return file.read_text().strip()
 
 
 async def _until_cancelled(run: Coroutine[Any, Any, None]) -> None:
-    """Run what works beside the events. One that ends by itself is a defect: a new start of the process mends it."""
+    """Run a background task. If it ends by itself, that is a defect: end the process, to be restarted."""
     try:
         await run
     except asyncio.CancelledError:
         raise
     except BaseException:
-        log.exception("what works beside the events ended by a defect")
+        log.exception("background task failed")
     end_process()
 
 
 def run_worker(settings: Settings) -> None:
-    """Run until SIGTERM or SIGINT; then finish what is under way, commit, and exit."""
+    """Run until SIGTERM or SIGINT; then finish what is in flight, commit, and exit."""
     sys.setswitchinterval(THREAD_SWITCH_INTERVAL_S)
     configure_logs(settings.log_level)
-    # A turn is some sixty callbacks: this loop runs them in two thirds of the time of Python's own.
+    # A turn takes some sixty callbacks: uvloop runs them in two thirds of the time of the default loop.
     uvloop.install()
     parts = WorkerParts(settings)
     parts.wire()
-    # What was imported stays: Faust collects garbage for each table that it opens or closes, a tenth of a second each.
+    # Faust collects garbage for each table that it opens or closes: a tenth of a second each with the imports in it.
     gc.freeze()
-    worker = FastStartWorker(parts.app, parts, quiet=True, loglevel=logging.WARNING, override_logging=False)
-    worker.spinner = None
-    raise worker.execute_from_commandline()
+    run_until_signal(parts.app, parts)

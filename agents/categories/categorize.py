@@ -6,14 +6,13 @@ under other categories leaves as a `Change` and is answered when that is carried
 """
 
 from collections.abc import Mapping
-from functools import partial as bound
 from itertools import islice
 
 from agents.categories.matching import CategoryMatcher
 from agents.categories.members import CategoryMembers
 from agents.categories.refresh import RefreshCategories
-from agents.ports.categories import Categories
-from agents.ports.command_types import CommandHandler, CommandResult, ResultBody, parse_arguments
+from agents.ports.categories import CategoryWriter
+from agents.ports.command_types import CommandResult, ResultBody, parse_arguments
 from agents.ports.consolidation_run import UNBOUNDED, Allowance
 from agents.ports.stores import Memories
 from agents.rules.categories.taxonomy import declare_category
@@ -38,7 +37,7 @@ class Categorize:
 
     def __init__(
         self,
-        categories: Categories,
+        categories: CategoryWriter,
         memories: Memories,
         members: CategoryMembers,
         fits: CategoryMatcher,
@@ -51,113 +50,105 @@ class Categorize:
         self._fits = fits
         self._refreshing = refreshing
 
-    @property
-    def commands(self) -> Mapping[str, CommandHandler]:
-        """The commands that are carried out here, by name."""
-        return {
-            "declare_category": self._declare,
-            "list_categories": self._list,
-            "get_category": self._get,
-        }
-
-    def learned(self, event: Learned, partition: int) -> None:
+    def learned(self, event: Learned) -> None:
         """Remove what rests on something that is not there any more."""
-        self._refreshing.clear(partition, event.scope)
+        self._refreshing.clear(event.scope)
 
-    def before_forgetting(self, command: Command, partition: int, _offset: int) -> None:
+    def before_forgetting(self, command: Command, _offset: int) -> None:
         """Remove all summaries and anchors of a project, or of all of a user's, before it is forgotten.
 
         What was declared stays: it is a setting, as modes are.
         """
         scope, boundary = command.scope.model_dump(), command.scope.boundary
         whole_user = command.arguments.get("user") is True
-        for each in self._members.scopes(partition, boundary) if whole_user else [scope]:
-            self._refreshing.clear(partition, each, whole=True)
+        for each in self._members.scopes(boundary) if whole_user else [scope]:
+            self._refreshing.clear(each, whole=True)
 
     async def refresh(
-        self, partition: int, scope: ScopeFields, *, ask_model: bool = True, allowance: Allowance = UNBOUNDED
+        self, scope: ScopeFields, *, ask_model: bool = True, allowance: Allowance = UNBOUNDED
     ) -> list[Category]:
         """Make summaries and anchors anew that are due; returns the categories that read otherwise than before."""
-        return await self._refreshing.refresh(partition, scope, ask_model=ask_model, allowance=allowance)
+        return await self._refreshing.refresh(scope, ask_model=ask_model, allowance=allowance)
 
-    async def reassigned(self, partition: int, scope: ScopeFields) -> dict[str, tuple[CategoryAssignment, ...]]:
+    async def reassigned(self, scope: ScopeFields) -> dict[str, tuple[CategoryAssignment, ...]]:
         """By id the items that belong under other categories than they are under, with all that they belong under.
 
         They are put there by a `Change` that assigns. Raises Unavailable.
         """
-        return await self._fits.reassignments(partition, scope)
+        return await self._fits.reassignments(scope)
 
-    async def _declare(self, command: Command, partition: int, _offset: int) -> CommandResult:
+    async def declare_category(self, command: Command, _offset: int) -> CommandResult:
+        """Declare or describe a category; may leave a change that assigns items."""
         wanted, scope = parse_arguments(DeclareCategory, command), command.scope.model_dump()
-        before = self._categories.get(partition, scope)
+        before = self._categories.get(scope)
         kept = before.find(wanted.name)
         description = wanted.description if wanted.description is not None else kept.description if kept else ""
         after = declare_category(before, wanted.name, description)
         if after != before:
             # Before any await: an item that gets its vector from now on is held against it, too.
-            self._categories.put(partition, scope, after)
+            self._categories.put(scope, after)
         # Also where nothing is new: it may come again after a worker was killed.
-        assigned = await self._reassigned(partition, scope)
-        result = build_category_view(after.categories[wanted.name], self._size(wanted.name, partition, scope, assigned))
+        assigned = await self._reassigned(scope)
+        result = build_category_view(after.categories[wanted.name], self._size(wanted.name, scope, assigned))
         if not assigned:
             return CommandResult(result)
         return CommandResult(result, Change(scope=command.scope, action="assign", assigned=assigned, result=result))
 
-    async def _list(self, command: Command, partition: int, _offset: int) -> CommandResult:
+    async def list_categories(self, command: Command, _offset: int) -> CommandResult:
+        """List the categories of a scope."""
         wanted, scope = parse_arguments(ListCategories, command), command.scope.model_dump()
         if wanted.include_summary:
-            await self._refreshing.refresh(partition, scope)
-        taxonomy = self._categories.get(partition, scope)
+            await self._refreshing.refresh(scope)
+        taxonomy = self._categories.get(scope)
         names = sorted(taxonomy.categories)
-        members = self._members.of(partition, scope, names)
+        members = self._members.of(scope, names)
         shown = []
         for category in taxonomy.all():
             ids = members[category.name]
             one = build_category_view(category, len(ids))
             if wanted.include_summary:
-                one["summary"] = self._standing(category, partition).summary
+                one["summary"] = self._standing(category).summary
             if wanted.include_items:
-                one["items"] = self._items(category.name, ids, partition)
+                one["items"] = self._items(category.name, ids)
             shown.append(one)
-        uncategorised = self._members.uncategorised(partition, scope, names)
+        uncategorised = self._members.uncategorised(scope, names)
         return CommandResult({"categories": shown, "uncategorised": uncategorised})
 
-    async def _get(self, command: Command, partition: int, _offset: int) -> CommandResult:
+    async def get_category(self, command: Command, _offset: int) -> CommandResult:
+        """Show a category with its summary, anchors and items."""
         wanted, scope = parse_arguments(GetCategory, command), command.scope.model_dump()
-        if self._categories.get(partition, scope).find(wanted.name) is not None:
-            await self._refreshing.refresh(partition, scope)
-        category = self._categories.get(partition, scope).find(wanted.name)
+        if self._categories.get(scope).find(wanted.name) is not None:
+            await self._refreshing.refresh(scope)
+        category = self._categories.get(scope).find(wanted.name)
         if category is None:
             raise Rejected("not_found", "this scope has no category of that name", "arguments.name")
-        category = self._standing(category, partition)
-        ids = self._members.of(partition, scope, [category.name])[category.name]
+        category = self._standing(category)
+        ids = self._members.of(scope, [category.name])[category.name]
         texts = {
             "summary": category.summary,
-            "anchors": self._items(category.name, category.anchors, partition),
-            "items": self._items(category.name, ids, partition),
+            "anchors": self._items(category.name, category.anchors),
+            "items": self._items(category.name, ids),
         }
         return CommandResult(build_category_view(category, len(ids)) | texts)
 
-    async def _reassigned(self, partition: int, scope: ScopeFields) -> dict[str, tuple[CategoryAssignment, ...]]:
+    async def _reassigned(self, scope: ScopeFields) -> dict[str, tuple[CategoryAssignment, ...]]:
         """What a declaration changes now; what can't be looked at now is in the next consolidation."""
         try:
-            found = await self._fits.reassignments(partition, scope)
+            found = await self._fits.reassignments(scope)
             return dict(islice(found.items(), MAX_ASSIGNED_ITEMS))
         except Unavailable:
             return {}
 
-    def _size(
-        self, name: str, partition: int, scope: ScopeFields, assigned: Mapping[str, tuple[CategoryAssignment, ...]]
-    ) -> int:
+    def _size(self, name: str, scope: ScopeFields, assigned: Mapping[str, tuple[CategoryAssignment, ...]]) -> int:
         """How many members a category has when these items are under what they belong under."""
-        now = set(self._members.of(partition, scope, [name])[name]) - assigned.keys()
+        now = set(self._members.of(scope, [name])[name]) - assigned.keys()
         return len(now) + sum(any(one.name == name for one in some) for some in assigned.values())
 
-    def _standing(self, category: Category, partition: int) -> Category:
-        return visible_category(category, bound(self._memories.get, partition))
+    def _standing(self, category: Category) -> Category:
+        return visible_category(category, self._memories.get)
 
-    def _items(self, name: str, ids: tuple[str, ...] | list[str], partition: int) -> list[ResultBody]:
-        read = (self._memories.get(partition, one) for one in ids[:MAX_SHOWN_ITEMS])
+    def _items(self, name: str, ids: tuple[str, ...] | list[str]) -> list[ResultBody]:
+        read = (self._memories.get(one) for one in ids[:MAX_SHOWN_ITEMS])
         return build_item_views(
             [memory for memory in read if memory is not None and memory.superseded_by is None], name
         )

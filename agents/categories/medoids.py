@@ -29,25 +29,25 @@ class CategoryMedoids:
         self._index = index
         self._spaces = spaces
 
-    async def of(self, ids: Sequence[str], partition: int, scope: Mapping[str, str], most: int) -> list[Memory]:
+    async def of(self, ids: Sequence[str], scope: Mapping[str, str], most: int) -> list[Memory]:
         """At most so many of these, which come newest first."""
         some = ids[:: max(1, -(-len(ids) // MAX_COMPARED_MEMBERS))]
-        read = [memory for one in some if (memory := self._memories.get(partition, one)) is not None]
+        read = [memory for one in some if (memory := self._memories.get(one)) is not None]
         if not read:
             return []
         counts = Counter(memory.mode for memory in read)
         mode = min(counts, key=lambda name: (-counts[name], name))
         there = [memory for memory in read if memory.mode == mode]
         try:
-            return await self._typical(there, mode, partition, scope, most) or there[:most]
+            return await self._typical(there, mode, scope, most) or there[:most]
         except (Unavailable, ModelMissing, Rejected):
             return there[:most]
 
     async def _typical(
-        self, memories: Sequence[Memory], mode: str, partition: int, scope: Mapping[str, str], most: int
+        self, memories: Sequence[Memory], mode: str, scope: Mapping[str, str], most: int
     ) -> list[Memory]:
         boundary = boundary_of(scope)
-        _, space = self._spaces.resolve(self._spaces.mode(partition, boundary, mode, scope))
+        _, space = self._spaces.resolve(self._spaces.mode(boundary, mode, scope))
         vectors = await self._index.vectors(space, [memory.memory_id for memory in memories])
         there = [memory for memory in memories if memory.memory_id in vectors]
         if not there:

@@ -39,57 +39,55 @@ class CategoryMembers:
     def __init__(self, words: LexicalIndex) -> None:
         self._words = words
 
-    def of(self, partition: int, scope: Mapping[str, str], names: Sequence[str]) -> dict[str, list[str]]:
+    def of(self, scope: Mapping[str, str], names: Sequence[str]) -> dict[str, list[str]]:
         """By category the ids of its members in a scope, the newest first."""
         found: dict[str, list[tuple[int, str]]] = {name: [] for name in names}
-        for shelf in self._shelves(partition, scope):
-            for name, mask in zip(names, self._under(partition, shelf, names), strict=True):
+        for shelf in self._shelves(scope):
+            for name, mask in zip(names, self._under(shelf, names), strict=True):
                 found[name] += shelf.dated(mask)
         return {name: [memory_id for _, memory_id in sorted(some, reverse=True)] for name, some in found.items()}
 
-    def by_item(self, partition: int, scope: Mapping[str, str], names: Sequence[str]) -> dict[str, set[str]]:
+    def by_item(self, scope: Mapping[str, str], names: Sequence[str]) -> dict[str, set[str]]:
         """By id of an item of a scope which of these categories it is under; none for one that is under none."""
         found: defaultdict[str, set[str]] = defaultdict(set)
-        for name, members in self.of(partition, scope, names).items():
+        for name, members in self.of(scope, names).items():
             for memory_id in members:
                 found[memory_id].add(name)
         return dict(found)
 
-    def uncategorised(self, partition: int, scope: Mapping[str, str], names: Sequence[str]) -> int:
+    def uncategorised(self, scope: Mapping[str, str], names: Sequence[str]) -> int:
         """How many items of a scope are under none of these categories."""
         left = 0
-        for shelf in self._shelves(partition, scope):
+        for shelf in self._shelves(scope):
             under = np.zeros(len(shelf.items), np.bool_)
-            for mask in self._under(partition, shelf, names):
+            for mask in self._under(shelf, names):
                 under |= mask
             left += int((shelf.items & ~under).sum())
         return left
 
-    def items_by_mode(self, partition: int, scope: Mapping[str, str]) -> dict[str, list[str]]:
+    def items_by_mode(self, scope: Mapping[str, str]) -> dict[str, list[str]]:
         """By mode the ids of all items of a scope."""
         found: defaultdict[str, list[str]] = defaultdict(list)
-        for shelf in self._shelves(partition, scope):
+        for shelf in self._shelves(scope):
             modes = [kind.mode for kind in shelf.roster.kinds]
             for number in np.flatnonzero(shelf.items).tolist():
                 found[modes[int(shelf.roster.columns.kinds[number])]].append(shelf.roster.id_of[number])
         return dict(found)
 
-    def scopes(self, partition: int, boundary: str) -> list[dict[str, str]]:
+    def scopes(self, boundary: str) -> list[dict[str, str]]:
         """The scopes of a boundary that have memories."""
-        kinds = [
-            kind.scope for shelf in index_names(boundary) for kind in self._words.memory_columns(partition, shelf).kinds
-        ]
+        kinds = [kind.scope for shelf in index_names(boundary) for kind in self._words.memory_columns(shelf).kinds]
         return [dict(scope) for scope in dict.fromkeys(kinds)]
 
-    def _shelves(self, partition: int, scope: Mapping[str, str]) -> Iterator[_Shelf]:
+    def _shelves(self, scope: Mapping[str, str]) -> Iterator[_Shelf]:
         where = MemoryFilter(boundary=boundary_of(scope), scope={field: (value,) for field, value in scope.items()})
         for name in index_names(where.boundary):
-            roster = self._words.memory_columns(partition, name)
+            roster = self._words.memory_columns(name)
             items = roster.of_kind(_is_distilled).astype(np.bool_) if name == where.boundary else roster.columns.live
             yield _Shelf(name, roster, roster.admitted(where) & items)
 
-    def _under(self, partition: int, shelf: _Shelf, names: Sequence[str]) -> Iterator[Mask]:
-        for postings in self._words.category_postings(partition, shelf.name, names):
+    def _under(self, shelf: _Shelf, names: Sequence[str]) -> Iterator[Mask]:
+        for postings in self._words.category_postings(shelf.name, names):
             mask = np.zeros(len(shelf.items), np.bool_)
             mask[postings.numbers] = True
             yield mask

@@ -6,17 +6,16 @@ are there as it is written; whoever shows it later looks again (`agents.rules.ca
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial as bound
 
 from agents.categories.medoids import CategoryMedoids
 from agents.categories.members import CategoryMembers
-from agents.ports.categories import Categories
+from agents.ports.categories import CategoryWriter
 from agents.ports.consolidation_run import UNBOUNDED, Allowance
 from agents.ports.language_model import LanguageModel
 from agents.ports.stores import Memories
 from agents.rules.categories.summary import MAX_ANCHORS, is_summary_due, summary_of
 from agents.rules.categories.visibility import is_current, visible_category
-from agents.rules.prompts.category_prompting import summary_prompt
+from agents.rules.prompts.prompting import build_summary_prompt
 from agents.rules.prompts.prompting import CHARS_PER_TOKEN, Template
 from schemas.categories import Category, CategorySummary
 from schemas.failures import Unavailable
@@ -46,7 +45,7 @@ class RefreshCategories:
 
     def __init__(
         self,
-        categories: Categories,
+        categories: CategoryWriter,
         memories: Memories,
         members: CategoryMembers,
         best: CategoryMedoids,
@@ -61,7 +60,6 @@ class RefreshCategories:
 
     async def refresh(
         self,
-        partition: int,
         scope: Mapping[str, str],
         *,
         ask_model: bool = False,
@@ -72,59 +70,58 @@ class RefreshCategories:
         With `ask_model` also those that no model has summed up yet, where one is set and answers. What the allowance
         has no time for is still due; where it has no tokens, the members' own words are taken until it has some.
         """
-        taxonomy = self._categories.get(partition, scope)
-        members = self._members.of(partition, scope, sorted(taxonomy.categories))
+        taxonomy = self._categories.get(scope)
+        members = self._members.of(scope, sorted(taxonomy.categories))
         changed = []
         for category in taxonomy.all():
             ids = members[category.name]
             model = self._model if ask_model and self._may_ask() else None
-            if not self._is_due(category, len(ids), partition, model):
+            if not self._is_due(category, len(ids), model):
                 continue
             if allowance.is_over():
                 break
-            made = await self._made(category, ids, partition, scope, model, allowance)
-            if (after := self._kept(made, partition, scope)) is not None:
+            made = await self._made(category, ids, scope, model, allowance)
+            if (after := self._kept(made, scope)) is not None:
                 changed.append(after)
         return changed
 
-    def clear(self, partition: int, scope: Mapping[str, str], *, whole: bool = False) -> None:
+    def clear(self, scope: Mapping[str, str], *, whole: bool = False) -> None:
         """Remove summaries and anchors that rest on what is not there any more, or with `whole` all of them."""
-        before = self._categories.get(partition, scope)
-        read = (lambda _: None) if whole else bound(self._memories.get, partition)
+        before = self._categories.get(scope)
+        read = (lambda _: None) if whole else self._memories.get
         after = before.with_categories(*(visible_category(one, read) for one in before.all()))
         if after != before:
-            self._categories.put(partition, scope, after)
+            self._categories.put(scope, after)
 
-    def _is_due(self, category: Category, size: int, partition: int, model: SummaryModel | None) -> bool:
+    def _is_due(self, category: Category, size: int, model: SummaryModel | None) -> bool:
         is_unread = model is not None and size > 0 and category.profile is None
-        is_broken = not is_current(category, bound(self._memories.get, partition))
+        is_broken = not is_current(category, self._memories.get)
         return is_summary_due(category, size) or is_broken or is_unread
 
-    def _kept(self, made: Category, partition: int, scope: Mapping[str, str]) -> Category | None:
+    def _kept(self, made: Category, scope: Mapping[str, str]) -> Category | None:
         """Write one category beside the others as they are now; None where it reads as before."""
-        now = self._categories.get(partition, scope)
+        now = self._categories.get(scope)
         before = now.find(made.name)
         if before is None:
             return None  # It is gone meanwhile.
         # A member may have been forgotten since it was read.
-        made = visible_category(made, bound(self._memories.get, partition))
+        made = visible_category(made, self._memories.get)
         reads_otherwise = (made.summary, made.anchors) != (before.summary, before.anchors)
         texts = {name: getattr(made, name) for name in ("summary", "anchors", "rests_on", "profile", "size")}
         after = before.model_copy(update={**texts, "version": before.version + reads_otherwise})
-        self._categories.put(partition, scope, now.with_categories(after))
+        self._categories.put(scope, now.with_categories(after))
         return after if reads_otherwise else None
 
     async def _made(
         self,
         category: Category,
         ids: Sequence[str],
-        partition: int,
         scope: Mapping[str, str],
         model: SummaryModel | None,
         allowance: Allowance,
     ) -> Category:
         """The category with a summary and anchors of these members."""
-        told = await self._best.of(ids, partition, scope, MAX_PROMPT_MEMBERS)
+        told = await self._best.of(ids, scope, MAX_PROMPT_MEMBERS)
         anchors = told[:MAX_ANCHORS]
         written = None if model is None or not told else await _asked(model, category, told, allowance)
         if written is None:
@@ -148,7 +145,7 @@ async def _asked(
 ) -> WrittenSummary | None:
     """A model's summary and its profile; None where none answers, or none may be asked any more."""
     template = model.template
-    prompt = summary_prompt(template.text, template.version, category, [memory.text for memory in told])
+    prompt = build_summary_prompt(template.text, template.version, category, [memory.text for memory in told])
     if not allowance.may_spend(len(prompt.user) // CHARS_PER_TOKEN):
         return None
     try:

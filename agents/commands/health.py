@@ -46,17 +46,17 @@ class Health:
         self._deployment = deployment
         self._usage = usage
 
-    async def __call__(self, command: Command, partition: int) -> dict[str, Any]:
+    async def __call__(self, command: Command) -> dict[str, Any]:
         """Of the command's boundary and of the deployment.
 
         A mode's counts are of all that has a vector there: turns, what was distilled from them, and `items`.
         """
         boundary = command.scope.boundary
-        turns, items = (self._words.counts(partition, shelf) for shelf in index_names(boundary))
+        turns, items = (self._words.counts(shelf) for shelf in index_names(boundary))
         counts = {name: _added(turns.get(name, {}), items.get(name, {})) for name in {**turns, **items}}
-        visible = self._spaces.visible(partition, boundary, None)
+        visible = self._spaces.visible(boundary, None)
         names = sorted({*counts, *(mode.name for mode in visible)})
-        last = self._jobs.last_backfill(partition, boundary)
+        last = self._jobs.last_backfill(boundary)
         modes = {
             name: self._of_modes([mode for mode in visible if mode.name == name], counts.get(name, {}))
             | {"items": sum(items.get(name, {}).values())}
@@ -66,7 +66,7 @@ class Health:
         return {
             "modes": modes,
             "jobs": [_progress(tally) for tally in self._jobs.under_way(boundary)],
-            "telemetry": self._telemetry(turns, partition, boundary),
+            "telemetry": self._telemetry(turns, boundary),
             "vector_index": await self._reachable(),
             **self._deployment(),
         }
@@ -85,10 +85,10 @@ class Health:
         eligible = sum(named.values())
         return {"eligible": eligible, **named, "fingerprint": fingerprint, "error": error}
 
-    def _telemetry(self, counts: StatusCounts, partition: int, boundary: str) -> dict[str, Any]:
+    def _telemetry(self, counts: StatusCounts, boundary: str) -> dict[str, Any]:
         """The numbers of the seed's kill criteria: of this boundary, then of this worker since it started."""
         classified = sum(sum(statuses.values()) for statuses in counts.values())
-        corrections = self._modes.get(partition, boundary).corrections
+        corrections = self._modes.get(boundary).corrections
         return {
             "modes_in_use": len(counts),
             "corrections": corrections,

@@ -79,9 +79,9 @@ class Consolidate:
         self.bounds = bounds
         self.evolve = evolve
 
-    def modes(self, trigger: ConsolidationTrigger, partition: int) -> list[str]:
+    def modes(self, trigger: ConsolidationTrigger) -> list[str]:
         """The modes of a run by name. Raises Rejected `unknown_mode_error`."""
-        visible = self._spaces.visible(partition, trigger.scope.boundary, (trigger.scope.project_id,))
+        visible = self._spaces.visible(trigger.scope.boundary, (trigger.scope.project_id,))
         names = sorted({mode.name for mode in visible})
         if trigger.mode is None:
             return names
@@ -92,19 +92,17 @@ class Consolidate:
     def space(self, run: ConsolidationRun, mode: str) -> VectorSpace:
         """The space of a mode's vectors. Raises ModelMissing while its model is not loaded."""
         scope = {PROJECT_FIELD: run.scope[PROJECT_FIELD]}
-        return self._spaces.resolve(self._spaces.mode(run.partition, run.trigger.scope.boundary, mode, scope))[1]
+        return self._spaces.resolve(self._spaces.mode(run.trigger.scope.boundary, mode, scope))[1]
 
     def turns(self, run: ConsolidationRun, mode: str) -> list[str]:
         """The ids of the turns of a mode that may be distilled, oldest first."""
-        return list_distillable_turns(
-            self._words.memory_columns(run.partition, run.trigger.scope.boundary), run.scope, mode
-        )
+        return list_distillable_turns(self._words.memory_columns(run.trigger.scope.boundary), run.scope, mode)
 
     def read_turns(self, run: ConsolidationRun, space: VectorSpace, ids: Sequence[str]) -> EligibleTurns:
         """Those of these turns that take part."""
         sources, waiting = [], 0
         for memory_id in ids:
-            memory = self._memories.get(run.partition, memory_id)
+            memory = self._memories.get(memory_id)
             if memory is None or memory.mode != space.mode or not is_in_run(memory, run.run, run.until):
                 continue
             if memory.embedding.space == space.fingerprint.digest:
@@ -121,11 +119,11 @@ class Consolidate:
 
     def state_of(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> SupersedeState:
         """Whether what a cluster gives is there already, made by this run, or was refused or forgotten."""
-        known = self._memories.get(run.partition, self.memory_id(run, mode, cluster))
+        known = self._memories.get(self.memory_id(run, mode, cluster))
         if known is None or known.item is None:
-            forgotten = self._memories.is_forgotten(run.partition, self.memory_id(run, mode, cluster))
+            forgotten = self._memories.is_forgotten(self.memory_id(run, mode, cluster))
             return "refused" if forgotten else "due"
-        stands_for = (self._memories.get(run.partition, source.memory_id) for source in cluster.sources)
+        stands_for = (self._memories.get(source.memory_id) for source in cluster.sources)
         is_complete = all(one is not None and one.superseded_by == known.memory_id for one in stands_for)
         return "done" if is_complete and known.item.run == run.run else "due"
 
@@ -153,10 +151,10 @@ class Consolidate:
         hashes = {source.memory_id: source.content_hash for source in cluster.sources}
         return DistilledCluster(Distilled(run=run.run, memory=memory, sources=hashes), told)
 
-    def outcome_of(self, run: ConsolidationRun, event: Distilled) -> SupersedeState:
+    def outcome_of(self, event: Distilled) -> SupersedeState:
         """What became of what the keeper was told."""
-        memory_id, partition = event.memory.memory_id, run.partition
-        if self._memories.is_forgotten(partition, memory_id):
+        memory_id = event.memory.memory_id
+        if self._memories.is_forgotten(memory_id):
             return "refused"
-        sources = [self._memories.get(partition, one) for one in event.sources]
-        return supersede_state(event, self._memories.get(partition, memory_id), sources)
+        sources = [self._memories.get(one) for one in event.sources]
+        return supersede_state(event, self._memories.get(memory_id), sources)

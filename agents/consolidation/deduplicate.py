@@ -31,7 +31,7 @@ class Deduplicate:
         """The ids of what was found or distilled in a scope and mode, and stands."""
         found: list[str] = []
         for shelf in index_names(run.trigger.scope.boundary):
-            roster = self._words.memory_columns(run.partition, shelf)
+            roster = self._words.memory_columns(shelf)
             there = roster.of_kind(partial(_is_item, run=run, mode=mode, shelf=shelf)).astype(np.bool_)
             standing = roster.columns.live & there & ~roster.columns.superseded
             found += [roster.id_of[number] for number in np.flatnonzero(standing).tolist()]
@@ -39,7 +39,7 @@ class Deduplicate:
 
     def read_items(self, run: ConsolidationRun, ids: Sequence[str]) -> tuple[list[DedupEntry], list[ItemsMerged]]:
         """These items as they are compared, and which of them fade."""
-        known = [self._memories.get(run.partition, one) for one in ids]
+        known = [self._memories.get(one) for one in ids]
         items = [one for one in known if one is not None and one.item is not None and one.superseded_by is None]
         lines = [dedup_entry_of(item) for item in items if item.origin == "extracted"]
         return lines, [event for item in items if (event := _fading(item, run)) is not None]
@@ -51,19 +51,19 @@ class Deduplicate:
             for item, older in find_duplicates(lines)
         ]
 
-    def is_settled(self, run: ConsolidationRun, event: ItemsMerged) -> bool:
+    def is_settled(self, event: ItemsMerged) -> bool:
         """Whether the keeper has done, or will not do, what it was told."""
-        item = self._memories.get(run.partition, event.memory_id)
+        item = self._memories.get(event.memory_id)
         if item is None or item.item is None or item.content_hash != event.content_hash or item.superseded_by:
             return True
         if event.into is None:
             return item.item.stability == event.stability
-        older = self._memories.get(run.partition, event.into)
+        older = self._memories.get(event.into)
         return older is None or not can_supersede(item, older)
 
-    def item(self, run: ConsolidationRun, memory_id: str) -> Memory | None:
+    def item(self, memory_id: str) -> Memory | None:
         """An item as it is."""
-        return self._memories.get(run.partition, memory_id)
+        return self._memories.get(memory_id)
 
 
 def _is_item(kind: MemoryKind, *, run: ConsolidationRun, mode: str, shelf: str) -> bool:

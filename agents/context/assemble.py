@@ -14,6 +14,7 @@ from agents.context.category_summaries import CategorySummaries
 from agents.context.packing import PackedPrompt, PromptPacker
 from agents.context.revised_rules import RevisedRules
 from agents.ports.lexical_index import LexicalIndex
+from agents.ports.stores import Memories
 from agents.ports.tokenizer import TokenCounter
 from agents.rules.context.budgets import allocate_remaining_tokens, scale_budgets
 from agents.rules.context.packing import ContextPacker
@@ -34,11 +35,11 @@ from schemas.vectors import MemoryFilter
 Warnings = list[tuple[str, str]]
 """Codes and messages."""
 
-Judge = Callable[[AssembleRequest, int, Sequence[Memory]], Awaitable[Interaction]]
-"""Tells what a request is for, from its query, its partition and the conversation's last turns, newest last."""
+Judge = Callable[[AssembleRequest, Sequence[Memory]], Awaitable[Interaction]]
+"""Tells what a request is for, from its query and the conversation's last turns, newest last."""
 
-Retriever = Callable[[RetrieveRequest, int], Awaitable[tuple[RetrieveResult, Warnings]]]
-"""Finds what answers a query, best first, in a partition."""
+Retriever = Callable[[RetrieveRequest], Awaitable[tuple[RetrieveResult, Warnings]]]
+"""Finds what answers a query, best first."""
 
 MAX_JUDGED_TURNS = 12
 """Last turns that the judge sees: the user's last three are among them, unless tools have said much in between."""
@@ -76,7 +77,7 @@ class Assemble:
     def __init__(
         self,
         words: LexicalIndex,
-        record: Callable[[int, str], Memory | None],
+        memories: Memories,
         tokens: TokenCounter,
         interaction: Judge,
         search: Retriever,
@@ -84,19 +85,19 @@ class Assemble:
         *,
         asks_model: bool = False,
     ) -> None:
-        """Take the ports; `record` reads by partition and memory id. Without `capsules` there are no categories.
+        """Take the ports; Without `capsules` there are no categories.
 
         `asks_model`: whether a language model reads every turn, and may find what must not be dropped.
         """
         self._words = words
-        self._record = record
+        self._memories = memories
         self._tokens = tokens
         self._interaction = interaction
         self._search = search
         self._capsules = capsules
-        self._revised = RevisedRules(words, record, asks_model=asks_model)
+        self._revised = RevisedRules(words, memories, asks_model=asks_model)
 
-    async def answer(self, request: AssembleRequest, partition: int) -> tuple[AssembleResult, Warnings]:
+    async def answer(self, request: AssembleRequest) -> tuple[AssembleResult, Warnings]:
         """Assemble a context.
 
         Raises Rejected, `unknown_mode`, or `invalid_value` where the system prompt leaves no room; Unavailable while
@@ -104,55 +105,53 @@ class Assemble:
         """
         summaries: dict[str, Memory] = {}
         packing = await PromptPacker.begin(
-            request, lambda one: summaries.get(one) or self._record(partition, one), self._tokens
+            request, lambda one: summaries.get(one) or self._memories.get(one), self._tokens
         )
-        found, warnings = await self._search(_search_of(request), partition)
-        interaction, unsure = await self._judged(request, partition)
+        found, warnings = await self._search(_search_of(request))
+        interaction, unsure = await self._judged(request)
         # Others may have written meanwhile: from here on all is read anew, and what is offered is of one moment.
-        moment = self._moment(request, partition, interaction.mode, [hit.memory_id for hit in found.hits])
+        moment = self._moment(request, interaction.mode, [hit.memory_id for hit in found.hits])
         summaries |= moment.summaries
         await _fill(packing, interaction.mode, moment)
         result = _result(packing.filling, await packing.prompt(), interaction, moment, request.budget_tokens)
         return result, [*warnings, *unsure, *_unknown_pins(moment.unknown)]
 
-    async def _judged(self, request: AssembleRequest, partition: int) -> tuple[Interaction, Warnings]:
+    async def _judged(self, request: AssembleRequest) -> tuple[Interaction, Warnings]:
         if request.interaction_mode is not None:
             return Interaction(mode=request.interaction_mode, confidence=1.0), []
-        roster = self._words.memory_columns(partition, request.scope.boundary)
+        roster = self._words.memory_columns(request.scope.boundary)
         turns = (
             roster.latest(_where(request), request.conversation_id, MAX_JUDGED_TURNS) if request.conversation_id else []
         )
         try:
-            return await self._interaction(request, partition, self._records(partition, turns)), []
+            return await self._interaction(request, self._records(turns)), []
         except (Unavailable, ModelMissing) as problem:
             return UNKNOWN_INTERACTION, [
                 ("degraded", f"what the request is for can't be told, it is taken as GENERAL: {problem}")
             ]
 
-    def _moment(
-        self, request: AssembleRequest, partition: int, mode: InteractionMode, hits: Sequence[str]
-    ) -> ContextSnapshot:
-        roster, where = self._words.memory_columns(partition, request.scope.boundary), _where(request)
-        sight = self._revised.applied(VisibleSet.of(roster, where, request.conversation_id), roster, partition, where)
+    def _moment(self, request: AssembleRequest, mode: InteractionMode, hits: Sequence[str]) -> ContextSnapshot:
+        roster, where = self._words.memory_columns(request.scope.boundary), _where(request)
+        sight = self._revised.applied(VisibleSet.of(roster, where, request.conversation_id), roster, where)
         said_as = {
             memory.memory_id: memory.reading.interaction.mode
-            for memory in self._records(partition, hits)
+            for memory in self._records(hits)
             if memory.reading.interaction is not None
         }
         turns = last_turns(roster, where, request.conversation_id, request.budget_tokens)
-        visible = self._visible(request, partition, roster, sight.admitted)
+        visible = self._visible(request, roster, sight.admitted)
         return ContextSnapshot(
             offers=collect_section_candidates(mode, sight, roster, hits, said_as),
             pins=sorted(visible, key=sight.age_of(roster), reverse=True),
             unknown=[pin for pin in dict.fromkeys(request.pins) if pin not in visible],
             turns=turns[::-1],
-            summaries={} if self._capsules is None else self._capsules.about(request.query, partition, where),
+            summaries={} if self._capsules is None else self._capsules.about(request.query, where),
             age_of=sight.age_of(roster),
         )
 
-    def _visible(self, request: AssembleRequest, partition: int, turns: MemoryColumns, admitted: Mask) -> list[str]:
+    def _visible(self, request: AssembleRequest, turns: MemoryColumns, admitted: Mask) -> list[str]:
         """The pins that the request may see, each once: turns, what was distilled, and items."""
-        items, where = self._words.memory_columns(partition, item_index_name(request.scope.boundary)), _where(request)
+        items, where = self._words.memory_columns(item_index_name(request.scope.boundary)), _where(request)
         shelves = ((turns, admitted), (items, items.admitted(where)))
         return [
             pin
@@ -160,9 +159,9 @@ class Assemble:
             if any(pin in roster.number_of and mask[roster.number_of[pin]] for roster, mask in shelves)
         ]
 
-    def _records(self, partition: int, memory_ids: Iterable[str]) -> list[Memory]:
+    def _records(self, memory_ids: Iterable[str]) -> list[Memory]:
         """The records that are there, in the order of their ids."""
-        found = (self._record(partition, memory_id) for memory_id in memory_ids)
+        found = (self._memories.get(memory_id) for memory_id in memory_ids)
         return [memory for memory in found if memory is not None]
 
 

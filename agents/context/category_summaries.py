@@ -3,11 +3,9 @@
 Guaranteed: a summary is shown only as far as what it rests on is there. Awaits nothing.
 """
 
-from collections.abc import Callable
-from functools import partial
-
 from agents.ports.categories import Categories
 from agents.ports.lexical_index import LexicalIndex
+from agents.ports.stores import Memories
 from agents.rules.answer.drill_down import ScopeFields, select_scopes
 from agents.rules.answer.sufficiency import match_entries
 from agents.rules.answer.term_coverage import TermCoverage
@@ -27,33 +25,29 @@ MAX_SUMMARIES = 3
 class CategorySummaries:
     """Finds the summaries that help with a question."""
 
-    def __init__(
-        self, words: LexicalIndex, record: Callable[[int, str], Memory | None], categories: Categories
-    ) -> None:
-        """Take the ports; `record` reads by partition and memory id."""
+    def __init__(self, words: LexicalIndex, memories: Memories, categories: Categories) -> None:
+        """Take the ports."""
         self._words = words
-        self._record = record
+        self._memories = memories
         self._categories = categories
 
-    def about(self, query: str, partition: int, where: MemoryFilter) -> dict[str, Memory]:
+    def about(self, query: str, where: MemoryFilter) -> dict[str, Memory]:
         """The capsules by their ids, best first."""
-        roster = self._words.memory_columns(partition, where.boundary)
-        known = self._with_summary(partition, where, roster)
+        roster = self._words.memory_columns(where.boundary)
+        known = self._with_summary(where, roster)
         if not known:
             return {}
-        read = partial(self._record, partition)
-        found = match_entries([category_text(one) for _, one in known], self._sought(query, partition, roster, where))
+        read = self._memories.get
+        found = match_entries([category_text(one) for _, one in known], self._sought(query, roster, where))
         capsules = (capsule_of(*known[one.place], where, read) for one in found[:MAX_SUMMARIES])
         return {one.memory_id: one for one in capsules if one is not None}
 
-    def _with_summary(
-        self, partition: int, where: MemoryFilter, roster: MemoryColumns
-    ) -> list[tuple[ScopeFields, Category]]:
+    def _with_summary(self, where: MemoryFilter, roster: MemoryColumns) -> list[tuple[ScopeFields, Category]]:
         scopes = select_scopes(where, roster)
-        known = [(scope, one) for scope in scopes for one in self._categories.get(partition, scope).all()]
+        known = [(scope, one) for scope in scopes for one in self._categories.get(scope).all()]
         return [(scope, one) for scope, one in known if one.summary]
 
-    def _sought(self, query: str, partition: int, roster: MemoryColumns, where: MemoryFilter) -> TermCoverage:
+    def _sought(self, query: str, roster: MemoryColumns, where: MemoryFilter) -> TermCoverage:
         terms = content_terms(query)
-        postings = self._words.postings(partition, where.boundary, terms)
+        postings = self._words.postings(where.boundary, terms)
         return TermCoverage(terms, [idf(len(one.numbers), roster.documents) for one in postings], roster.languages())

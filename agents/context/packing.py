@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from agents.ports.tokenizer import TokenCounter
-from agents.rules.context.excerpts import excerpt_of
 from agents.rules.context.packing import ContextPacker, SizedMemory
-from agents.rules.context.rendering import MEMORY_SEPARATOR, build_messages, render_memory
+from agents.rules.context.rendering import MEMORY_SEPARATOR, build_messages, excerpt_of, render_memory
 from agents.rules.context.sticky import Invariant
 from agents.rules.index.window import estimate_turns
 from schemas.assemble import AssembleRequest, Message, Section
@@ -64,7 +63,7 @@ class PromptPacker:
         [whole] = await self._sized([memory])
         if whole.tokens * STICKY_ROOM_DIVISOR <= self._room:
             return whole
-        text = render_memory(memory, excerpt_of(memory, invariant.mark))
+        text = render_memory(memory, excerpt_of(memory, invariant.label))
         [count] = await self._tokens.count([text + MEMORY_SEPARATOR])
         return SizedMemory(memory, text, count) if count < whole.tokens else whole
 

@@ -7,7 +7,7 @@ point. While the index or the model's process can't be reached both raise `Unava
 text that the model can't take is `failed`; a memory whose mode's model is not loaded is `waiting`, and delays nobody.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agents.categories.matching import CategoryMatcher
@@ -55,11 +55,18 @@ class Embed:
     """`Remembered` and `Forgotten` in, points written and removed, `Embedded` out."""
 
     def __init__(
-        self, spaces: VectorSpaces, index: VectorIndex, clock: Clock, matcher: CategoryMatcher | None = None
+        self,
+        spaces_at: Callable[[int], VectorSpaces],
+        index: VectorIndex,
+        clock: Clock,
+        matcher_at: Callable[[int], CategoryMatcher] | None = None,
     ) -> None:
-        """Take the ports, and who tells which categories an item fits; without him none is looked at."""
-        self._fits = matcher
-        self._spaces = spaces
+        """Take the ports; `spaces_at` and `matcher_at` give those of a partition, as one batch is of several.
+
+        The matcher assigns categories; None disables assignment.
+        """
+        self._matcher_at = matcher_at
+        self._spaces_at = spaces_at
         self._index = index
         self._clock = clock
 
@@ -71,7 +78,7 @@ class Embed:
         last = () if memory.embedding.place is None else (memory.embedding.place,)
         due = EncodedMemory(memory.memory_id, frozenset((*event.strays, *last)), memory, partition)
         try:
-            embedder, space = self._spaces.of(memory, partition)
+            embedder, space = self._spaces_at(partition).of(memory)
         except (ModelMissing, Rejected) as missing:
             # A mode that is gone: the change that takes its memories elsewhere is on its way.
             return replace(due, error=_explained(missing))
@@ -175,13 +182,15 @@ class Embed:
 
     async def _under(self, one: EncodedMemory) -> tuple[CategoryAssignment, ...] | None:
         """The categories that an item's vector fits; None where that can't be told."""
-        if self._fits is None or one.memory is None or one.vector is None:
+        if self._matcher_at is None or one.memory is None or one.vector is None:
             return None
         try:
-            embedder, space = self._spaces.of(one.memory, one.partition)
+            embedder, space = self._spaces_at(one.partition).of(one.memory)
             # A mode that has another embedder since has its memories embedded again.
             return (
-                await self._fits.match(one.memory, one.vector, embedder, one.partition) if space == one.space else None
+                await self._matcher_at(one.partition).match(one.memory, one.vector, embedder)
+                if space == one.space
+                else None
             )
         except (ModelMissing, Rejected):
             return None

@@ -49,39 +49,46 @@ class Maintain:
     """Jobs in, what is due out."""
 
     def __init__(
-        self, memories: Memories, words: LexicalIndex, index: VectorIndex, spaces: VectorSpaces, clock: Clock
+        self,
+        partition: int,
+        memories: Memories,
+        words: LexicalIndex,
+        index: VectorIndex,
+        spaces: VectorSpaces,
+        clock: Clock,
     ) -> None:
+        self._partition = partition
         self._memories = memories
         self._words = words
         self._index = index
         self._spaces = spaces
         self._clock = clock
 
-    def affected_ids(self, job: Job, partition: int) -> list[str]:
+    def affected_ids(self, job: Job) -> list[str]:
         """The ids of all memories of the job's boundary, or of one mode there: turns, then items."""
-        rosters = [self._words.memory_columns(partition, shelf) for shelf in index_names(job.scope.boundary)]
+        rosters = [self._words.memory_columns(shelf) for shelf in index_names(job.scope.boundary)]
         return [
             one
             for each in rosters
             for one in (list_ids(each) if job.mode is None else list_ids_in_mode(each, job.mode))
         ]
 
-    def modes(self, job: Job, partition: int) -> list[str]:
+    def modes(self, job: Job) -> list[str]:
         """The names of the modes that a job goes through."""
-        visible = self._spaces.visible(partition, job.scope.boundary, None)
+        visible = self._spaces.visible(job.scope.boundary, None)
         return [job.mode] if job.mode is not None else sorted({mode.name for mode in visible})
 
-    async def inspect(self, job: Job, memory_ids: Sequence[str], partition: int) -> list[InspectedMemory]:
+    async def inspect(self, job: Job, memory_ids: Sequence[str]) -> list[InspectedMemory]:
         """What is due for these memories, as far as they are there."""
-        known = [self._memories.get(partition, memory_id) for memory_id in memory_ids]
+        known = [self._memories.get(memory_id) for memory_id in memory_ids]
         memories = [memory for memory in known if memory is not None]
         missing = await self._missing(memories) if job.kind == "reconcile" else set()
-        return [self._looked(job, memory, partition, is_missing=memory.memory_id in missing) for memory in memories]
+        return [self._looked(job, memory, is_missing=memory.memory_id in missing) for memory in memories]
 
-    def outcome_of(self, looked: InspectedMemory, partition: int) -> JobOutcome | None:
+    def outcome_of(self, looked: InspectedMemory) -> JobOutcome | None:
         """What became of a memory since it was looked at; None while that is not known."""
-        now = self._memories.get(partition, looked.memory.memory_id)
-        return job_outcome(looked.memory, now, None if now is None else self._spaces.digest(now, partition))
+        now = self._memories.get(looked.memory.memory_id)
+        return job_outcome(looked.memory, now, None if now is None else self._spaces.digest(now))
 
     def reembed_event(self, looked: InspectedMemory) -> Embedded:
         """What the keeper is told of a memory whose vector is to be made."""
@@ -96,27 +103,27 @@ class Maintain:
             }
         )
 
-    async def orphans(self, job: Job, partition: int) -> AsyncIterator[Embedded]:
+    async def orphans(self, job: Job) -> AsyncIterator[Embedded]:
         """What the keeper is told of vectors that lie where no record says: they are there, and it knows what to do."""
         for name, fingerprint in (await self._index.spaces()).items():
             space = VectorSpace.held_by(name, fingerprint)
             if job.mode in (None, space.mode):
                 place = VectorLocation(mode=space.mode, space=fingerprint.digest)
-                for memory_id in await self._lying(space, job, partition):
-                    if (found := self._orphan(memory_id, place, partition)) is not None:
+                for memory_id in await self._lying(space, job):
+                    if (found := self._orphan(memory_id, place)) is not None:
                         yield found
 
-    async def _lying(self, space: VectorSpace, job: Job, partition: int) -> list[str]:
+    async def _lying(self, space: VectorSpace, job: Job) -> list[str]:
         """The ids of a boundary's points in a space: a search in any direction that leaves none out."""
         anywhere = np.eye(1, space.fingerprint.dim, dtype=np.float32)[0]
-        most = await self._index.count(space, partition)
+        most = await self._index.count(space, self._partition)
         wheres = [MemoryFilter(shelf) for shelf in index_names(job.scope.boundary)] if most else []
         found = [await self._index.search(space, anywhere, where, most) for where in wheres]
         return [one.memory_id for each in found for one in each]
 
-    def _orphan(self, memory_id: str, place: VectorLocation, partition: int) -> Embedded | None:
-        memory = self._memories.get(partition, memory_id)
-        digest = None if memory is None else self._spaces.digest(memory, partition)
+    def _orphan(self, memory_id: str, place: VectorLocation) -> Embedded | None:
+        memory = self._memories.get(memory_id)
+        digest = None if memory is None else self._spaces.digest(memory)
         # One that is on its way is emptied from where it was, and is in its new place before its record says so.
         if memory is not None and (memory.embedding.place == place or is_in_flight(memory) or digest is None):
             return None
@@ -130,8 +137,8 @@ class Maintain:
             at=self._clock.now(),
         )
 
-    def _looked(self, job: Job, memory: Memory, partition: int, *, is_missing: bool) -> InspectedMemory:
-        digest = self._spaces.digest(memory, partition)
+    def _looked(self, job: Job, memory: Memory, *, is_missing: bool) -> InspectedMemory:
+        digest = self._spaces.digest(memory)
         is_stale = is_missing or is_in_other_space(memory, digest)
         return InspectedMemory(memory, maintenance_action(job, memory, digest, is_missing=is_missing), is_stale)
 

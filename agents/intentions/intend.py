@@ -5,11 +5,11 @@ leaves. Guaranteed: the same event or command again changes nothing; what is sho
 """
 
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import cache
 
 from agents.ports.clock import Clock
-from agents.ports.command_types import CommandHandler, CommandResult, parse_arguments
-from agents.ports.intentions import StoredIntentions
+from agents.ports.command_types import CommandResult, parse_arguments
+from agents.ports.intentions import IntentionWriter
 from agents.ports.stores import Memories
 from agents.rules.intentions.transitions import apply_learned, apply_set_intention, drop_set_entries, drop_stale_entries
 from agents.rules.intentions.view import ReadMemory, build_intention_view, visible_intention
@@ -21,65 +21,62 @@ from schemas.intention import Intention, IntentionPart
 class Intend:
     """What was found in turns in; intentions out. Implements `agents.ports.intentions.Intentions`."""
 
-    def __init__(self, intentions: StoredIntentions, memories: Memories, clock: Clock) -> None:
+    def __init__(self, intentions: IntentionWriter, memories: Memories, clock: Clock) -> None:
         """Take the ports."""
         self._intentions = intentions
         self._memories = memories
         self._clock = clock
 
-    @property
-    def commands(self) -> Mapping[str, CommandHandler]:
-        """The commands that are carried out here, by name."""
-        return {"get_intention": self._get_intention, "set_intention": self._set_intention}
-
-    def get(self, partition: int, scope: Mapping[str, str]) -> Intention:
+    def get(self, scope: Mapping[str, str]) -> Intention:
         """The intention of a scope as it may be shown: each thing once, and only what rests on what is there."""
-        return visible_intention(self._intentions.get(partition, scope), self._find(partition))
+        return visible_intention(self._intentions.get(scope), self._find())
 
-    def learned(self, event: Learned, partition: int) -> None:
+    def learned(self, event: Learned) -> None:
         """Replace what the intention has of a turn by what was found there.
 
         With a turn that is gone goes all that rests on what is not there: of what went with it nobody may have told.
         """
-        before = self._intentions.get(partition, event.scope)
-        if self._memories.get(partition, event.memory_id) is None:
+        before = self._intentions.get(event.scope)
+        if self._memories.get(event.memory_id) is None:
             # The turn was forgotten since; that event is on its way, and this one must not bring its text back.
             event = Learned(memory_id=event.memory_id, scope=event.scope)
-            after = drop_stale_entries(apply_learned(before, event), self._find(partition))
+            after = drop_stale_entries(apply_learned(before, event), self._find())
         else:
             after = apply_learned(before, event)
-        self._put(partition, event.scope, before, after)
+        self._put(event.scope, before, after)
 
-    def before_forgetting(self, command: Command, partition: int, offset: int) -> None:
+    def before_forgetting(self, command: Command, offset: int) -> None:
         """Remove what was set in a project, or in all of a user's, before the command that forgets it is answered.
 
         What is set by a command after it stays, also when this one comes again.
         """
         scope = command.scope.model_dump()
         whole = command.arguments.get("user") is True
-        scopes = self._intentions.scopes(partition, command.scope.boundary) if whole else [scope]
+        scopes = self._intentions.scopes(command.scope.boundary) if whole else [scope]
         for each in scopes:
-            before = self._intentions.get(partition, each)
-            self._put(partition, each, before, drop_set_entries(before, offset))
+            before = self._intentions.get(each)
+            self._put(each, before, drop_set_entries(before, offset))
 
-    async def _get_intention(self, command: Command, partition: int, _offset: int) -> CommandResult:
-        return CommandResult(build_intention_view(self.get(partition, command.scope.model_dump())))
+    async def get_intention(self, command: Command, _offset: int) -> CommandResult:
+        """Show the intention of a scope."""
+        return CommandResult(build_intention_view(self.get(command.scope.model_dump())))
 
-    async def _set_intention(self, command: Command, partition: int, offset: int) -> CommandResult:
+    async def set_intention(self, command: Command, offset: int) -> CommandResult:
+        """Replace the goals or constraints that the user has set."""
         wanted, scope = parse_arguments(SetIntention, command), command.scope.model_dump()
         lists: list[tuple[IntentionPart, list[str] | None]] = [
             ("goals", wanted.goals),
             ("constraints", wanted.constraints),
         ]
-        before = self._intentions.get(partition, scope)
+        before = self._intentions.get(scope)
         given = [(part, texts) for part, texts in lists if texts is not None]
-        self._put(partition, scope, before, apply_set_intention(before, given, self._clock.now(), offset))
-        return CommandResult(build_intention_view(self.get(partition, scope)))
+        self._put(scope, before, apply_set_intention(before, given, self._clock.now(), offset))
+        return CommandResult(build_intention_view(self.get(scope)))
 
-    def _find(self, partition: int) -> ReadMemory:
+    def _find(self) -> ReadMemory:
         """Reads records of this moment, each once, however many entries rest on it."""
-        return cache(partial(self._memories.get, partition))
+        return cache(self._memories.get)
 
-    def _put(self, partition: int, scope: Mapping[str, str], before: Intention, after: Intention) -> None:
+    def _put(self, scope: Mapping[str, str], before: Intention, after: Intention) -> None:
         if after != before:
-            self._intentions.put(partition, scope, after)
+            self._intentions.put(scope, after)

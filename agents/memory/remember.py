@@ -18,12 +18,11 @@ from agents.memory.move import Move
 from agents.memory.supersede import Supersede
 from agents.memory.write_memory import WriteMemory
 from agents.modes.vector_spaces import VectorSpaces
-from agents.ports.claims import Claims
-from agents.ports.lexical_index import LexicalIndex
-from agents.ports.stores import Memories, Modes
+from agents.ports.claims import ClaimWriter
+from agents.ports.lexical_index import LexicalWriter
+from agents.ports.stores import MemoryWriter, Modes
 from agents.rules.cues.has_signals import has_signals
 from agents.rules.items.extracting import extract_by_rules, extract_items
-from agents.rules.memory.acceptance import build_acceptance, build_forgotten_acceptance
 from agents.rules.memory.embedding_status import (
     apply_embedded,
     awaits_model,
@@ -36,7 +35,15 @@ from agents.rules.memory.embedding_status import (
 from agents.rules.memory.forgetting import is_affected, list_ids_in_mode, was_published_after
 from agents.rules.memory.superseding import restore_source
 from agents.rules.memory.understanding import is_about_current_text, with_interaction, with_understanding
-from agents.rules.memory.versions import has_same_text, identify_turn, is_redelivered, is_stale_redelivery, next_memory
+from agents.rules.memory.versions import (
+    build_acceptance,
+    build_forgotten_acceptance,
+    has_same_text,
+    identify_turn,
+    is_redelivered,
+    is_stale_redelivery,
+    next_memory,
+)
 from agents.rules.modes.precedence import mode_after_answer, mode_on_arrival, with_decay, with_mode_source
 from schemas.changes import Change
 from schemas.consolidation import Distilled, ItemsMerged
@@ -88,11 +95,11 @@ class Remember:
 
     def __init__(
         self,
-        memories: Memories,
-        words: LexicalIndex,
+        memories: MemoryWriter,
+        words: LexicalWriter,
         modes: Modes,
         spaces: VectorSpaces,
-        claims: Claims,
+        claims: ClaimWriter,
         *,
         asks_model: bool = False,
     ) -> None:
@@ -112,28 +119,28 @@ class Remember:
     def turn(self, turn: Turn, record: Record) -> TurnResult:
         """Accept a turn. Raises Rejected where its mode is not declared."""
         who = identify_turn(turn, moment_of(record.timestamp_ms))
-        known = self._memories.get(record.partition, who.memory_id)
+        known = self._memories.get(who.memory_id)
         if known is not None and has_same_text(known, who):
             return self._again(known, record)
         if known is not None and is_stale_redelivery(known, who, record.offset):
             return TurnResult(build_acceptance(known, duplicate=False), None)
-        if known is None and self._memories.is_forgotten(record.partition, who.memory_id):
+        if known is None and self._memories.is_forgotten(who.memory_id):
             return TurnResult(build_forgotten_acceptance(turn, who), None, forgotten=True)
-        declared = self._modes.get(record.partition, turn.scope.boundary)
+        declared = self._modes.get(turn.scope.boundary)
         mode = mode_on_arrival(turn.mode, turn.scope.project_id, declared, known)
         memory = next_memory(turn, who, known, mode, record.offset, asks_model=self._asks_model)
         memory = memory.model_copy(update={"items": known.items}) if known is not None and known.items else memory
         memory = with_decay(memory, declared)
         named = known is not None and has_signals(known)
-        released = self._supersede.release(known, record.partition)
-        memory, events = self._items.replace_items(memory, extract_by_rules(memory), record.partition)
-        events += [*released, *self._learned(memory, record.partition, named=named)]
+        released = self._supersede.release(known)
+        memory, events = self._items.replace_items(memory, extract_by_rules(memory))
+        events += [*released, *self._learned(memory, named=named)]
         return TurnResult(build_acceptance(memory, duplicate=False), Remembered(memory=memory), tuple(events))
 
-    def embedded(self, event: Embedded, partition: int) -> DerivedEvent:
+    def embedded(self, event: Embedded) -> DerivedEvent:
         """Note what became of a memory's vector; returns the event that puts right what is not as it should be."""
         place = written_location(event)
-        memory = self._memories.get(partition, event.memory_id)
+        memory = self._memories.get(event.memory_id)
         if memory is None:
             return Forgotten(memory_id=event.memory_id, places=(place,)) if place else None
         if event.mode != memory.mode:
@@ -141,44 +148,40 @@ class Remember:
             return Remembered(memory=memory, strays=(place,)) if place else None
         if event.content_hash != memory.content_hash:
             # The vector of another text lies where today's was or will be, or where none can be made of today's.
-            return self._embed_again(partition, memory, place) if place else None
-        return self._noted(event, with_interaction(memory, event.interaction), partition)
+            return self._embed_again(memory, place) if place else None
+        return self._noted(event, with_interaction(memory, event.interaction))
 
-    def consolidated(self, event: Distilled | ItemsMerged, partition: int) -> Sequence[MemoryEvent]:
+    def consolidated(self, event: Distilled | ItemsMerged) -> Sequence[MemoryEvent]:
         """Write what a consolidation has found."""
         if isinstance(event, ItemsMerged):
-            return self._supersede.apply_merge(event, partition)
-        return self._supersede.apply_distilled(event, partition)
+            return self._supersede.apply_merge(event)
+        return self._supersede.apply_distilled(event)
 
-    def understood(self, event: Understood, partition: int) -> UnderstoodResult:
+    def understood(self, event: Understood) -> UnderstoodResult:
         """Note what a turn was understood as; a model may put it into another mode, and then its vector moves."""
-        memory = self._memories.get(partition, event.memory_id)
+        memory = self._memories.get(event.memory_id)
         if memory is None or not is_about_current_text(memory, event):
             return UnderstoodResult()
         read = with_understanding(memory, event)
         answered = event.found.mode if event.found else None
-        declared, project = self._modes.get(partition, memory.boundary), memory.scope[PROJECT_FIELD]
+        declared, project = self._modes.get(memory.boundary), memory.scope[PROJECT_FIELD]
         mode, source = mode_after_answer(read, answered, project, declared)
         agrees = mode == declared.default(project)[0] if answered and source == "model" else None
         moves = mode != read.mode
-        released = self._supersede.release(memory, partition) if moves else []
-        there = (
-            restore_source(self._move.into((mode, source), read, partition))
-            if moves
-            else with_mode_source(source, read)
-        )
+        released = self._supersede.release(memory) if moves else []
+        there = restore_source(self._move.into((mode, source), read)) if moves else with_mode_source(source, read)
         if event.found is None:
-            written, events = self._items.refresh_items(there, extract_by_rules(there), partition)
+            written, events = self._items.refresh_items(there, extract_by_rules(there))
         else:
-            written, events = self._items.replace_items(there, extract_items(there, event.found), partition)
-            items = self._items.items_of(written, partition)
-            self._assign.apply_model_categories(items, event.found.categories, partition)
-        events += [*released, *self._learned(written, partition, named=has_signals(memory))]
+            written, events = self._items.replace_items(there, extract_items(there, event.found))
+            items = self._items.items_of(written)
+            self._assign.apply_model_categories(items, event.found.categories)
+        events += [*released, *self._learned(written, named=has_signals(memory))]
         # An answer that comes again may have moved it, and then the worker was killed before it told the indexer.
         untold = answered is not None and memory.reading.status == "model" and is_in_flight(written)
         return UnderstoodResult(Remembered(memory=written) if moves or untold else None, agrees, tuple(events))
 
-    def changed(self, change: Change, partition: int) -> Iterator[WriteStep]:
+    def changed(self, change: Change) -> Iterator[WriteStep]:
         """Carry out what a command changes, a step for one memory or for none; those done are skipped.
 
         Each is written when it is given, and between two steps others may be handled. The memory is as it is now, or as
@@ -186,33 +189,33 @@ class Remember:
         killed: it is told of once more.
         """
         if change.action == "forget":
-            yield from self._forget.finish_interrupted(change, partition)
-            yield from self._forget.apply(change, partition)
+            yield from self._forget.finish_interrupted(change)
+            yield from self._forget.apply(change)
             return
         if change.action == "assign":
-            yield from self._assign.apply(change, partition)
+            yield from self._assign.apply(change)
             return
         # Turns before items: those of a turn are made anew in its mode, and what is left was put there by somebody.
         for shelf in index_names(change.scope.boundary):
-            for memory_id in self._concerned(change, shelf, partition):
-                memory = self._memories.get(partition, memory_id)
+            for memory_id in self._concerned(change, shelf):
+                memory = self._memories.get(memory_id)
                 if memory is None or memory.index_name != shelf or was_published_after(memory, change):
                     continue
                 if is_affected(memory, change):
-                    yield self._step(memory, change, partition)
+                    yield self._step(memory, change)
 
-    def _concerned(self, change: Change, shelf: str, partition: int) -> list[str]:
+    def _concerned(self, change: Change, shelf: str) -> list[str]:
         """The ids to look at: taken before the first write, as writing changes what is gone through."""
         if change.memory_id is not None:
             return [change.memory_id]
-        return list_ids_in_mode(self._words.memory_columns(partition, shelf), change.mode)
+        return list_ids_in_mode(self._words.memory_columns(shelf), change.mode)
 
-    def _step(self, memory: Memory, change: Change, partition: int) -> WriteStep:
+    def _step(self, memory: Memory, change: Change) -> WriteStep:
         if change.action == "stale":
             stale = mark_stale(memory)
-            self._write(partition, stale)
+            self._write(stale)
             return stale, ()
-        return self._move.apply(memory, change, partition)
+        return self._move.apply(memory, change)
 
     def _again(self, known: Memory, record: Record) -> TurnResult:
         """A turn whose text stands already: written once more if this very record made it, else left alone.
@@ -221,42 +224,42 @@ class Remember:
         """
         if not is_redelivered(known, record.offset):
             return TurnResult(build_acceptance(known, duplicate=True), None)
-        known, events = self._items.refresh_items(known, extract_by_rules(known), record.partition)
+        known, events = self._items.refresh_items(known, extract_by_rules(known))
         # What it said before it was edited may have been told of alone.
-        events += self._learned(known, record.partition, named=known.version > 1)
+        events += self._learned(known, named=known.version > 1)
         waits = known.embedding.status == "pending"
         return TurnResult(
             build_acceptance(known, duplicate=False), Remembered(memory=known) if waits else None, tuple(events)
         )
 
-    def _learned(self, turn: Memory, partition: int, *, named: bool = False) -> list[MemoryEvent]:
+    def _learned(self, turn: Memory, *, named: bool = False) -> list[MemoryEvent]:
         """What those who keep more of a turn are told; `named`: whether they had something of it."""
-        return [self._items.learned_event(turn, partition)] if named or has_signals(turn) else []
+        return [self._items.learned_event(turn)] if named or has_signals(turn) else []
 
-    def _noted(self, event: Embedded, memory: Memory, partition: int) -> DerivedEvent:
+    def _noted(self, event: Embedded, memory: Memory) -> DerivedEvent:
         """Note an event about today's text and mode. One about yesterday's embedder asks for today's."""
         if event.status == "again" and memory.embedding.status == "ready":
             return Remembered(memory=memory)
         if event.status in ("stale", "again"):
-            return self._embed_again(partition, memory)
-        space, place = self._spaces.digest(memory, partition), written_location(event)
+            return self._embed_again(memory)
+        space, place = self._spaces.digest(memory), written_location(event)
         if event.status == "waiting" and space is None:
-            self._write(partition, mark_pending(memory, event.error))
+            self._write(mark_pending(memory, event.error))
             return None
         # A model that was loaded while this event was on its way has nobody else to ask it.
         if event.space != space and space is not None:
-            return self._embed_again(partition, memory, place)
+            return self._embed_again(memory, place)
         if space is None and awaits_model(memory):
             # Its vector is due in a space that is not known before the model is loaded: this one may be yesterday's.
             return Remembered(memory=memory, strays=(place,)) if place else None
         noted = apply_embedded(memory, event)
-        self._write(partition, noted)
+        self._write(noted)
         left = orphaned_location(memory, place)
         return Remembered(memory=noted, strays=(left,)) if left else None
 
-    def _embed_again(self, partition: int, memory: Memory, stray: VectorLocation | None = None) -> Remembered:
+    def _embed_again(self, memory: Memory, stray: VectorLocation | None = None) -> Remembered:
         waiting = mark_pending(memory)
-        self._write(partition, waiting)
+        self._write(waiting)
         return Remembered(memory=waiting, strays=() if stray is None else (stray,))
 
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from agents.ports.lexical_index import LexicalIndex
-from agents.ports.stores import Memories
+from agents.ports.lexical_index import LexicalWriter
+from agents.ports.stores import MemoryWriter
 from schemas.memories import Memory
 
 
@@ -11,11 +11,11 @@ from schemas.memories import Memory
 class WriteMemory:
     """A partition and a memory in, its words and its record written over those before."""
 
-    memories: Memories
-    words: LexicalIndex
+    memories: MemoryWriter
+    words: LexicalWriter
 
-    def __call__(self, partition: int, memory: Memory) -> None:
+    def __call__(self, memory: Memory) -> None:
         """Write both."""
         # The words first: if they can't be written, the record says so when all of it is tried again.
-        self.words.put(partition, memory)
-        self.memories.put(partition, memory)
+        self.words.put(memory)
+        self.memories.put(memory)

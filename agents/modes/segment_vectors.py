@@ -11,7 +11,7 @@ import numpy as np
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.vector_index import VectorIndex
 from agents.rules.clustering.normalise import normalise_rows
-from agents.rules.modes.mode_choices import Segment
+from agents.rules.modes.segments import Segment
 from schemas.failures import ModelMissing
 from schemas.memories import Memory, VectorLocation
 from schemas.modes import Mode, VectorSpace, collection_name

@@ -6,7 +6,7 @@ are looked at, at most some 5,000 turns, evenly over time; it takes about a seco
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,10 @@ import numpy as np
 
 from agents.modes.segment_vectors import SegmentVectors
 from agents.modes.vector_spaces import VectorSpaces
-from agents.ports.command_types import CommandHandler, CommandResult
+from agents.ports.command_types import CommandResult
 from agents.ports.lexical_index import LexicalIndex
+from agents.ports.stores import Memories
 from agents.ports.vector_index import VectorIndex
-from agents.rules.modes.mode_choices import Segment, chosen_segments_by_mode, default_segments_by_location
 from agents.rules.modes.mode_suggesting import (
     MIN_GROUP_TURNS,
     SegmentGroup,
@@ -25,7 +25,12 @@ from agents.rules.modes.mode_suggesting import (
     suggest_mode_name,
     top_keywords,
 )
-from agents.rules.modes.segments import split_segments
+from agents.rules.modes.segments import (
+    Segment,
+    chosen_segments_by_mode,
+    default_segments_by_location,
+    split_segments,
+)
 from schemas.commands import Command
 from schemas.memories import Memory, VectorLocation
 from schemas.modes import Mode
@@ -60,28 +65,22 @@ class SuggestModes:
 
     def __init__(
         self,
-        record: Callable[[int, str], Memory | None],
+        memories: Memories,
         words: LexicalIndex,
         index: VectorIndex,
         spaces: VectorSpaces,
     ) -> None:
-        """Take the ports; `record` gives a memory of a partition."""
-        self._record = record
+        """Take the ports."""
+        self._memories = memories
         self._words = words
         self._spaces = spaces
         self._vectors = SegmentVectors(index, spaces)
 
-    @property
-    def commands(self) -> Mapping[str, CommandHandler]:
-        """The command that is carried out here, by name."""
-        return {"suggest_modes": self._suggest}
-
-    async def _suggest(self, command: Command, partition: int, _offset: int) -> CommandResult:
+    async def suggest_modes(self, command: Command, _offset: int) -> CommandResult:
+        """Group the turns that fit no declared mode; changes nothing."""
         boundary = command.scope.boundary
-        modes = {mode.name: mode for mode in self._spaces.visible(partition, boundary, None)}
-        read = await self._read(
-            split_segments(self._words.memory_columns(partition, boundary), MAX_SEGMENTS), partition
-        )
+        modes = {mode.name: mode for mode in self._spaces.visible(boundary, None)}
+        read = await self._read(split_segments(self._words.memory_columns(boundary), MAX_SEGMENTS))
         chosen, found = chosen_segments_by_mode(read), []
         for place, undecided in sorted(
             default_segments_by_location(read).items(), key=lambda one: (one[0].mode, one[0].space)
@@ -90,13 +89,13 @@ class SuggestModes:
                 found += await self._found(undecided, place, modes, chosen)
         found.sort(key=lambda one: -sum(map(len, one.turns)))
         looked = sum(map(len, read))
-        return CommandResult({"suggestions": self._shown(found, set(modes), partition), "looked_at": looked})
+        return CommandResult({"suggestions": self._shown(found, set(modes)), "looked_at": looked})
 
-    async def _read(self, wanted: Sequence[Sequence[str]], partition: int) -> list[Segment]:
+    async def _read(self, wanted: Sequence[Sequence[str]]) -> list[Segment]:
         """The records of stretches, as far as they are there; others are handled in between."""
         found = []
         for place, memory_ids in enumerate(wanted):
-            records = [self._record(partition, memory_id) for memory_id in memory_ids]
+            records = [self._memories.get(memory_id) for memory_id in memory_ids]
             found.append([memory for memory in records if memory is not None and memory.superseded_by is None])
             if place % BATCH_SIZE == BATCH_SIZE - 1:
                 await asyncio.sleep(0)
@@ -119,7 +118,7 @@ class SuggestModes:
         }
         return await asyncio.to_thread(_suggested, unit, stand, rows, place.mode)
 
-    def _shown(self, found: Sequence[ModeSuggestion], taken: set[str], partition: int) -> list[dict[str, Any]]:
+    def _shown(self, found: Sequence[ModeSuggestion], taken: set[str]) -> list[dict[str, Any]]:
         shown = []
         for one in found:
             name = suggest_mode_name(one.terms, taken)
@@ -132,15 +131,15 @@ class SuggestModes:
                     "terms": list(one.terms),
                     "in_mode": one.mode,
                     "nearest": nearest and {"mode": nearest[0], "cosine": round(nearest[1], 3)},
-                    "examples": self._examples(one, partition),
+                    "examples": self._examples(one),
                 }
             )
         return shown
 
-    def _examples(self, one: ModeSuggestion, partition: int) -> list[dict[str, Any]]:
+    def _examples(self, one: ModeSuggestion) -> list[dict[str, Any]]:
         """The longest turn of each of the most typical stretches, as it is now: it may be forgotten meanwhile."""
         typical = [max(turns, key=lambda memory: len(memory.text)) for turns in one.turns]
-        there = (self._record(partition, memory.memory_id) for memory in typical)
+        there = (self._memories.get(memory.memory_id) for memory in typical)
         return [_example(memory) for memory in there if memory is not None][:MAX_EXAMPLES]
 
 

@@ -22,13 +22,13 @@ class VectorSpaces:
         self._modes = modes
         self._embedders = embedders
 
-    def mode(self, partition: int, boundary: str, name: str, scope: Mapping[str, str]) -> Mode:
+    def mode(self, boundary: str, name: str, scope: Mapping[str, str]) -> Mode:
         """The mode of that name that holds in a scope. Raises Rejected `unknown_mode`."""
-        return require_mode(self._modes.get(partition, boundary), name, scope.get(PROJECT_FIELD), "mode")
+        return require_mode(self._modes.get(boundary), name, scope.get(PROJECT_FIELD), "mode")
 
-    def visible(self, partition: int, boundary: str, projects: Iterable[str] | None) -> list[Mode]:
+    def visible(self, boundary: str, projects: Iterable[str] | None) -> list[Mode]:
         """The modes that hold in any of these projects, None for all."""
-        return self._modes.get(partition, boundary).visible(projects)
+        return self._modes.get(boundary).visible(projects)
 
     def resolve(self, mode: Mode) -> tuple[Embedder, VectorSpace]:
         """The embedder of a mode and the space of its vectors. Raises ModelMissing while its model is not loaded."""
@@ -38,15 +38,15 @@ class VectorSpaces:
         """The model that made a mode's vectors of languages unlike that of this text; None as `Embedders` says."""
         return self._embedders.cross_lingual(mode, text)
 
-    def of(self, memory: Memory, partition: int) -> tuple[Embedder, VectorSpace]:
+    def of(self, memory: Memory) -> tuple[Embedder, VectorSpace]:
         """The embedder and the space of a memory. Raises Rejected where its mode is gone, ModelMissing."""
-        mode = self.mode(partition, memory.boundary, memory.mode, memory.scope)
+        mode = self.mode(memory.boundary, memory.mode, memory.scope)
         return _with_space(mode, self._embedders.for_text(mode, embedding_text(memory)))
 
-    def digest(self, memory: Memory, partition: int) -> str | None:
+    def digest(self, memory: Memory) -> str | None:
         """The digest of the space that a memory belongs into; None while that is not known."""
         try:
-            return self.of(memory, partition)[1].fingerprint.digest
+            return self.of(memory)[1].fingerprint.digest
         except (ModelMissing, Rejected):
             return None
 

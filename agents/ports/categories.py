@@ -1,4 +1,4 @@
-"""The door to the categories of each scope: the table `categories`, with what the deployment names in every scope."""
+"""The table `categories`, of one partition: the taxonomy of each scope, deployment-wide categories included."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -7,16 +7,19 @@ from schemas.categories import Taxonomy
 
 
 class Categories(Protocol):
-    """The categories by scope. `categorize` alone writes."""
+    """Reads the categories by scope."""
 
-    def get(self, partition: int, scope: Mapping[str, str]) -> Taxonomy:
-        """The categories of a scope, those of the deployment among them; empty where there are none. Cheap.
+    def get(self, scope: Mapping[str, str]) -> Taxonomy:
+        """Return the taxonomy of a scope; cheap.
 
-        A summary may rest on memories that are gone since: `agents.rules.categories.visibility.visible_category` before it is
-        shown.
+        A summary may rest on memories that are gone: pass it through `visible_category` before it is shown.
         """
         ...
 
-    def put(self, partition: int, scope: Mapping[str, str], taxonomy: Taxonomy) -> None:
-        """Write a scope's categories over what was. Only while an event of that partition is being handled."""
+
+class CategoryWriter(Categories, Protocol):
+    """Reads and writes the categories. For `agents.categories` alone."""
+
+    def put(self, scope: Mapping[str, str], taxonomy: Taxonomy) -> None:
+        """Write the taxonomy of a scope. Belongs to the handling of an event of the partition."""
         ...

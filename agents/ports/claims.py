@@ -1,17 +1,17 @@
-"""The door to the claims: which items say something of the same thing."""
+"""The table `claims`, of one partition: which items state a value for the same subject and attribute."""
 
 from typing import Protocol
 
 from schemas.claims import Claim
 
 
-class Claims(Protocol):
-    """What is said of each claim, by partition and key: the table `claims`. `remember` alone writes."""
+class ClaimWriter(Protocol):
+    """Reads and writes claims by key. For `agents.memory` alone."""
 
-    def get(self, partition: int, key: str) -> Claim:
-        """What is said of it; nothing of one that is not known."""
+    def get(self, key: str) -> Claim:
+        """Return the claim; an empty one for an unknown key."""
         ...
 
-    def put(self, partition: int, key: str, claim: Claim) -> None:
-        """Write it over what was; an empty one leaves nothing. Only while an event of that partition is handled."""
+    def put(self, key: str, claim: Claim) -> None:
+        """Write a claim; an empty one deletes the row. Belongs to the handling of an event of the partition."""
         ...

@@ -26,10 +26,10 @@ class CommandResult:
     job: Job | None = None
 
 
-CommandHandler = Callable[[Command, int, int], Awaitable[CommandResult]]
-"""Carries out a command of a partition, which stands at an offset."""
+CommandHandler = Callable[[Command, int], Awaitable[CommandResult]]
+"""Handles a command of this name; the second argument is its offset."""
 
-BeforeForgetting = Callable[[Command, int, int], None]
+BeforeForgetting = Callable[[Command, int], None]
 """Takes away what a user has set in a project, or in all of his, before the command that forgets it is answered."""
 
 

@@ -1,4 +1,4 @@
-"""The doors to intentions: for those who read what somebody is after, and for the one who keeps it."""
+"""The table `intentions`, of one partition: goals, constraints, decisions and errors of each scope."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -7,20 +7,20 @@ from schemas.intention import Intention
 
 
 class Intentions(Protocol):
-    """What somebody is after, by partition and scope. `agents.intentions.intend.Intend` gives what may be shown."""
+    """Reads intentions by scope. `agents.intentions.intend.Intend` implements it with visible entries only."""
 
-    def get(self, partition: int, scope: Mapping[str, str]) -> Intention:
-        """The intention of a scope; an empty one for a scope that has none."""
+    def get(self, scope: Mapping[str, str]) -> Intention:
+        """Return the intention of a scope; an empty one for a scope without any."""
         ...
 
 
-class StoredIntentions(Intentions, Protocol):
-    """The table `intentions`. `intend` alone writes. What `get` gives here is not checked against the memories."""
+class IntentionWriter(Intentions, Protocol):
+    """Reads and writes the table itself; entries may rest on memories that are gone. For `agents.intentions` alone."""
 
-    def put(self, partition: int, scope: Mapping[str, str], intention: Intention) -> None:
-        """Write an intention over the one before. Only while an event of that partition is being handled."""
+    def put(self, scope: Mapping[str, str], intention: Intention) -> None:
+        """Write the intention of a scope. Belongs to the handling of an event of the partition."""
         ...
 
-    def scopes(self, partition: int, boundary: str) -> Sequence[Mapping[str, str]]:
-        """The scopes of a boundary that have an intention."""
+    def scopes(self, boundary: str) -> Sequence[Mapping[str, str]]:
+        """Return the scopes of a boundary that have an intention."""
         ...

@@ -10,7 +10,7 @@ from schemas.jobs import JobProgress
 class Jobs(Protocol):
     """The jobs of this worker's boundaries."""
 
-    def last_backfill(self, partition: int, boundary: str) -> Mapping[str, datetime]:
+    def last_backfill(self, boundary: str) -> Mapping[str, datetime]:
         """When each mode's vectors were last gone through to the end."""
         ...
 

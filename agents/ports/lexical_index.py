@@ -1,4 +1,8 @@
-"""The door to the word index: what every memory's words are, kept beside the records and derived from them."""
+"""The lexical index of one partition: terms, entities and columns of every memory, derived from the records.
+
+Statistics are those of one boundary: memories of other boundaries change no score. Calls are synchronous and belong
+to one thread; a write is visible to every later call. Raises `Unavailable` when storage fails; that call did nothing.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
@@ -9,83 +13,57 @@ from schemas.memories import EmbeddingStatus, Memory, VectorLocation
 
 
 class LexicalIndex(Protocol):
-    """Memories by their words, one index a Kafka partition, in which statistics are those of one boundary alone.
+    """Reads the index."""
 
-    Every call is synchronous and belongs to one thread. What is written is seen by every later call at once, and is
-    safe after `commit`; what was not committed is gone after a crash, together with the progress set beside it.
-    Raises `Unavailable` when storage fails; then nothing of that call was done.
-    """
-
-    def open(self, partition: int) -> None:
-        """Begin to serve a partition; an index of an older form, or a broken one, is begun anew."""
+    def has(self, memory_id: str) -> bool:
+        """True if the memory is indexed."""
         ...
 
-    def drop(self, partition: int) -> None:
-        """Delete a partition's index, open or not."""
+    def memory_columns(self, boundary: str) -> MemoryColumns:
+        """Return the columns of a boundary's memories. Read them before the next await: later writes change them."""
         ...
 
-    def commit(self, partition: int) -> None:
-        """Make everything safe that was written to this partition."""
-        ...
+    def postings(self, boundary: str, terms: Sequence[str], *, fuzzy: bool = True) -> list[Postings]:
+        """Return the postings of each term, in the order of `terms`.
 
-    def close(self) -> None:
-        """Commit and close all partitions."""
-        ...
-
-    def applied(self, partition: int) -> Mapping[str, int]:
-        """For each topic the offset of the first record that is not yet in this index."""
-        ...
-
-    def set_applied(self, partition: int, topic: str, next_offset: int) -> None:
-        """Note how far this index has come; safe together with the writes before it."""
-        ...
-
-    def put(self, partition: int, memory: Memory) -> None:
-        """Write a memory; the same id again replaces, so that a replaced text is no longer found."""
-        ...
-
-    def remove(self, partition: int, memory_id: str) -> None:
-        """Forget a memory and its words; an unknown id changes nothing."""
-        ...
-
-    def has(self, partition: int, memory_id: str) -> bool:
-        """Whether a memory is in this index."""
-        ...
-
-    def memory_columns(self, partition: int, boundary: str) -> MemoryColumns:
-        """All memories of a boundary, as they are now. To be read before the next await: later writes change it."""
-        ...
-
-    def postings(self, partition: int, boundary: str, terms: Sequence[str], *, fuzzy: bool = True) -> list[Postings]:
-        """For each term the memories of this boundary that have it, in the order of `terms`.
-
-        Terms are words as `agents.rules.text.tokenizer.tokenize` cuts them. A word counts as another of the boundary that has the
-        same stem in a language that is spoken there, and, with `fuzzy`, as one that shares most of its letters; all
-        such words are one term, with their postings merged (`agents.rules.index.vocabulary`). What other boundaries hold
-        changes nothing.
+        Terms are those of `agents.rules.text.tokenizer`. A term matches every word of the boundary with the same stem
+        in a language that the boundary uses and, with `fuzzy`, words with similar character n-grams; their postings are
+        merged into one (`agents.rules.index.vocabulary`).
         """
         ...
 
-    def entity_postings(self, partition: int, boundary: str, entities: Sequence[str]) -> list[Postings]:
-        """For each entity the memories of this boundary that name it, in the order of `entities`."""
+    def entity_postings(self, boundary: str, entities: Sequence[str]) -> list[Postings]:
+        """Return the postings of each entity, in the order of `entities`."""
         ...
 
-    def category_postings(self, partition: int, boundary: str, names: Sequence[str]) -> list[Postings]:
-        """For each category the memories of this boundary that are under it, in any scope, in the order of `names`."""
+    def category_postings(self, boundary: str, names: Sequence[str]) -> list[Postings]:
+        """Return the postings of each category, over all scopes of the boundary, in the order of `names`."""
         ...
 
-    def counts(self, partition: int, boundary: str) -> Mapping[str, Mapping[EmbeddingStatus, int]]:
-        """How many memories a boundary has, by mode and embedding status."""
+    def counts(self, boundary: str) -> Mapping[str, Mapping[EmbeddingStatus, int]]:
+        """Count a boundary's memories by mode and embedding status."""
         ...
 
-    def with_status(self, partition: int, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]:
-        """The ids of all memories with one of these statuses; one that is written meanwhile may come or not."""
+    def with_status(self, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]:
+        """Yield the ids of memories with one of these statuses; concurrent writes may or may not show."""
         ...
 
-    def awaiting_understanding(self, partition: int) -> Iterator[str]:
-        """The ids of all memories that a language model is still to read, as `with_status` gives them."""
+    def awaiting_understanding(self) -> Iterator[str]:
+        """Yield the ids of memories that a language model has not read yet, as `with_status` does."""
         ...
 
-    def ready_places(self, partition: int) -> Mapping[VectorLocation, int]:
-        """How many memories have their vector in each place."""
+    def ready_places(self) -> Mapping[VectorLocation, int]:
+        """Count the memories whose vector lies in each location."""
+        ...
+
+
+class LexicalWriter(LexicalIndex, Protocol):
+    """Reads and writes the index. For `agents.memory` alone."""
+
+    def put(self, memory: Memory) -> None:
+        """Index a memory; the terms of its replaced text are no longer found."""
+        ...
+
+    def remove(self, memory_id: str) -> None:
+        """Remove a memory; an unknown id changes nothing."""
         ...

@@ -1,4 +1,8 @@
-"""The tables that most agents read: memories and declared modes. One agent writes each of them."""
+"""The tables `memories` and `modes`, of one partition. Agents that read them take the first protocol of each pair.
+
+Writing belongs to one agent a table: only its package takes the writer. A write belongs to the handling of an event of
+the partition, and replaces what was there.
+"""
 
 from collections.abc import Iterator
 from typing import Protocol
@@ -8,51 +12,56 @@ from schemas.modes import ModeDeclarations
 
 
 class Memories(Protocol):
-    """The records, by partition and memory id: the table `memories`. `remember` alone writes."""
+    """Reads records by memory id."""
 
-    def get(self, partition: int, memory_id: str) -> Memory | None:
-        """The record, or None."""
+    def get(self, memory_id: str) -> Memory | None:
+        """Return the record, or None."""
         ...
 
-    def put(self, partition: int, memory: Memory) -> None:
-        """Write a record over the one before. Only while an event of that partition is being handled."""
+    def is_removed(self, memory_id: str) -> bool:
+        """True if a record of this id existed and was removed or forgotten."""
         ...
 
-    def forget(self, partition: int, memory_id: str, place: VectorLocation | None = None) -> None:
-        """Leave a mark in place of a record, for good: `get` gives None, `is_forgotten` is true.
-
-        `place` is where its last vector is known to lie.
-        """
+    def is_forgotten(self, memory_id: str) -> bool:
+        """True if a record of this id existed and was forgotten."""
         ...
 
-    def remove(self, partition: int, memory_id: str, place: VectorLocation | None = None) -> None:
-        """Leave nothing of a record but where its last vector is known to lie: a record of this id may come again."""
+    def removed(self) -> Iterator[str | None]:
+        """Yield the ids of removed records that were not forgotten; None for every other row, as a place to pause."""
         ...
 
-    def is_removed(self, partition: int, memory_id: str) -> bool:
-        """Whether a record of this id was here and is no more, removed or forgotten."""
+    def last_place(self, memory_id: str) -> VectorLocation | None:
+        """Return the vector location that was given to `forget` or `remove`."""
         ...
 
-    def removed(self, partition: int) -> Iterator[str | None]:
-        """The ids of what was removed and not forgotten; None for everything else, so that one may pause at any."""
+
+class MemoryWriter(Memories, Protocol):
+    """Reads and writes records. For `agents.memory` alone."""
+
+    def put(self, memory: Memory) -> None:
+        """Write a record."""
         ...
 
-    def last_place(self, partition: int, memory_id: str) -> VectorLocation | None:
-        """The place that was given to `forget` or `remove`."""
+    def forget(self, memory_id: str, place: VectorLocation | None = None) -> None:
+        """Replace a record by a permanent tombstone; `place` is the last known location of its vector."""
         ...
 
-    def is_forgotten(self, partition: int, memory_id: str) -> bool:
-        """Whether a record of this id was here and was forgotten."""
+    def remove(self, memory_id: str, place: VectorLocation | None = None) -> None:
+        """Replace a record by a tombstone that a new record of the same id may overwrite."""
         ...
 
 
 class Modes(Protocol):
-    """What each boundary has declared: the table `modes`. `govern` alone writes."""
+    """Reads what each boundary has declared."""
 
-    def get(self, partition: int, boundary: str) -> ModeDeclarations:
-        """What is declared; nothing but `general` for a boundary that never declared anything."""
+    def get(self, boundary: str) -> ModeDeclarations:
+        """Return the declarations; `general` alone for a boundary without any."""
         ...
 
-    def put(self, partition: int, boundary: str, declared: ModeDeclarations) -> None:
-        """Write what is declared over what was. Only while an event of that partition is being handled."""
+
+class ModeWriter(Modes, Protocol):
+    """Reads and writes declarations. For `agents.commands` alone."""
+
+    def put(self, boundary: str, declared: ModeDeclarations) -> None:
+        """Write the declarations of a boundary."""
         ...

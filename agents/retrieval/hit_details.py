@@ -3,15 +3,13 @@
 Guaranteed: nothing is shown of a memory that is gone. How many records are read is bounded.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
+from agents.ports.stores import Memories
 from agents.rules.answer.matching_items import match_items, rank_evidence
 from agents.rules.answer.term_coverage import TermCoverage
 from schemas.memories import Evidence, Memory
 from schemas.retrieval import Hit, RetrieveRequest
-
-MemoryReader = Callable[[int, str], Memory | None]
-"""Reads a record by partition and memory id."""
 
 MAX_INSPECTED_ITEMS = 200
 """Items that are looked at for one answer, those of the best hits first, some 60 us each: most turns have none or one,
@@ -24,10 +22,9 @@ MAX_SOURCES = 50
 class HitDetails:
     """Reads what stands inside the hits of one question. Awaits nothing; the best hit comes first."""
 
-    def __init__(self, record: MemoryReader, request: RetrieveRequest, partition: int, sought: TermCoverage) -> None:
-        self._record = record
+    def __init__(self, memories: Memories, request: RetrieveRequest, sought: TermCoverage) -> None:
+        self._memories = memories
         self._request = request
-        self._partition = partition
         self._sought = sought
         self._left = MAX_INSPECTED_ITEMS
 
@@ -51,5 +48,5 @@ class HitDetails:
 
     def _records(self, memory_ids: Iterable[str]) -> list[Memory]:
         """The records that are there, in the order of their ids."""
-        found = (self._record(self._partition, memory_id) for memory_id in memory_ids)
+        found = (self._memories.get(memory_id) for memory_id in memory_ids)
         return [memory for memory in found if memory is not None]

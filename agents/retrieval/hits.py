@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from agents.retrieval.hit_details import HitDetails, MemoryReader
+from agents.ports.stores import Memories
+from agents.retrieval.hit_details import HitDetails
 from agents.retrieval.lexical_features import LexicalFeatures
 from agents.rules.answer.hits import hit_of
 from agents.rules.answer.term_coverage import TermCoverage
@@ -17,7 +18,7 @@ from agents.rules.ranking.query_features import QueryFeatures
 from agents.rules.ranking.rank_fusion import (
     MAX_TOPIC_CANDIDATES,
     FusionMethod,
-    LaneResult,
+    ModeSearchResult,
     fuse_vector_scores,
     topic_share,
 )
@@ -30,15 +31,15 @@ from schemas.retrieval import Hit
 class HitRanker:
     """Ranks every memory that a search admits, and reads the records of the best."""
 
-    def __init__(self, record: MemoryReader, weights: RankingWeights) -> None:
-        self._record = record
+    def __init__(self, memories: Memories, weights: RankingWeights) -> None:
+        self._memories = memories
         self._weights = weights
 
     def best(
         self,
         search: SearchPlan,
         words: LexicalFeatures,
-        nearest: Sequence[LaneResult],
+        nearest: Sequence[ModeSearchResult],
         method: FusionMethod,
         *,
         bare: bool = False,
@@ -54,7 +55,7 @@ class HitRanker:
         return self._hits(search, roster, clues, ranking, insides), int(admitted.sum())
 
     def query_features(
-        self, search: SearchPlan, words: LexicalFeatures, nearest: Sequence[LaneResult], method: FusionMethod
+        self, search: SearchPlan, words: LexicalFeatures, nearest: Sequence[ModeSearchResult], method: FusionMethod
     ) -> tuple[QueryFeatures, Mask]:
         """What is known of every memory of the boundary, and which of them the search admits."""
         roster = words.memory_columns()
@@ -64,9 +65,7 @@ class HitRanker:
         return replace(clues, embedded=sight.embedded, dense=sight.dense, maxsim=sight.maxsim), admitted
 
     def _insides(self, search: SearchPlan, clues: QueryFeatures, roster: MemoryColumns) -> HitDetails:
-        return HitDetails(
-            self._record, search.request, search.partition, TermCoverage.of(clues, roster, weigh_unknown=False)
-        )
+        return HitDetails(self._memories, search.request, TermCoverage.of(clues, roster, weigh_unknown=False))
 
     def _hits(
         self,
@@ -80,7 +79,7 @@ class HitRanker:
         hits, told = [], clues.lexical["words"]
         for place in ranking.best(search.request.top_k, roster.id_of):
             number = int(ranking.numbers[place])
-            memory = self._record(search.partition, roster.id_of[number])
+            memory = self._memories.get(roster.id_of[number])
             if memory is not None:
                 why = (explanation.scores(place), explanation.contributions(place)) if explanation else (None, None)
                 hit = hit_of(memory, ranking.score(place), *why, shown_as=search.shown_as)
@@ -91,7 +90,7 @@ class HitRanker:
         """How much of its topic the question names, for the memories that are best so far."""
         topics = np.zeros(len(ranking.numbers))
         for place in ranking.best(MAX_TOPIC_CANDIDATES, roster.id_of):
-            memory = self._record(search.partition, roster.id_of[int(ranking.numbers[place])])
+            memory = self._memories.get(roster.id_of[int(ranking.numbers[place])])
             if memory is not None and memory.reading.topic:
                 topics[place] = topic_share(search.question.terms, content_terms(memory.reading.topic))
         return topics

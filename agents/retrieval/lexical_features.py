@@ -25,7 +25,7 @@ class LexicalFeatures:
 
     def memory_columns(self) -> MemoryColumns:
         """The memories of the boundary, as they are now."""
-        return self._words.memory_columns(self._search.partition, self._search.where.boundary)
+        return self._words.memory_columns(self._search.where.boundary)
 
     def now(self) -> QueryFeatures:
         """All that is known of the memories but how models see them, as they are now."""
@@ -37,9 +37,9 @@ class LexicalFeatures:
         return clues
 
     def _count(self, roster: MemoryColumns) -> QueryFeatures:
-        partition, boundary = self._search.partition, self._search.where.boundary
+        boundary = self._search.where.boundary
         columns, question, order = roster.columns, self._search.question, roster.order()
-        postings = self._words.postings(partition, boundary, question.terms)
+        postings = self._words.postings(boundary, question.terms)
         ages_ms = self._clock.now().timestamp() * 1000 - columns.occurred_ms.astype(np.float64)
         return QueryFeatures(
             question=question,
@@ -48,7 +48,7 @@ class LexicalFeatures:
             documents=roster.documents,
             postings=postings,
             lexical=lexical_fields(columns, postings, order, roster.documents),
-            entities=self._words.entity_postings(partition, boundary, question.entities),
+            entities=self._words.entity_postings(boundary, question.entities),
             named=roster.spoken_by(question.named),
             recency=recency(ages_ms, roster.of_kind(lambda kind: HALF_LIFE_DAYS[kind.decay] * DAY_MS)),
             embedded=np.zeros(len(columns.live), np.bool_),

@@ -17,19 +17,18 @@ from typing import NamedTuple
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.clock import Clock
 from agents.ports.lexical_index import LexicalIndex
-from agents.ports.stores import Modes
+from agents.ports.stores import Memories, Modes
 from agents.ports.vector_index import VectorIndex
 from agents.retrieval.drill_down import DrillDown, DrillDownLevel
-from agents.retrieval.hit_details import MemoryReader
 from agents.retrieval.hits import HitRanker
 from agents.retrieval.lexical_features import LexicalFeatures
 from agents.retrieval.vector_search import VectorSearch
 from agents.rules.answer.hits import SearchWarning, warn_cross_mode, warn_degraded, warn_other_modes
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.filters import where_of
+from agents.rules.query.mode_searches import count_other_modes
 from agents.rules.query.plans import SearchPlan, plan_searches
-from agents.rules.query.vector_lanes import count_other_modes
-from agents.rules.ranking.rank_fusion import FusionMethod, LaneResult, choose_fusion_method, strategy_of
+from agents.rules.ranking.rank_fusion import FusionMethod, ModeSearchResult, choose_fusion_method, strategy_of
 from agents.rules.ranking.weights import RankingWeights
 from schemas.retrieval import Hit, RetrieveRequest, RetrieveResult, Strategy
 
@@ -42,7 +41,7 @@ class _Found(NamedTuple):
 
     search: SearchPlan
     words: LexicalFeatures
-    nearest: Sequence[LaneResult]
+    nearest: Sequence[ModeSearchResult]
 
     @property
     def method(self) -> FusionMethod:
@@ -62,7 +61,7 @@ class Retrieve:
     def __init__(
         self,
         words: LexicalIndex,
-        record: MemoryReader,
+        memories: Memories,
         vectors: VectorIndex,
         modes: Modes,
         spaces: VectorSpaces,
@@ -71,30 +70,30 @@ class Retrieve:
         layers: DrillDown | None = None,
         elapsed: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Take the ports. `record` reads by partition and memory id; `elapsed` counts seconds.
+        """Take the ports. `elapsed` counts seconds.
 
         Without `layers` there is nothing above the items.
         """
         self._words = words
-        self._record = record
+        self._memories = memories
         self._modes = modes
         self._clock = clock
         self._vectors = VectorSearch(vectors, spaces)
-        self._hits = HitRanker(record, weights)
+        self._hits = HitRanker(memories, weights)
         self._layers = layers
         self._elapsed = elapsed
 
-    async def answer(self, request: RetrieveRequest, partition: int) -> tuple[RetrieveResult, Warnings]:
+    async def answer(self, request: RetrieveRequest) -> tuple[RetrieveResult, Warnings]:
         """Give the result and the warnings. Raises Rejected for a mode that is not declared, and for none."""
-        return await self._answer(request, partition, bare=False)
+        return await self._answer(request, bare=False)
 
-    async def turns(self, request: RetrieveRequest, partition: int) -> tuple[RetrieveResult, Warnings]:
+    async def turns(self, request: RetrieveRequest) -> tuple[RetrieveResult, Warnings]:
         """The same for whoever has no use for what stands inside the hits."""
-        return await self._answer(request, partition, bare=True)
+        return await self._answer(request, bare=True)
 
-    async def _answer(self, request: RetrieveRequest, partition: int, *, bare: bool) -> tuple[RetrieveResult, Warnings]:
+    async def _answer(self, request: RetrieveRequest, *, bare: bool) -> tuple[RetrieveResult, Warnings]:
         started = self._elapsed()
-        parts = [await self._found(search) for search in self._searches(request, partition)]
+        parts = [await self._found(search) for search in self._searches(request)]
         # Others may have written meanwhile: from here on all is read anew, and nothing awaited.
         level, hits, candidates = self._deep_enough(parts, request, bare=bare)
         warnings = self._warnings(parts)
@@ -114,16 +113,14 @@ class Retrieve:
         )
         return result, warnings
 
-    def _searches(self, request: RetrieveRequest, partition: int) -> list[SearchPlan]:
-        declared = self._modes.get(partition, request.scope.boundary)
+    def _searches(self, request: RetrieveRequest) -> list[SearchPlan]:
+        declared = self._modes.get(request.scope.boundary)
 
         def mode_of(memory_id: str) -> str | None:
-            memory = self._record(partition, memory_id)
+            memory = self._memories.get(memory_id)
             return None if memory is None else memory.mode
 
-        return plan_searches(
-            request, partition, declared, lambda shelf: self._words.memory_columns(partition, shelf), mode_of
-        )
+        return plan_searches(request, declared, self._words.memory_columns, mode_of)
 
     async def _found(self, search: SearchPlan) -> _Found:
         words = LexicalFeatures(self._words, self._clock, search)
@@ -145,7 +142,7 @@ class Retrieve:
         search, where = parts[0].search, where_of(request)
         turns = parts[0].words if search.where.boundary == where.boundary else None
         turns = turns or LexicalFeatures(self._words, self._clock, replace(search, where=where))
-        return self._layers.levels(search.partition, where, turns.now(), turns.memory_columns())
+        return self._layers.levels(where, turns.now(), turns.memory_columns())
 
     def _best(self, parts: Iterable[_Found], top_k: int, *, bare: bool) -> tuple[list[Hit], int]:
         """The best of all parts by score, equal ones by id, and among how many they were chosen."""
@@ -158,7 +155,7 @@ class Retrieve:
 
     def _warnings(self, parts: Sequence[_Found]) -> Warnings:
         first, several = parts[0], len(parts[0].nearest) > 1
-        reasons = [(one.lane.mode.name, one.missing) for part in parts for one in part.nearest if one.missing]
+        reasons = [(one.mode_search.mode.name, one.missing) for part in parts for one in part.nearest if one.missing]
         warnings = [warn_cross_mode(first.search.modes, first.method)] if several else []
         warnings += warn_degraded(reasons, cross_mode=several)
         if first.search.request.mode is None:

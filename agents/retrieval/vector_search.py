@@ -20,8 +20,8 @@ from agents.retrieval.lexical_features import LexicalFeatures
 from agents.retrieval.query_encoders import EncoderKey, EncodingResult, QueryEncoder, encode_query, usable_encodings
 from agents.rules.index.columns import MISSING
 from agents.rules.index.memory_columns import MemoryColumns
+from agents.rules.query.mode_searches import ModeSearch
 from agents.rules.query.plans import SearchPlan
-from agents.rules.query.vector_lanes import ModeSearch
 from agents.rules.ranking.candidates import select_candidates
 from agents.rules.ranking.cross_lingual import (
     CROSS_LINGUAL_BIAS,
@@ -30,7 +30,7 @@ from agents.rules.ranking.cross_lingual import (
     other_language_mask,
     split_by_language,
 )
-from agents.rules.ranking.rank_fusion import LaneResult
+from agents.rules.ranking.rank_fusion import ModeSearchResult
 from agents.rules.ranking.token_weights import weight_query_tokens
 from schemas.failures import ModelMissing, Unavailable
 from schemas.modes import VectorSpace
@@ -57,7 +57,7 @@ _Result = TypeVar("_Result")
 class _Opened:
     """A lane before its index is asked, with its space and who reads the question where there are vectors."""
 
-    nearest: LaneResult
+    nearest: ModeSearchResult
     space: VectorSpace | None = None
     readers: Sequence[QueryEncoder] = ()
 
@@ -74,11 +74,11 @@ class VectorSearch:
         self._vectors = vectors
         self._spaces = spaces
 
-    async def nearest(self, search: SearchPlan, words: LexicalFeatures) -> list[LaneResult]:
+    async def nearest(self, search: SearchPlan, words: LexicalFeatures) -> list[ModeSearchResult]:
         """The nearest memories of a question in each lane, in the order of the lanes; at least one lane."""
         roster = words.memory_columns()
         opened = [self._opened(lane, roster, search) for lane in search.mode_searches]
-        if any(one.nearest.status == "blind" for one in opened):
+        if any(one.nearest.status == "unavailable" for one in opened):
             return [one.nearest for one in opened]
         readers = [reader for one in opened for reader in one.readers]
         questions = await encode_query(readers, search.question.text, meanwhile=words.now)
@@ -87,24 +87,26 @@ class VectorSearch:
     def _opened(self, lane: ModeSearch, roster: MemoryColumns, search: SearchPlan) -> _Opened:
         admitted = roster.admitted(lane.where, include_superseded=search.request.include_superseded)
         if not admitted.any():
-            return _Opened(LaneResult(lane, "empty"))
+            return _Opened(ModeSearchResult(lane, "empty"))
         try:
             model, space = self._spaces.resolve(lane.mode)
         except ModelMissing as problem:
             has_vectors = (admitted & (roster.columns.spaces != MISSING)).any()
-            return _Opened(LaneResult(lane, "blind" if has_vectors else "waiting", missing=str(problem)))
+            return _Opened(
+                ModeSearchResult(lane, "unavailable" if has_vectors else "not_indexed", missing=str(problem))
+            )
         digest = space.fingerprint.digest
         embedded = admitted & roster.embedded(digest)
         count = int(embedded.sum())
         if not count:
-            return _Opened(LaneResult(lane, "waiting", digest, missing="no vectors yet"))
+            return _Opened(ModeSearchResult(lane, "not_indexed", digest, missing="no vectors yet"))
         elsewhere = int((embedded & other_language_mask(roster, foreign=search.question.foreign)).sum())
-        nearest = LaneResult(lane, "seen", digest, count)
+        nearest = ModeSearchResult(lane, "ok", digest, count)
         return _Opened(nearest, space, self._readers(nearest, model, search.question.text, elsewhere))
 
-    def _readers(self, nearest: LaneResult, model: Embedder, text: str, elsewhere: int) -> list[QueryEncoder]:
+    def _readers(self, nearest: ModeSearchResult, model: Embedder, text: str, elsewhere: int) -> list[QueryEncoder]:
         """Who reads the question; `elsewhere` is how many of the memories are in a language that its model is not."""
-        mode = nearest.lane.mode
+        mode = nearest.mode_search.mode
         own = QueryEncoder(model, nearest.space, mode.embedder, mode.query_prefix)
         other = self._spaces.cross_lingual(mode, text) if is_worth_asking(elsewhere, nearest.count) else None
         if other is None:
@@ -114,7 +116,7 @@ class VectorSearch:
 
     async def _found(
         self, one: _Opened, questions: Mapping[EncoderKey, EncodingResult], search: SearchPlan, words: LexicalFeatures
-    ) -> LaneResult:
+    ) -> ModeSearchResult:
         if one.space is None:
             return one.nearest
         try:
@@ -122,7 +124,7 @@ class VectorSearch:
             found = await self._dense(one, one.space, asked, search, words)
             late = await self._late(one, one.space, asked, search, words, found)
         except (ModelMissing, Unavailable) as failure:
-            return replace(one.nearest, status="blind", missing=str(failure))
+            return replace(one.nearest, status="unavailable", missing=str(failure))
         return replace(one.nearest, found=found, maxsim=late)
 
     async def _dense(
@@ -134,7 +136,7 @@ class VectorSearch:
         words: LexicalFeatures,
     ) -> list[Scored]:
         """The best by cosine, each memory by the model that made its vector."""
-        limit, where = DENSE_CANDIDATE_LIMIT if one.many else DENSE_LIMIT, one.nearest.lane.where
+        limit, where = DENSE_CANDIDATE_LIMIT if one.many else DENSE_LIMIT, one.nearest.mode_search.where
         calls = [self._vectors.search(space, question.pooled, where, limit) for question in asked.values()]
         found = dict(zip(asked, await _together(calls), strict=True))
         foreign = search.question.foreign
@@ -152,7 +154,7 @@ class VectorSearch:
         found: Sequence[Scored],
     ) -> list[Scored]:
         """The best by late interaction: of all memories, or of candidates from several sides."""
-        where, foreign, chosen = one.nearest.lane.where, search.question.foreign, None
+        where, foreign, chosen = one.nearest.mode_search.where, search.question.foreign, None
         if not space.fingerprint.token_dim:
             return []
         if one.many:

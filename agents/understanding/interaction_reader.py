@@ -43,7 +43,7 @@ class InteractionReader:
             return pool_votes(encoded.interaction_probabilities.astype(np.float64), intent, model)
         return pool_votes(self._classifier.probabilities(text, encoded.pooled), intent, model)
 
-    async def judge(self, request: AssembleRequest, _partition: int, turns: Sequence[Memory]) -> Interaction:
+    async def judge(self, request: AssembleRequest, turns: Sequence[Memory]) -> Interaction:
         """What a request is for: its query, in the light of what the user's last turns were for."""
         # The general embedder has no prefixes, so a question's vector is a passage's, and waits for none.
         encoded = await self._general().query(request.query)

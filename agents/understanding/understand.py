@@ -5,13 +5,13 @@ a model: what it does not answer stays `pending` on the record, and is asked aga
 prompt, never an instruction.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from agents.ports.categories import Categories
 from agents.ports.clock import Clock
 from agents.ports.language_model import LanguageModel
 from agents.ports.lexical_index import LexicalIndex
-from agents.ports.stores import Modes
+from agents.ports.stores import Memories, Modes
 from agents.rules.categories.assignment import keep_known_categories
 from agents.rules.interaction.voting import apply_threshold
 from agents.rules.memory.understanding import current_text_hash, needs_understanding
@@ -48,18 +48,18 @@ class Understand:
         template: Template,
         modes: Modes,
         words: LexicalIndex,
-        record: Callable[[int, str], Memory | None],
+        memories: Memories,
         clock: Clock,
         categories: Categories | None = None,
     ) -> None:
-        """Take the ports; `record` reads by partition and memory id."""
+        """Take the ports."""
         self._categories = categories
         self._reader = reader
         self._model = model
         self._template = template
         self._modes = modes
         self._words = words
-        self._record = record
+        self._memories = memories
         self._clock = clock
 
     async def by_rules(self, memory: Memory) -> Interaction | None:
@@ -70,7 +70,7 @@ class Understand:
         self._reader.record_classification(leading)
         return apply_threshold(leading)
 
-    async def by_model(self, memory: Memory, partition: int) -> Understood:
+    async def by_model(self, memory: Memory) -> Understood:
         """What a language model says of the turn. Raises Unavailable when it is to be asked again."""
         prompt = build_understanding_prompt(
             self._template.text,
@@ -79,15 +79,15 @@ class Understand:
             role=memory.role or "user",
             speaker=memory.speaker,
             occurred_at=memory.occurred_at,
-            modes=self._modes.get(partition, memory.boundary).visible((memory.scope[PROJECT_FIELD],)),
-            recent=self._recent(memory, partition),
-            categories=[(one.name, one.description) for one in self._taxonomy(memory, partition).all()],
+            modes=self._modes.get(memory.boundary).visible((memory.scope[PROJECT_FIELD],)),
+            recent=self._recent(memory),
+            categories=[(one.name, one.description) for one in self._taxonomy(memory).all()],
         )
         try:
             answered = await self._model.ask(STEP, ROLE, prompt, Understanding)
         except Unanswerable:
             return self._said(memory, None, None, UNANSWERABLE_PROFILE)
-        found = self._with_known_categories(answered.answer, memory, partition)
+        found = self._with_known_categories(answered.answer, memory)
         interaction = await self._with_vote(memory, found)
         return self._said(memory, interaction, found, answered.profile)
 
@@ -103,27 +103,25 @@ class Understand:
             return None  # The rest of the answer is not to be asked for, and paid, again.
         return apply_threshold(read)
 
-    def _taxonomy(self, memory: Memory, partition: int) -> Taxonomy:
-        return Taxonomy() if self._categories is None else self._categories.get(partition, memory.scope)
+    def _taxonomy(self, memory: Memory) -> Taxonomy:
+        return Taxonomy() if self._categories is None else self._categories.get(memory.scope)
 
-    def _with_known_categories(self, found: Understanding, memory: Memory, partition: int) -> Understanding:
+    def _with_known_categories(self, found: Understanding, memory: Memory) -> Understanding:
         if not found.categories:
             return found
-        return found.model_copy(
-            update={"categories": keep_known_categories(found.categories, self._taxonomy(memory, partition))}
-        )
+        return found.model_copy(update={"categories": keep_known_categories(found.categories, self._taxonomy(memory))})
 
-    def _recent(self, memory: Memory, partition: int) -> Sequence[RecentTurn]:
+    def _recent(self, memory: Memory) -> Sequence[RecentTurn]:
         """The turns before this one in its conversation, oldest first."""
         where = MemoryFilter(
             boundary=memory.boundary,
             scope={name: (value,) for name, value in memory.scope.items()},
             until_ms=memory.occurred_ms + 1,
         )
-        latest = self._words.memory_columns(partition, memory.boundary).latest(
+        latest = self._words.memory_columns(memory.boundary).latest(
             where, memory.conversation_id or "", MAX_RECENT_TURNS + 1
         )
-        before = [self._record(partition, memory_id) for memory_id in latest if memory_id != memory.memory_id]
+        before = [self._memories.get(memory_id) for memory_id in latest if memory_id != memory.memory_id]
         turns = [one for one in before if one is not None][-MAX_RECENT_TURNS:]
         return [RecentTurn(role=one.role or "user", mode=one.mode, text=one.text) for one in turns]
 

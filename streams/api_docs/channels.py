@@ -4,7 +4,7 @@ from typing import Any
 
 from streams.api_docs.payloads import reply_name
 from streams.channels import InputChannels
-from streams.flow.requests.pipeline import Channel
+from streams.flow.requests.channel import Channel
 from streams.settings import Settings
 from streams.topics import Topics, topic_config
 

@@ -19,7 +19,7 @@ from schemas.replies import Warned
 from schemas.retrieval import RetrieveResult
 from schemas.turns import TurnAccepted
 from streams.api_docs.command_kinds import command_union
-from streams.flow.requests.pipeline import Channel
+from streams.flow.requests.channel import Channel
 
 REPLY_SCHEMA = "reply.v1"
 """The `schema` of every reply."""

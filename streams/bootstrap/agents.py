@@ -1,4 +1,4 @@
-"""The agents of a worker over its parts: who is given what. They are the same over real parts and over fakes."""
+"""Builds the agents of each partition over models, vector index and stores; the same over real parts and fakes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +9,7 @@ from agents.categories.matching import CategoryMatcher
 from agents.categories.medoids import CategoryMedoids
 from agents.categories.members import CategoryMembers
 from agents.categories.refresh import RefreshCategories, SummaryModel
+from agents.categories.vectors import CategoryVectors
 from agents.commands.handle_commands import HandleCommands
 from agents.commands.health import Health
 from agents.consolidation.consolidate import Consolidate, RunLimits
@@ -30,90 +31,135 @@ from agents.rules.ranking.weights import RankingWeights
 from agents.understanding.understand import Understand
 from streams.adapters.language.prompt_files import read_prompt
 from streams.bootstrap.adapters import WorkerModels
+from streams.flow.stores.stores import PartitionStores
 from streams.flow.worker_context import WorkerContext
 from streams.settings import Settings
-from streams.topology import Agents
+from streams.topology import Agents, PartitionAgents
 
 RANKING_WEIGHTS = Path(__file__).parents[2] / "agents" / "data" / "ranking_weights.json"
 """The weights that come with the project."""
 
 UNDERSTANDING_PROMPT = "understand-1"
-"""The version of the prompt that language models are asked by."""
+"""The version of the prompt for turns."""
 
 DISTILLING_PROMPT = "distil-1"
-"""The version of the prompt by which they distil."""
+"""The version of the prompt for summaries of clusters."""
 
 CATEGORY_PROMPT = "categorize-1"
-"""The version of the prompt that language models sum up categories by."""
+"""The version of the prompt for summaries of categories."""
 
 DeploymentStatus = Callable[[], dict[str, Any]]
-"""How the worker stands, for `health`."""
+"""The state of the worker, for `health`."""
+
+
+class BuildAgents:
+    """Builds the agents of one partition at a time."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        models: WorkerModels,
+        index: VectorIndex,
+        ctx: WorkerContext,
+        deployment: DeploymentStatus,
+    ) -> None:
+        """Take what partitions share."""
+        self._settings = settings
+        self._models = models
+        self._index = index
+        self._ctx = ctx
+        self._deployment = deployment
+        self._weights = RankingWeights.loads((settings.ranking_weights or RANKING_WEIGHTS).read_text())
+        self._category_vectors = CategoryVectors()
+        self._asks_model = len(settings.llm_profiles) > 0
+
+    def spaces(self, partition: int) -> VectorSpaces:
+        """Return the vector spaces of a partition's modes."""
+        return VectorSpaces(self._ctx.stores.at(partition).modes, self._models.embedders)
+
+    def matcher(self, partition: int) -> CategoryMatcher:
+        """Return the matcher of items and categories."""
+        stores = self._ctx.stores.at(partition)
+        return CategoryMatcher(
+            stores.categories,
+            stores.memories,
+            CategoryMembers(stores.words),
+            self._index,
+            self.spaces(partition),
+            self._category_vectors,
+        )
+
+    def __call__(self, partition: int) -> PartitionAgents:
+        """Build the agents of a partition."""
+        stores, models, index, clock = self._ctx.stores.at(partition), self._models, self._index, self._ctx.clock
+        memories, words, spaces = stores.memories, stores.words, self.spaces(partition)
+        intend = Intend(stores.intentions, memories, clock)
+        drill_down = DrillDown(intend, stores.categories, memories)
+        retrieve = Retrieve(words, memories, index, stores.modes, spaces, clock, self._weights, drill_down)
+        jobs, usage = self._ctx.jobs.at(partition), self._ctx.meters.usage
+        health = Health(words, stores.modes, spaces, index, jobs, self._deployment, usage)
+        return PartitionAgents(
+            remember=Remember(memories, words, stores.modes, spaces, stores.claims, asks_model=self._asks_model),
+            understand=self._understand(stores),
+            retrieve=retrieve,
+            assemble=self._assemble(stores, retrieve),
+            commands=HandleCommands(partition, memories, stores.modes, models.embedders, health, clock),
+            intend=intend,
+            categorize=self._categorize(partition, stores, spaces),
+            suggest_modes=SuggestModes(memories, words, index, spaces),
+            maintain=Maintain(partition, memories, words, index, spaces, clock),
+            consolidate=self._consolidate(stores, spaces),
+        )
+
+    def _understand(self, stores: PartitionStores) -> Understand:
+        return Understand(
+            self._models.reader,
+            self._models.language,
+            _template(UNDERSTANDING_PROMPT),
+            stores.modes,
+            stores.words,
+            stores.memories,
+            self._ctx.clock,
+            stores.categories,
+        )
+
+    def _assemble(self, stores: PartitionStores, retrieve: Retrieve) -> Assemble:
+        summaries = CategorySummaries(stores.words, stores.memories, stores.categories)
+        return Assemble(
+            stores.words,
+            stores.memories,
+            self._models.tokens,
+            self._models.reader.judge,
+            retrieve.turns,
+            summaries,
+            asks_model=self._asks_model,
+        )
+
+    def _categorize(self, partition: int, stores: PartitionStores, spaces: VectorSpaces) -> Categorize:
+        members = CategoryMembers(stores.words)
+        medoids = CategoryMedoids(stores.memories, self._index, spaces)
+        model = SummaryModel(self._models.language, _template(CATEGORY_PROMPT))
+        refresh = RefreshCategories(stores.categories, stores.memories, members, medoids, model)
+        return Categorize(stores.categories, stores.memories, members, self.matcher(partition), refresh)
+
+    def _consolidate(self, stores: PartitionStores, spaces: VectorSpaces) -> Consolidate:
+        return Consolidate(
+            stores.memories,
+            stores.words,
+            self._index,
+            spaces,
+            Summarise(self._models.language, _template(DISTILLING_PROMPT)),
+            Deduplicate(stores.memories, stores.words),
+            RunLimits(self._settings.consolidation_seconds, self._settings.consolidation_tokens),
+        )
 
 
 def build_agents(
     settings: Settings, models: WorkerModels, index: VectorIndex, ctx: WorkerContext, deployment: DeploymentStatus
 ) -> Agents:
-    """The agents over these parts."""
-    weights = RankingWeights.loads((settings.ranking_weights or RANKING_WEIGHTS).read_text())
-    memories, words, modes, clock = ctx.memories, ctx.words, ctx.modes, ctx.clock
-    spaces, asks_model = VectorSpaces(modes, models.embedders), len(settings.llm_profiles) > 0
-    intend = Intend(ctx.intentions, memories, clock)
-    layers = DrillDown(intend, ctx.categories, memories.get)
-    retrieve = Retrieve(words, memories.get, index, modes, spaces, clock, weights, layers)
-    capsules = CategorySummaries(words, memories.get, ctx.categories)
-    members = CategoryMembers(words)
-    fits = CategoryMatcher(ctx.categories, memories, members, index, spaces)
-    refreshing = _refreshing(models, index, ctx, members, spaces)
-    categorize = Categorize(ctx.categories, memories, members, fits, refreshing)
-    suggest = SuggestModes(memories.get, words, index, spaces)
-    return Agents(
-        remember=Remember(memories, words, modes, spaces, ctx.claims, asks_model=asks_model),
-        embed=Embed(spaces, index, clock, fits),
-        understand=Understand(
-            models.reader,
-            models.language,
-            _template(UNDERSTANDING_PROMPT),
-            modes,
-            words,
-            memories.get,
-            clock,
-            ctx.categories,
-        ),
-        retrieve=retrieve,
-        assemble=Assemble(
-            words, memories.get, models.tokens, models.reader.judge, retrieve.turns, capsules, asks_model=asks_model
-        ),
-        govern=HandleCommands(
-            memories,
-            modes,
-            models.embedders,
-            Health(words, modes, spaces, index, ctx.jobs, deployment, ctx.meters.usage),
-            clock,
-            {**intend.commands, **categorize.commands, **suggest.commands},
-            (intend.before_forgetting, categorize.before_forgetting),
-        ),
-        intend=intend,
-        categorize=categorize,
-        maintain=Maintain(memories, words, index, spaces, clock),
-        consolidate=Consolidate(
-            memories,
-            words,
-            index,
-            spaces,
-            Summarise(models.language, _template(DISTILLING_PROMPT)),
-            Deduplicate(memories, words),
-            RunLimits(settings.consolidation_seconds, settings.consolidation_tokens),
-        ),
-    )
-
-
-def _refreshing(
-    models: WorkerModels, index: VectorIndex, ctx: WorkerContext, members: CategoryMembers, spaces: VectorSpaces
-) -> RefreshCategories:
-    """Who makes summaries of categories anew."""
-    best = CategoryMedoids(ctx.memories, index, spaces)
-    model = SummaryModel(models.language, _template(CATEGORY_PROMPT))
-    return RefreshCategories(ctx.categories, ctx.memories, members, best, model)
+    """Return the agents of a worker, those of a partition built on first use."""
+    build = BuildAgents(settings, models, index, ctx, deployment)
+    return Agents(build, Embed(build.spaces, index, ctx.clock, build.matcher))
 
 
 def _template(version: str) -> Template:

@@ -1,24 +1,18 @@
-"""What every step of the map needs beside its agent."""
+"""The services that background work, jobs and consolidations of one worker share."""
 
-import asyncio
-from collections import defaultdict
-from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
 from uuid import uuid4
 
 from agents.commands.admit import Admit
-from agents.ports.categories import Categories
-from agents.ports.claims import Claims
 from agents.ports.clock import Clock
-from agents.ports.consolidation_runs import ConsolidationRuns
-from agents.ports.intentions import StoredIntentions
-from agents.ports.lexical_index import LexicalIndex
-from agents.ports.stores import Memories, Modes
 from schemas.changes import IssuedCommands
-from schemas.memories import Memory, VectorLocation
+from schemas.consolidation import RunHistory
 from schemas.scopes import Scope
+from streams.flow.requests.replies import Replies
+from streams.flow.stores.stores import Stores
+from streams.flow.stores.tables import ScopeFields, Table
 from streams.flow.support.job_log import JobLog
+from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.publisher import Publisher
 from streams.flow.support.turns_log import TurnsLog
@@ -26,72 +20,16 @@ from streams.observability.metrics import Meters
 from streams.topics import Topics
 
 
-class AwaitableWrites(Protocol):
-    """What is written, and can be awaited."""
-
-    def pending_writes(self) -> list[Awaitable[None]]:
-        """What must be awaited for the writes since the last call."""
-        ...
-
-
-class AwaitableMemories(Memories, AwaitableWrites, Protocol):
-    """The records of the partitions that are here, with writes that can be awaited."""
-
-    def all(self) -> Iterator[Memory]:
-        """Every record."""
-        ...
-
-    def tombstones(self) -> Iterator[tuple[str, VectorLocation]]:
-        """The ids of those that are no more, and where their vectors were."""
-        ...
-
-
-class AwaitableModes(Modes, AwaitableWrites, Protocol):
-    """What is declared, with writes that can be awaited."""
-
-
-class AwaitableIntentions(StoredIntentions, AwaitableWrites, Protocol):
-    """What somebody is after, with writes that can be awaited."""
-
-
-class AwaitableRuns(ConsolidationRuns, AwaitableWrites, Protocol):
-    """The last consolidations, with writes that can be awaited."""
-
-
-class AwaitableClaims(Claims, AwaitableWrites, Protocol):
-    """What is said of claims, with writes that can be awaited."""
-
-
-class AwaitableCategories(Categories, AwaitableWrites, Protocol):
-    """The categories of scopes, with writes that can be awaited."""
-
-
-class AwaitableIssued(AwaitableWrites, Protocol):
-    """What commands have asked for, by partition and boundary, with writes that can be awaited."""
-
-    def get(self, partition: int, boundary: str) -> IssuedCommands:
-        """The last changes that commands of a boundary have asked for."""
-        ...
-
-    def put(self, partition: int, boundary: str, issued: IssuedCommands) -> None:
-        """Write them over those before. Only while a command of that partition is being handled."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """One worker's shared parts."""
+    """One worker's shared services."""
 
     topics: Topics
     partitions: int
-    memories: AwaitableMemories
-    modes: AwaitableModes
-    claims: AwaitableClaims
-    intentions: AwaitableIntentions
-    categories: AwaitableCategories
-    consolidations: AwaitableRuns
-    issued: AwaitableIssued
-    words: LexicalIndex
+    stores: Stores
+    consolidations: Table[ScopeFields, RunHistory]
+    issued: Table[str, IssuedCommands]
+    commit: LexicalCommit
     progress: AppliedOffsets
     publisher: Publisher
     clock: Clock
@@ -102,8 +40,14 @@ class WorkerContext:
     """The deployment's scopes."""
     turns_log: TurnsLog | None = None
     """None where turns are applied before any command comes."""
-    unsafe: defaultdict[int, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
-    """By partition, held while the word index has writes whose events are not out: it is not committed meanwhile. A
-    change that comes again finds by the committed words what was not finished."""
     worker_run_id: str = field(default_factory=lambda: uuid4().hex)
-    """Names this run of the worker: the vectors that it writes are on the disk that it has."""
+    """Identifies this process: vectors that it has written are on its disk."""
+
+    @property
+    def replies(self) -> Replies:
+        """The writer of replies and dead letters."""
+        return Replies(self.publisher, self.topics.dead_letters, self.clock, self.meters)
+
+    def is_assigned(self, partition: int) -> bool:
+        """True if the partition is assigned to this worker."""
+        return self.turns_log is None or self.turns_log.is_assigned(partition)

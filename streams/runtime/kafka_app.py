@@ -121,3 +121,9 @@ def start_agent(
 
     run.__doc__ = type(step).__doc__
     app.agent(channel, name=name)(run)
+
+
+def on_recovery(app: App, callback: Callable[[], Awaitable[None]]) -> None:
+    """Call back whenever all tables are recovered, before events flow. Faust ignores what the callback raises."""
+    # Faust calls the callbacks of every table after the recovery of all of them: one table is enough.
+    next(iter(app.tables.values())).on_recover(callback)

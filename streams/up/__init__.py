@@ -1,1 +1,1 @@
-"""`streams up`: the broker and one worker as children of one process, and what keeps them alive."""
+"""`streams up`: a supervisor of the broker and one worker."""

@@ -1,4 +1,4 @@
-"""The broker's settings: one node that is broker and controller, on loopback, small and quick to start."""
+"""The broker's settings: a single node, broker and controller, on loopback, small and quick to start."""
 
 import base64
 import uuid
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
-"""Room for a record of a table: a whole conversation's window or a category with its anchors is one value."""
+"""Size limit of a record. Table values are large: a conversation's window or a category with its anchors is one."""
 
 LOG4J_CONFIG = """<Configuration status="warn">
   <Appenders>
@@ -19,8 +19,8 @@ LOG4J_CONFIG = """<Configuration status="warn">
   </Loggers>
 </Configuration>
 """
-"""Log4j's settings: everything to standard output, which the supervisor keeps in a file of bounded size. The dump of
-some 350 settings at each start is left out."""
+"""Log4j's settings: everything to standard output, which the supervisor writes to a file of bounded size. The dump of
+some 350 settings at each start is suppressed."""
 
 SINGLE_NODE_SETTINGS: Mapping[str, object] = {
     "auto.create.topics.enable": "false",
@@ -40,27 +40,27 @@ SINGLE_NODE_SETTINGS: Mapping[str, object] = {
     "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
     "metadata.max.idle.interval.ms": 5000,
 }
-"""What is made for clusters, cut to one node: 50 partitions of offsets make the first group slow, the cleaner's 128
-MiB would be most of the heap, and an idle controller writes to disk twice a second."""
+"""Cluster defaults cut to one node: 50 partitions of offsets make the first group slow, the cleaner's 128 MiB would be
+most of the heap, and an idle controller writes to disk twice a second."""
 
 FAST_START_SETTINGS: Mapping[str, object] = {
     "group.initial.rebalance.delay.ms": 0,
     "broker.session.timeout.ms": 2000,
     "broker.heartbeat.interval.ms": 500,
 }
-"""No wait for more consumers, which here never come. After a `kill -9` the controller refuses the broker until the old
-registration's session has passed: with the default of 9 s it listens after 12 s, with 2 s after 4 s."""
+"""No wait for further consumers. After a `kill -9` the controller refuses the broker until the session of the old
+registration has expired: with the default of 9 s it listens after 12 s, with 2 s after 4 s."""
 
 LIMIT_SETTINGS: Mapping[str, object] = {
     "message.max.bytes": MAX_MESSAGE_BYTES,
     "replica.fetch.max.bytes": MAX_MESSAGE_BYTES,
     "log.retention.ms": -1,
 }
-"""Nothing is forgotten by age unless a topic says so: the log is the truth."""
+"""No retention limit unless a topic sets one: the log is the source of truth."""
 
 
 def server_properties(port: int, controller_port: int, log_dir: Path) -> str:
-    """The text of `server.properties`. Both ports are on loopback; `log_dir` is where the records are kept."""
+    """Return the text of `server.properties`. Both ports are on loopback; `log_dir` holds the records."""
     node: Mapping[str, object] = {
         "process.roles": "broker,controller",
         "node.id": 1,
@@ -76,12 +76,12 @@ def server_properties(port: int, controller_port: int, log_dir: Path) -> str:
 
 
 def escape_property(value: str) -> str:
-    """A value as a Java properties file spells it: backslashes doubled, all but ASCII as UTF-16 escapes."""
+    """Escape a value for a Java properties file: double backslashes, non-ASCII characters as UTF-16 escapes."""
     units = value.replace("\\", "\\\\").encode("utf-16-be")
     codes = (int.from_bytes(units[i : i + 2], "big") for i in range(0, len(units), 2))
     return "".join(chr(code) if code < 0x80 else f"\\u{code:04x}" for code in codes)
 
 
 def new_cluster_id() -> str:
-    """A Kafka UUID: 128 random bits in 22 characters of base64url."""
+    """Return a Kafka UUID: 128 random bits in 22 characters of base64url."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()

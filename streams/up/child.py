@@ -1,10 +1,11 @@
-"""One child process: its own session, its pid in a file before it runs, its output in a log.
+"""One child process: a session of its own, its pid in a file before it runs, its output in a log of bounded size.
 
-Its own session means that Ctrl-C in a terminal reaches the supervisor alone, which then stops its children in order.
+With a session of its own, Ctrl-C in a terminal reaches the supervisor alone, which then stops its children in order.
 """
 
 import asyncio
 import os
+import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -13,20 +14,29 @@ from pathlib import Path
 from streams.up.layout import Layout
 
 WRITE_PID_THEN_BECOME = 'echo $$ >"$0.new" && mv "$0.new" "$0" && exec "$@"'
-"""The child writes its own pid, in one step, and then becomes the command: whoever kills the supervisor at whatever
-moment leaves no child that a later start could not find."""
+"""The child writes its own pid atomically and then becomes the command: a supervisor killed at any moment leaves no
+child that a later start could not find."""
 
 CHILD_MARK_VARIABLE = "STREAMS_UP_CHILD"
-"""The variable that every child carries, and nothing else reads: it proves that a pid still is our child's."""
+"""Environment variable of every child; it proves that a pid still belongs to our child."""
+
+MAX_LOG_BYTES = 10_000_000
+"""A larger log is rotated."""
+
+TAIL_LINES = 3
+"""Lines repeated on the console when a child ends by itself: usually the last line names the error."""
+
+TAIL_BYTES = 8192
+"""The part of a log that is searched for its last lines."""
 
 
 def child_mark(layout: Layout, name: str) -> str:
-    """What a child of this directory has in its environment."""
+    """Return the value of `CHILD_MARK_VARIABLE` of a child of this data directory."""
     return f"{name}@{layout.data_dir}"
 
 
 class Child:
-    """A running child. It is gone when `wait` or `stop` has returned."""
+    """A running child; it has ended when `wait` or `stop` returns."""
 
     def __init__(self, process: asyncio.subprocess.Process, pid_file: Path) -> None:
         self._process = process
@@ -48,7 +58,7 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The process id; it stays the same when the shell becomes the command."""
+        """The process id; unchanged when the shell becomes the command."""
         return self._process.pid
 
     @property
@@ -57,20 +67,20 @@ class Child:
         return self._process.returncode
 
     async def wait(self) -> int:
-        """Wait for its end, and take its pid file away."""
+        """Wait for its end and delete its pid file."""
         code = await self._process.wait()
         self._pid_file.unlink(missing_ok=True)
         return code
 
     def kill(self) -> None:
-        """End it, and whatever it started itself, without asking. `wait` returns soon after."""
+        """Kill it and its own children. `wait` returns soon after."""
         if self.exit_code is None:
             with suppress(ProcessLookupError):
-                # Its process group has its pid, because it leads a session of its own.
+                # Its process group has its pid, as it leads a session.
                 os.killpg(self.pid, signal.SIGKILL)
 
     async def stop(self, grace_s: float) -> int:
-        """Ask it to end, insist after `grace_s` seconds, and return its exit code."""
+        """Terminate it, kill it after `grace_s` seconds, and return its exit code."""
         with suppress(ProcessLookupError):
             self._process.terminate()
         with suppress(TimeoutError):
@@ -78,3 +88,23 @@ class Child:
                 return await self.wait()
         self.kill()
         return await self.wait()
+
+
+def rotate_log(log: Path) -> None:
+    """Copy a log that has grown too large to `NAME.1`, and empty it.
+
+    The child has it open for appending and continues at the new end; lines written between copy and truncation are
+    lost.
+    """
+    if log.is_file() and log.stat().st_size > MAX_LOG_BYTES:
+        shutil.copyfile(log, log.with_name(f"{log.name}.1"))
+        with log.open("r+b") as file:
+            file.truncate(0)
+
+
+def tail_log(log: Path) -> list[str]:
+    """Return the last non-empty lines of a log, cut to 300 characters."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - TAIL_BYTES))
+        lines = file.read().decode(errors="replace").splitlines()
+    return [line[:300] for line in lines if line.strip()][-TAIL_LINES:]

@@ -1,14 +1,60 @@
-"""What the person at the console is told: short lines on standard error, so that standard output can be parsed."""
+"""Messages for the user at the terminal: short lines on standard error, so that standard output can be parsed."""
 
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+PROGRESS_INTERVAL_S = 3.0
+"""The pause between two progress lines."""
 
 Tell = Callable[[str], None]
-"""Says one line to a person."""
+"""Prints one line."""
 
 
 def tell(line: str) -> None:
-    """Say something at once. A console that is gone is no reason to stop."""
+    """Print a line at once. A closed console is no error."""
     with suppress(OSError):
         print(line, file=sys.stderr, flush=True)
+
+
+class DownloadProgress:
+    """Counts the bytes of a download of several concurrent parts, and prints its progress."""
+
+    def __init__(self, name: str, expected: int, tell: Tell) -> None:
+        self._name = name
+        self._expected = expected
+        self._tell = tell
+        self._bytes = 0
+        self._printed_at = time.monotonic()
+        self._lock = threading.Lock()
+        tell(f"fetching {name}, {expected / 1e6:.0f} MB, once")
+
+    @contextmanager
+    def counter(self, cancelled: threading.Event) -> Iterator[Callable[[int], None]]:
+        """Count one part: the function takes the size of each chunk, and raises once `cancelled` is set.
+
+        The count of a failed part is subtracted, as it will be fetched again.
+        """
+        counted = 0
+
+        def count(size: int) -> None:
+            nonlocal counted
+            if cancelled.is_set():
+                raise InterruptedError("cancelled")
+            counted += size
+            self._add(size)
+
+        try:
+            yield count
+        except BaseException:
+            self._add(-counted)
+            raise
+
+    def _add(self, size: int) -> None:
+        with self._lock:
+            self._bytes += size
+            if time.monotonic() - self._printed_at >= PROGRESS_INTERVAL_S:
+                self._printed_at = time.monotonic()
+                self._tell(f"fetching {self._name}: {self._bytes / 1e6:.0f} of {self._expected / 1e6:.0f} MB")

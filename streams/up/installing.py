@@ -1,7 +1,7 @@
-"""What happens once for each user of a machine: Kafka is fetched, and its first start is recorded.
+"""Install Kafka once for each user of a machine: fetch its jars and record its first start.
 
 The record is an archive of loaded classes (JEP 514): it makes every later start 2 s shorter and 20 MB smaller, and a
-first start 9 s longer. Guaranteed: an archive that exists is whole, and nothing depends on there being one.
+first start 9 s longer. Guaranteed: an archive that exists is complete. It is optional.
 """
 
 import asyncio
@@ -19,29 +19,29 @@ from streams.up.layout import Layout
 from streams.up.ports import free_port
 
 ABANDONED_AFTER_S = 3600.0
-"""An unfinished part that nobody has written to for so long was left by a process that was killed."""
+"""An incomplete file without writes for this long was left by a killed process."""
 
 RECORDING_TIMEOUT_S = 60.0
-"""How long a recorded broker may take to end: it writes its archive then, on a quick machine in 6 s."""
+"""How long a recorded broker may take to end. It then writes its archive, on a fast machine in 6 s."""
 
 
 async def install_kafka(cache: Path, layout: Layout, tell: Tell) -> KafkaInstallation:
-    """Kafka, ready to run. The recorded start uses `layout`, which must be the caller's alone. Raises Unavailable."""
+    """Install Kafka if needed. The recorded start uses `layout`, exclusively the caller's. Raises Unavailable."""
     cache.mkdir(parents=True, exist_ok=True)
-    _tidy(cache)
+    _delete_abandoned(cache)
     installation = KafkaInstallation(tuple(await _jars(cache, tell)))
     if not installation.archive.exists():
-        tell("recording a start of Kafka, once, which makes the later ones quick")
+        tell("recording a first start of Kafka, which makes later starts quick")
         await _record(installation, layout)
     return installation.quick() if _is_usable(installation.archive) else installation
 
 
 async def _jars(cache: Path, tell: Tell) -> list[Path]:
-    wanted = jars.locked_jars()
-    here = jars.installed_class_path(wanted, cache)
-    if here is not None:
-        return here
-    download = jars.Download(wanted, cache, tell)
+    locked = jars.locked_jars()
+    installed = jars.installed_class_path(locked, cache)
+    if installed is not None:
+        return installed
+    download = jars.Download(locked, cache, tell)
     try:
         return await asyncio.to_thread(download.run)
     except asyncio.CancelledError:
@@ -50,7 +50,7 @@ async def _jars(cache: Path, tell: Tell) -> list[Path]:
 
 
 async def _record(installation: KafkaInstallation, layout: Layout) -> None:
-    """Run a broker until it answers, and end it: Java then writes the archive. An empty one means that it can't."""
+    """Run a broker until it answers, and stop it: Java then writes the archive, an empty one if it can't."""
     unfinished = installation.archive.with_suffix(f".{os.getpid()}.incomplete")
     broker = KafkaBroker(layout, free_port(), installation.recording(unfinished))
     await broker.format()
@@ -70,8 +70,8 @@ def _is_usable(archive: Path) -> bool:
     return archive.exists() and archive.stat().st_size > 0
 
 
-def _tidy(cache: Path) -> None:
-    """Take away what a killed process left unfinished."""
+def _delete_abandoned(cache: Path) -> None:
+    """Delete incomplete files of killed processes."""
     for path in (*cache.glob("*incomplete*"), *cache.glob("kafka-*/*incomplete*")):
         with suppress(FileNotFoundError):
             if time.time() - path.stat().st_mtime > ABANDONED_AFTER_S:

@@ -1,8 +1,8 @@
-"""Apache Kafka as a set of jars: fetched once for every data directory of this user, checked against `kafka.lock`.
+"""Apache Kafka's jars: fetched once for all data directories of a user, verified against `kafka.lock`.
 
-Enters: the lock beside this file, one `group:artifact:version sha256 bytes` a line. Leaves: a class path, in the
-order of the lock. Guaranteed: a directory of jars that exists is complete and has the locked hashes, because it gets
-its name only then; a download that is interrupted at any moment leaves nothing that a later start could mistake.
+The lock has one `group:artifact:version sha256 bytes` a line, in the order of the class path. Guaranteed: a directory
+of jars is complete and has the locked hashes, because it gets its name only then; an interrupted download leaves
+nothing that a later start could mistake for it.
 """
 
 import hashlib
@@ -15,20 +15,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schemas.failures import Unavailable
-from streams.up.console import Tell
-from streams.up.progress import DownloadProgress
+from streams.up.console import DownloadProgress, Tell
 
 LOCK_FILE = Path(__file__).with_name("kafka.lock")
-"""What is fetched: the jars of kafka_2.13 4.2.1 as Maven resolves them, and log4j's binding for their slf4j 1.7."""
+"""The jars of kafka_2.13 4.2.1 as Maven resolves them, and log4j's binding for their slf4j 1.7."""
 
 MAX_DOWNLOAD_ATTEMPTS = 4
-"""How often a jar is asked for: registries hiccup, and a first start should survive that."""
+"""Attempts per jar: a first start should survive a short failure of the registry."""
 
 INITIAL_DOWNLOAD_BACKOFF_S = 1.0
-"""The pause before the second attempt; each later one is twice as long."""
+"""The pause before the second attempt; it doubles for each later one."""
 
 REGISTRY_TIMEOUT_S = 30
-"""How long the registry may be silent within one request."""
+"""Read timeout of one request to the registry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,53 +40,53 @@ class Jar:
 
     @property
     def name(self) -> str:
-        """The file name that Maven gives it."""
+        """Maven's file name."""
         _, artifact, version = self.coordinate.split(":")
         return f"{artifact}-{version}.jar"
 
 
 def default_cache_dir() -> Path:
-    """The directory for what can be fetched again: `$XDG_CACHE_HOME/modestream`, by default below `~/.cache`."""
+    """Return `$XDG_CACHE_HOME/modestream`, by default below `~/.cache`."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "modestream"
 
 
 def locked_jars(lock: Path = LOCK_FILE) -> list[Jar]:
-    """Read the lock, in its order."""
+    """Read the lock."""
     rows = (line.split() for line in lock.read_text(encoding="utf-8").splitlines() if line)
     return [Jar(coordinate, sha256, int(size)) for coordinate, sha256, size in rows]
 
 
 def jars_dir(jars: list[Jar], cache: Path) -> Path:
-    """The directory of exactly these jars; other contents have another name."""
+    """Return the directory of exactly these jars: its name has a hash of their contents."""
     contents = "".join(jar.sha256 for jar in jars)
     return cache / f"kafka-{hashlib.sha256(contents.encode()).hexdigest()[:12]}"
 
 
 def installed_class_path(jars: list[Jar], cache: Path) -> list[Path] | None:
-    """The class path, if the jars are here."""
+    """Return the class path, or None if a jar is missing."""
     paths = [jars_dir(jars, cache) / jar.name for jar in jars]
     return paths if all(path.is_file() for path in paths) else None
 
 
 class Download:
-    """Fetches jars with `jgo`. Blocks, so it runs in a thread; `cancel` makes it raise soon, from any thread."""
+    """Fetches jars with `jgo`. Blocking: run it in a thread; `cancel` works from any thread."""
 
     def __init__(self, jars: list[Jar], cache: Path, tell: Tell, registry: str | None = None) -> None:
-        """`registry` is the address of a Maven repository; Maven's own by default."""
+        """`registry` is the address of a Maven repository; default: Maven's own."""
         self._registries = {"registry": registry} if registry else None
         self._jars = jars
         self._cache = cache
         self._cancelled = threading.Event()
-        self._arrived = DownloadProgress("Apache Kafka", sum(jar.size for jar in jars), tell)
+        self._progress = DownloadProgress("Apache Kafka", sum(jar.size for jar in jars), tell)
 
     def cancel(self) -> None:
         """Make `run` raise at its next chunk or file."""
         self._cancelled.set()
 
     def run(self) -> list[Path]:
-        """Fetch, check, and only then give the directory its name. Returns the class path.
+        """Fetch and verify, then publish the directory under its name. Return the class path.
 
-        Raises Unavailable when the registry does not give a jar, or gives another one than was locked.
+        Raises Unavailable if the registry lacks a jar or returns another one than the locked.
         """
         self._cache.mkdir(parents=True, exist_ok=True)
         staging = Path(tempfile.mkdtemp(prefix="kafka-incomplete-", dir=self._cache))
@@ -123,22 +122,19 @@ class Download:
                 self._attempt(jar, Path(tempfile.mkdtemp(dir=staging))).rename(staging / "jars" / jar.name)
             except Exception as error:
                 if attempt == MAX_DOWNLOAD_ATTEMPTS - 1 or self._cancelled.is_set():
-                    reason = f"{jar.coordinate} can't be fetched: {error}"
-                    raise Unavailable(reason) from error
+                    raise Unavailable(f"{jar.coordinate} can't be fetched: {error}") from error
             else:
                 return
-        reason = "the download was cancelled"
-        raise Unavailable(reason)
+        raise Unavailable("the download was cancelled")
 
     def _attempt(self, jar: Jar, repository: Path) -> Path:
-        # Imported where it is needed: it takes 0.4 s, and a start that finds its jars does not need it.
+        # Imported late: it takes 0.4 s, and a start with installed jars does not need it.
         from jgo.maven import MavenContext, PythonResolver
 
-        resolver = PythonResolver(progress_callback=lambda *_: self._arrived.counter(self._cancelled))
+        resolver = PythonResolver(progress_callback=lambda *_: self._progress.counter(self._cancelled))
         context = MavenContext(resolver, repository, remote_repos=self._registries, timeout=REGISTRY_TIMEOUT_S)
         group, artifact, version = jar.coordinate.split(":")
         path = context.project(group, artifact).at_version(version).artifact().resolve()
         if hashlib.sha256(path.read_bytes()).hexdigest() != jar.sha256:
-            reason = "its hash is not the locked one"
-            raise ValueError(reason)
+            raise ValueError("its hash is not the locked one")
         return Path(path)

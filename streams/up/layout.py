@@ -1,4 +1,4 @@
-"""Where everything of one data directory lies."""
+"""Paths of a data directory."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,24 +6,24 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The paths below a data directory; nothing is created by asking."""
+    """The paths below a data directory; only `create` creates any."""
 
     data_dir: Path
-    """Absolute: children get it in their environment, and it tells them from other processes."""
+    """Absolute: it is in the environment of children, and distinguishes them from other processes."""
 
     @property
     def run(self) -> Path:
-        """Pid files, the lock and generated settings: what only matters while something runs."""
+        """Pid files, the lock and generated settings; needed only at run time."""
         return self.data_dir / "run"
 
     @property
     def logs(self) -> Path:
-        """What the children print."""
+        """Output of the children."""
         return self.data_dir / "logs"
 
     @property
     def kafka(self) -> Path:
-        """The broker's log segments: the truth."""
+        """The broker's log segments: the source of truth."""
         return self.data_dir / "kafka"
 
     @property
@@ -45,6 +45,6 @@ class Layout:
         return self.logs / f"{name}.log"
 
     def create(self) -> None:
-        """Make the directories that others write into."""
+        """Create the directories."""
         for directory in (self.run, self.logs):
             directory.mkdir(parents=True, exist_ok=True)

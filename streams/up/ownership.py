@@ -1,7 +1,7 @@
-"""One supervisor for each data directory, and no child of an earlier one beside it.
+"""One supervisor for each data directory, and no children of an earlier one.
 
-The lock is the kernel's, so it falls with the process that holds it, however that ends. Children outlive a supervisor
-that is killed; the next one finds them by their pid files and ends them, after it has made sure that they are ours.
+The kernel's file lock is released when its process ends in any way. Children outlive a killed supervisor; the next one
+finds them by their pid files, verifies by their environment that they are ours, and ends them.
 """
 
 import asyncio
@@ -19,39 +19,39 @@ from streams.up.console import Tell
 from streams.up.layout import Layout
 
 CHILD_NAMES = ("worker", "broker")
-"""The children in the order in which they are ended: a worker ends cleanly only while its broker lives."""
+"""The children in the order of shutdown: a worker ends cleanly only while its broker runs."""
 
 ORPHAN_GRACE_S = 10.0
-"""How long an orphan may take to end by itself."""
+"""How long an orphan may take to end after a signal."""
 
 ORPHAN_POLL_INTERVAL_S = 0.05
-"""The pause between two looks at a process that is no child of ours, so that nothing tells us of its end."""
+"""The pause between two checks of an orphan: no event reports the end of another process's child."""
 
 MAX_ENVIRON_READS = 20
-"""How often an environment that is empty is looked at again: for a moment, while a process becomes its command, the
-kernel shows it empty, and an orphan that was not recognised then would live on."""
+"""Retries of an empty environment: the kernel shows it empty for a moment while a process becomes its command, and an
+orphan that is not recognised then would live on."""
 
 ENVIRON_RETRY_S = 0.001
-"""The pause between these looks; a process that has ended and was not waited for costs all of them, once."""
+"""The pause between these reads; a zombie costs all of them, once."""
 
 PROC_DIR = Path("/proc")
-"""Where Linux shows every process; elsewhere `ps` is asked."""
+"""Linux's process file system; elsewhere `ps` is used."""
 
 
 class StartRefused(Exception):
-    """The supervisor must not run here and now; the text says why."""
+    """The supervisor must not run; the text says why."""
 
 
 @contextmanager
 def hold_data_dir(layout: Layout) -> Iterator[None]:
-    """Hold the data directory. Raises Refused when another supervisor does."""
+    """Lock the data directory. Raises StartRefused if another supervisor holds it."""
     with layout.lock.open("a+", encoding="ascii") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             lock.seek(0)
-            reason = f"{layout.data_dir} is in use by another `up`, process {lock.read().strip() or 'unknown'}"
-            raise StartRefused(reason) from error
+            holder = lock.read().strip() or "unknown"
+            raise StartRefused(f"{layout.data_dir} is in use by another `up`, process {holder}") from error
         lock.truncate(0)
         lock.write(f"{os.getpid()}\n")
         lock.flush()
@@ -59,21 +59,21 @@ def hold_data_dir(layout: Layout) -> Iterator[None]:
 
 
 async def end_orphans(layout: Layout, tell: Tell) -> None:
-    """End what an earlier supervisor left running, and take the pid files away."""
+    """End the children of an earlier supervisor and delete their pid files."""
     for name in CHILD_NAMES:
-        pid = _recorded(layout.pid_file(name))
+        pid = _read_pid(layout.pid_file(name))
         if pid is not None and is_child(pid, layout, name):
-            tell(f"ending the {name} that an earlier start left behind, process {pid}")
+            tell(f"ending the {name} of an earlier start, process {pid}")
             await _end(pid, layout, name)
         layout.pid_file(name).unlink(missing_ok=True)
 
 
 def is_child(pid: int, layout: Layout, name: str) -> bool:
-    """Whether this process runs and is that child of this directory, and not another that got its pid later."""
+    """True if this process runs and is that child of this directory, not another process with a reused pid."""
     return f"{CHILD_MARK_VARIABLE}={child_mark(layout, name)}".encode() in _settled_environment(pid)
 
 
-def _recorded(pid_file: Path) -> int | None:
+def _read_pid(pid_file: Path) -> int | None:
     try:
         return int(pid_file.read_text(encoding="ascii"))
     except (OSError, ValueError):
@@ -81,7 +81,7 @@ def _recorded(pid_file: Path) -> int | None:
 
 
 def _settled_environment(pid: int) -> bytes:
-    """The environment of a process, in no particular format; empty when it has ended or is not ours to see."""
+    """Return the environment of a process, in no particular format; empty if it has ended or is not readable."""
     with suppress(OSError):
         for _ in range(MAX_ENVIRON_READS):
             if environment := _environment(pid):
@@ -91,7 +91,7 @@ def _settled_environment(pid: int) -> bytes:
 
 
 def _environment(pid: int) -> bytes:
-    """What is shown at this moment. Raises OSError when there is no such process, or it is another's."""
+    """Read the environment once. Raises OSError if there is no such process or another user owns it."""
     if PROC_DIR.joinpath("self", "environ").exists():
         return PROC_DIR.joinpath(str(pid), "environ").read_bytes()
     return subprocess.run(["ps", "-Eww", "-o", "command=", "-p", str(pid)], capture_output=True, check=False).stdout
@@ -106,5 +106,4 @@ async def _end(pid: int, layout: Layout, name: str) -> None:
                 while is_child(pid, layout, name):
                     await asyncio.sleep(ORPHAN_POLL_INTERVAL_S)
                 return
-    reason = f"the {name} of an earlier start, process {pid}, can't be ended"
-    raise StartRefused(reason)
+    raise StartRefused(f"the {name} of an earlier start, process {pid}, can't be ended")

@@ -1,4 +1,4 @@
-"""The two children: how each is started, and when it has to be killed."""
+"""Broker and worker as supervised children: how each is started, and when it must be killed."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ from streams.up.supervised import ServiceSpec
 
 
 def broker_service(layout: Layout, broker: KafkaBroker, answering: asyncio.Event) -> ServiceSpec:
-    """The broker. `answering` is set when it answers for the first time."""
+    """Describe the broker. `answering` is set at its first answer."""
 
     async def watch(child: Child) -> str:
         if await broker.wait_until_answering(child):
@@ -25,14 +25,11 @@ def broker_service(layout: Layout, broker: KafkaBroker, answering: asyncio.Event
 
 
 def worker_service(layout: Layout, command: Sequence[str], bootstrap: str, liveness_interval_s: float) -> ServiceSpec:
-    """The worker, which is asked every so many seconds whether it makes progress.
-
-    It outlives its broker: when that dies, it is left alone.
-    """
+    """Describe the worker, probed every `liveness_interval_s` seconds. It survives restarts of the broker."""
     environment = {"MODESTREAM_BROKER": f"kafka://{bootstrap}", "MODESTREAM_DATA_DIR": str(layout.data_dir)}
 
     async def start() -> Child:
-        # Otherwise an earlier worker's port, by now perhaps another process's, would be asked.
+        # Otherwise the port of an earlier worker would be probed, which another process may have by now.
         layout.metrics_port.unlink(missing_ok=True)
         return await Child.start(layout, "worker", command, environment)
 

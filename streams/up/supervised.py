@@ -1,4 +1,4 @@
-"""One child that is started again whenever it ends."""
+"""A child that is restarted, with backoff, whenever it ends."""
 
 import asyncio
 import time
@@ -6,19 +6,25 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from streams.up.child import Child
+from streams.up.child import Child, tail_log
 from streams.up.console import Tell
-from streams.up.logs import tail_log
 from streams.up.ownership import StartRefused
-from streams.up.restart_backoff import RestartBackoff
 
 MAX_FAILED_STARTS = 5
-"""So many short lives in a row, before all was ready once, mean that it can't be started at all."""
+"""Short lives in a row, before the system was ready once, that count as a failure to start."""
+
+INITIAL_RESTART_BACKOFF_S = 0.2
+"""The pause after the second short life in a row; it doubles for each further one."""
+
+MAX_RESTART_BACKOFF_S = 5.0
+
+STABLE_AFTER_S = 10.0
+"""A child that lived this long did not fail at its start; it is restarted at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceSpec:
-    """What there is to know about a child."""
+    """How a child is started, watched and stopped."""
 
     name: str
     log: Path
@@ -26,55 +32,68 @@ class ServiceSpec:
     """How long it may take to end before it is killed."""
     start: Callable[[], Awaitable[Child]]
     watch: Callable[[Child], Awaitable[str]]
-    """Returns, with the reason, when a child that runs has to be killed; cancelled when the child ends."""
+    """Returns a reason when a running child must be killed; cancelled when the child ends."""
+
+
+class RestartBackoff:
+    """Doubling pauses after short lives in a row; the first short life is followed at once."""
+
+    def __init__(self) -> None:
+        self.short_in_a_row = 0
+
+    def pause_after(self, lived_s: float) -> float:
+        """Return the seconds to wait after a child has ended after `lived_s` seconds."""
+        self.short_in_a_row = 0 if lived_s >= STABLE_AFTER_S else self.short_in_a_row + 1
+        if self.short_in_a_row <= 1:
+            return 0.0
+        return min(MAX_RESTART_BACKOFF_S, INITIAL_RESTART_BACKOFF_S * 2.0 ** (self.short_in_a_row - 2))
 
 
 class SupervisedChild:
     """Keeps one child running."""
 
-    def __init__(self, kind: ServiceSpec, tell: Tell) -> None:
-        self._kind = kind
+    def __init__(self, spec: ServiceSpec, tell: Tell) -> None:
+        self._spec = spec
         self._tell = tell
-        self._pace = RestartBackoff()
+        self._backoff = RestartBackoff()
         self._child: Child | None = None
         self.proven = False
-        """Whether everything was ready once: from then on there is no giving up."""
+        """True once the system was ready: from then on restarts never stop."""
 
     async def keep(self) -> None:
-        """Start it again and again, until cancelled. Raises Refused when it never gets anywhere."""
+        """Start it again and again until cancelled. Raises StartRefused if its first starts fail."""
         while True:
             began = time.monotonic()
-            self._child = await self._kind.start()
+            self._child = await self._spec.start()
             code = await self._watched(self._child)
-            pause_s = self._pace.pause_after(time.monotonic() - began)
+            pause_s = self._backoff.pause_after(time.monotonic() - began)
             self._report(code, pause_s)
             await asyncio.sleep(pause_s)
 
     async def stop(self) -> None:
-        """End the child that runs, if any: a request, and force after a while."""
+        """Stop the running child, if any."""
         if self._child is not None:
-            await self._child.stop(self._kind.stop_s)
+            await self._child.stop(self._spec.stop_s)
 
     async def _watched(self, child: Child) -> int:
-        watch = asyncio.create_task(self._kill_when_told(child))
+        watch = asyncio.create_task(self._kill_on_verdict(child))
         try:
             return await child.wait()
         finally:
             watch.cancel()
 
-    async def _kill_when_told(self, child: Child) -> None:
-        reason = await self._kind.watch(child)
+    async def _kill_on_verdict(self, child: Child) -> None:
+        reason = await self._spec.watch(child)
         if child.exit_code is None:
-            self._tell(f"killing the {self._kind.name}: {reason}")
+            self._tell(f"killing the {self._spec.name}: {reason}")
             child.kill()
 
     def _report(self, code: int, pause_s: float) -> None:
-        name, short = self._kind.name, self._pace.short_in_a_row
-        self._tell(f"the {name} ended with code {code}; what it wrote is in {self._kind.log}")
+        name, short = self._spec.name, self._backoff.short_in_a_row
+        self._tell(f"the {name} ended with code {code}; its output is in {self._spec.log}")
         if short > 1:
-            for line in tail_log(self._kind.log):
+            for line in tail_log(self._spec.log):
                 self._tell(f"  {line}")
         if not self.proven and short >= MAX_FAILED_STARTS:
-            reason = f"the {name} does not start"
-            raise StartRefused(reason)
+            raise StartRefused(f"the {name} does not start")
         self._tell(f"starting the {name} again" + (f" in {pause_s:.1f} s" if pause_s else ""))

@@ -1,9 +1,8 @@
 """`streams up`: a broker and a worker under one process, until a signal ends them.
 
-Enters: a data directory, a port, a question that shows when requests are answered. Leaves: one line on standard
-output, `ready bootstrap=127.0.0.1:PORT`; everything else is said on standard error. Guaranteed: one supervisor a
-directory; children that die are started again; after SIGINT, SIGTERM or SIGHUP nothing is left running; what a SIGKILL
-leaves running is ended by the next start.
+Prints one line on standard output, `ready bootstrap=127.0.0.1:PORT`; all other messages go to standard error.
+Guaranteed: one supervisor for each data directory; children that die are restarted; after SIGINT, SIGTERM or SIGHUP
+nothing is left running; children that survive a SIGKILL are ended by the next start.
 """
 
 import asyncio
@@ -14,20 +13,19 @@ from typing import Any
 
 from schemas.failures import Unavailable
 from streams.up.layout import Layout
-from streams.up.options import UpOptions
 from streams.up.ownership import StartRefused, end_orphans, hold_data_dir
 from streams.up.ports import is_free
-from streams.up.system import run_system
+from streams.up.system import UpOptions, run_system
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""What ends it. The last one is a terminal that closes, which the children would not notice by themselves."""
+"""Signals that end it. SIGHUP comes from a closed terminal, which the children would not notice."""
 
 
 async def run_up(options: UpOptions) -> int:
-    """Run until a signal comes. Returns the exit code: 0 after a signal, 1 when it can't run, with the reason told."""
+    """Run until a signal. Return the exit code: 0 after a signal, 1 if it can't run, with the reason printed."""
     ending = asyncio.Event()
     for order in STOP_SIGNALS:
-        # The second Ctrl-C of someone impatient changes nothing: the children are being ended already.
+        # A second Ctrl-C changes nothing: the children are being stopped already.
         asyncio.get_running_loop().add_signal_handler(order, ending.set)
     try:
         await _until(ending, _run(options, Layout(options.data_dir.expanduser().resolve())))
@@ -52,6 +50,5 @@ async def _run(options: UpOptions, layout: Layout) -> None:
     with hold_data_dir(layout):
         await end_orphans(layout, options.tell)
         if not is_free(options.port):
-            reason = f"port {options.port} is taken by another program; choose another with --port"
-            raise StartRefused(reason)
+            raise StartRefused(f"port {options.port} is taken by another program; choose another with --port")
         await run_system(options, layout)

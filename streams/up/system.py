@@ -1,35 +1,61 @@
-"""A broker and a worker that are kept running, the broker first and the worker once that answers."""
+"""A supervised broker and worker: the broker first, the worker once the broker answers."""
 
 import asyncio
+import sys
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from schemas.failures import Unavailable
 from streams.up.broker import KafkaBroker
+from streams.up.child import rotate_log
+from streams.up.console import Tell, tell
 from streams.up.installing import install_kafka
+from streams.up.jars import default_cache_dir
 from streams.up.layout import Layout
-from streams.up.logs import rotate_log
-from streams.up.options import UpOptions
+from streams.up.liveness import LIVENESS_INTERVAL_S
 from streams.up.services import broker_service, worker_service
 from streams.up.supervised import SupervisedChild
 
 READINESS_INTERVAL_S = 0.2
-"""The pause between two questions whether requests are answered."""
+"""The pause between two readiness probes."""
 
 READINESS_TIMEOUT_S = 30.0
-"""How long one such question may take."""
+"""Limit of one readiness probe."""
 
 STARTING_NOTICE_INTERVAL_S = 10.0
-"""How often someone who waits is told that the start still goes on."""
+"""The pause between two notices of a start that still goes on."""
 
 LOG_ROTATION_INTERVAL_S = 5.0
-"""The pause between two looks at the size of the logs."""
+"""The pause between two checks of the size of the logs."""
+
+WORKER_COMMAND = (sys.executable, "-m", "streams", "worker")
+"""The worker in the same Python; its settings are in its environment."""
+
+Probe = Callable[[str], Awaitable[bool]]
+"""Readiness probe: True if the worker answers requests over the broker at `host:port`. May raise Unavailable."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpOptions:
+    """Options of `streams up`."""
+
+    data_dir: Path
+    port: int
+    probe: Probe
+    """Repeated until it returns True."""
+    worker: Sequence[str] = WORKER_COMMAND
+    cache: Path = field(default_factory=default_cache_dir)
+    """Kafka's jars, shared by all data directories."""
+    liveness_interval_s: float = LIVENESS_INTERVAL_S
+    tell: Tell = tell
 
 
 async def run_system(options: UpOptions, layout: Layout) -> None:
-    """Run until cancelled, and end the children in order. Raises Unavailable or Refused when it can't be started."""
+    """Run until cancelled, then stop the children in order. Raises Unavailable or StartRefused if it can't start."""
     broker = KafkaBroker(layout, options.port, await install_kafka(options.cache, layout, options.tell))
     await broker.format()
     await _System(options, layout, broker).run()
@@ -47,9 +73,9 @@ class _System:
 
     async def run(self) -> None:
         try:
-            await _together(self._broker.keep(), self._keep_worker(), self._announce(), self._tend_logs())
+            await _run_together(self._broker.keep(), self._keep_worker(), self._announce(), self._rotate_logs())
         finally:
-            # The worker commits its offsets and leaves its group while the broker still lives.
+            # The worker commits its offsets and leaves its group while the broker still runs.
             await self._worker.stop()
             await self._broker.stop()
 
@@ -59,10 +85,10 @@ class _System:
 
     async def _announce(self) -> None:
         await self._answering.wait()
-        told = time.monotonic()
+        noticed_at = time.monotonic()
         while not await self._is_ready():
-            if time.monotonic() - told > STARTING_NOTICE_INTERVAL_S:
-                told = time.monotonic()
+            if time.monotonic() - noticed_at > STARTING_NOTICE_INTERVAL_S:
+                noticed_at = time.monotonic()
                 self._options.tell("the broker answers, the worker is still starting")
             await asyncio.sleep(READINESS_INTERVAL_S)
         self._broker.proven = self._worker.proven = True
@@ -74,15 +100,15 @@ class _System:
                 return await self._options.probe(self._bootstrap)
         return False
 
-    async def _tend_logs(self) -> None:
+    async def _rotate_logs(self) -> None:
         while True:
             for name in ("broker", "worker"):
                 rotate_log(self._layout.log(name))
             await asyncio.sleep(LOG_ROTATION_INTERVAL_S)
 
 
-async def _together(*work: Coroutine[Any, Any, None]) -> None:
-    """Run all; the first that fails ends the others, and its error is raised."""
+async def _run_together(*work: Coroutine[Any, Any, None]) -> None:
+    """Run all concurrently; the first failure cancels the others and is raised."""
     tasks = [asyncio.create_task(each) for each in work]
     try:
         await asyncio.gather(*tasks)

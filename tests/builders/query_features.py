@@ -29,7 +29,7 @@ class Said:
 
 
 def clues_of(
-    question: str, talk: Sequence[Said], dense: FloatArray | None = None, late: FloatArray | None = None
+    question: str, talk: Sequence[Said], dense: FloatArray | None = None, maxsim: FloatArray | None = None
 ) -> QueryFeatures:
     """The clues; a turn a minute, later by what it says."""
     roster = _roster(talk)
@@ -48,7 +48,7 @@ def clues_of(
         recency=np.zeros(len(roster.columns.live)),
         embedded=roster.columns.live,
         dense=_as_long(dense, roster),
-        maxsim=_as_long(late, roster),
+        maxsim=_as_long(maxsim, roster),
     )
 
 
@@ -72,7 +72,7 @@ def _row(place: int, one: Said) -> MemoryRow:
         importance=0.5,
         superseded=False,
         space=None,
-        marks=int(label_memory(memory)),
+        labels=int(label_memory(memory)),
     )
 
 

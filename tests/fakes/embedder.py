@@ -87,7 +87,7 @@ class FakeEmbedder:
         """As `query`, with this prefix."""
         self.queries.append(text)
         pooled, states, spans = self._states(prefix, text)
-        tokens, spans = self._tokens.of_question(spans, states) if self._tokens else (NO_TOKENS, spans[:0])
+        tokens, spans = self._tokens.of_query(spans, states) if self._tokens else (NO_TOKENS, spans[:0])
         return Encoded(pooled, tokens, spans=spans)
 
     async def close(self) -> None:

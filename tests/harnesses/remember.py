@@ -10,7 +10,7 @@ from schemas.failures import Unavailable
 from schemas.memories import Memory
 from schemas.turns import Turn
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.flow.requests.pipeline import Channel
+from streams.flow.requests.channel import Channel
 from streams.flow.steps.apply_changes import RememberChanges
 from streams.flow.steps.remember import RememberEvents, RememberTurns
 from tests.harnesses.worker import HERE, TOPICS, OneWorker, arriving, change, run

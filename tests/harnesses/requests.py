@@ -9,7 +9,8 @@ from schemas.commands import Command
 from schemas.records import Headers, Outgoing, Record
 from schemas.replies import SuccessReply
 from schemas.turns import Turn
-from streams.flow.requests.pipeline import Channel, HandlerResult, ReplyOptions, RequestPipeline
+from streams.flow.requests.channel import Channel, HandlerResult, ReplyOptions
+from streams.flow.requests.pipeline import RequestPipeline
 from streams.observability.metrics import Meters
 from tests.builders.turns import PARTITIONS, record, turn_fields
 from tests.fakes.clock import FakeClock

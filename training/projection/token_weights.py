@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.vectors import Spans
-from streams.adapters.embedding.inference.content_tokens import content_token_mask
+from streams.adapters.embedding.inference.token_vectors import content_token_mask
 
 Weights = NDArray[np.float32]
 """Shape (tokens,), sum 1."""

@@ -33,7 +33,7 @@ def unseen(haystacks: Sequence[Haystack], fit: Callable[[Sequence[Haystack]], Ma
 def recalls(haystack: Haystack, projection: TokenProjection) -> Figures:
     """Figures of each question, passages rounded to the grid as they are kept."""
     kept = dequantise_tokens(quantise_tokens(projection.of_passage(haystack.passages)))
-    alike = projection.of_question(haystack.questions) @ kept.T
+    alike = projection.of_query(haystack.questions) @ kept.T
     best = np.maximum.reduceat(alike, haystack.begins, axis=1)
     ranked = [_ranked(haystack, of) for of in (best, _nearby(best, haystack))]
     return np.stack([_recall(haystack, order[:, :cut]) for order in ranked for cut in CUTS], axis=1)

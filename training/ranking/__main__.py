@@ -8,18 +8,17 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from agents.rules.ranking.heads import MODEL_VARIANTS, ModelVariant
+from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
 from agents.rules.ranking.weights import RankingWeights
 from training.ranking.conversations import Conversation, read
 from training.ranking.embedding import KeptEmbedder
-from training.ranking.fitting import Table
+from training.ranking.feature_list import features_for
+from training.ranking.fitting import Table, dumps
 from training.ranking.library import Question, questions_of
 from training.ranking.measuring import found_by
 from training.ranking.report import Quality, document, table_of
 from training.ranking.samples import Sample, sample_of
-from training.ranking.signal_list import signals_for
 from training.ranking.validation import counts_of, left_out
-from training.ranking.weights_file import dumps
 
 ROOT = Path(__file__).parents[2]
 WEIGHTS = ROOT / "agents" / "data" / "ranking_weights.json"
@@ -54,7 +53,7 @@ def _train(conversations: Sequence[Conversation], embedder: KeptEmbedder) -> Non
     mixed = _samples(_dealt_out(conversations, embedder), MOST_MIXED)
     qualities, heads = [], {}
     for head in MODEL_VARIANTS:
-        table = Table([*own[head], *mixed[head]], signals_for(head))
+        table = Table([*own[head], *mixed[head]], features_for(head))
         fitted = table.fit(counts_of(table))
         qualities.append(Quality(head, own[head], left_out(table, fitted, own[head])))
         heads[head] = (fitted, table.names, table.deviations)
@@ -68,7 +67,7 @@ def _samples(questions: Iterable[Question], most: int) -> dict[ModelVariant, lis
     found: dict[ModelVariant, list[Sample]] = {head: [] for head in MODEL_VARIANTS}
     for question in questions:
         for head in MODEL_VARIANTS:
-            found[head].append(sample_of(question, head, signals_for(head), most))
+            found[head].append(sample_of(question, head, features_for(head), most))
     return found
 
 

@@ -6,14 +6,16 @@ method finds its least in about ten steps. What it leaves open, how likely the b
 logistic regression on the one sum (Platt 1999), so that a score is a probability.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
+from training.ranking.feature_list import must_help
 from training.ranking.samples import BY_HAND, Sample
-from training.ranking.signal_list import must_help
 
 Floats = NDArray[np.float64]
 
@@ -154,3 +156,12 @@ def _calibrated(sums: Floats, hits: NDArray[np.bool_]) -> tuple[float, float]:
         curvature = (values * (shares * (1 - shares))) @ values.T + 1e-6 * np.eye(2)
         found = found - np.clip(np.linalg.solve(curvature, values @ (shares - hits)), -1.0, 1.0)
     return float(found[0]), float(found[1])
+
+
+def dumps(fitted: Mapping[ModelVariant, tuple[Fitted, Sequence[str], Floats]]) -> str:
+    """The heads, each with the names and the deviations of its signals, as JSON that people can read."""
+    heads = {
+        head: {"intercept": round(fitted[head][0].intercept, 4), "weights": fitted[head][0].named(*fitted[head][1:])}
+        for head in MODEL_VARIANTS
+    }
+    return json.dumps(heads, indent=1) + "\n"

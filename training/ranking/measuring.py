@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from agents.rules.ranking.heads import MODEL_VARIANTS, ModelVariant
+from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
 from agents.rules.ranking.ranking import rank_memories
 from agents.rules.ranking.weights import RankingWeights
 from training.ranking.conversations import CATEGORIES
-from training.ranking.heads import without
 from training.ranking.library import Question
+from training.ranking.samples import without
 from training.ranking.validation import KS, Recalls
 
 

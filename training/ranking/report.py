@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.rules.ranking.heads import ModelVariant
+from agents.rules.ranking.query_features import ModelVariant
 from training.ranking.conversations import CATEGORIES, Conversation
 from training.ranking.fitting import ROWS, STRENGTH
 from training.ranking.measuring import percent

@@ -1,16 +1,15 @@
 """Signals of the memories of each question as numbers, ready to be fitted and measured."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.rules.ranking.features import RankingFeatures
 from agents.rules.ranking.field_scores import compute_fields, first_stage_score
-from agents.rules.ranking.heads import ModelVariant
+from agents.rules.ranking.query_features import ModelVariant, QueryFeatures
 from agents.rules.ranking.ranking import first_stage_top
-from training.ranking.heads import without
 from training.ranking.library import Question
 
 Matrix = NDArray[np.float32]
@@ -59,3 +58,10 @@ def sample_of(question: Question, head: ModelVariant, names: Sequence[str], most
         by_hand += weight * (0.0 if signal is None else signal)
     hits = np.isin(numbers, list(question.evidence))
     return Sample(question, columns, by_hand.astype(np.float32), hits)
+
+
+def without(clues: QueryFeatures, head: ModelVariant) -> QueryFeatures:
+    """What is left where there are no token vectors, or no vectors."""
+    return replace(
+        clues, maxsim=clues.maxsim if head == "tokens" else None, dense=None if head == "words" else clues.dense
+    )

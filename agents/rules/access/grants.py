@@ -1,4 +1,4 @@
-"""What a policy lets a principal do. Pure; what is not granted is refused, and a refusal tells nothing of others."""
+"""Check a principal's grants. Pure. Anything not granted is refused; a refusal reveals nothing about others."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,10 +7,10 @@ from schemas.policies import Grant, Permission, Policy, admits
 from schemas.scopes import Scope, Selector
 
 PRINCIPAL_HEADER = "principal"
-"""The header that names who asks."""
+"""The header with the sender's principal."""
 
 MAX_PRINCIPAL_CHARS = 80
-"""Characters of a principal in an error: the header may be of any length."""
+"""Characters of a principal that an error repeats: the header may be of any length."""
 
 
 def require_permission(policy: Policy, principal: str | None, act: Permission, scope: Scope) -> None:
@@ -20,11 +20,11 @@ def require_permission(policy: Policy, principal: str | None, act: Permission, s
 
 
 def narrow_selector(policy: Policy, principal: str | None, selector: Selector) -> Selector:
-    """The selector without the projects that the principal may not read; Rejected where nothing is left."""
+    """Remove the projects that the principal may not read. Raises Rejected, `not_allowed`, if none is left."""
     grants = [grant for grant in _grants(policy, principal, "read") if admits(grant.user_id, selector.user_id)]
     if not grants:
         raise _refused(principal, "read")
-    narrowed = _both(selector.project_id, _either(grant.project_id for grant in grants))
+    narrowed = _intersection(selector.project_id, _union(grant.project_id for grant in grants))
     if narrowed is not None and not narrowed:
         raise _refused(principal, "read")
     return selector.model_copy(update={"project_id": narrowed})
@@ -35,8 +35,8 @@ def _grants(policy: Policy, principal: str | None, act: Permission) -> Sequence[
     return [grant for grant in known if act in grant.may]
 
 
-def _either(grants: Iterable[tuple[str, ...] | None]) -> tuple[str, ...] | None:
-    """The values that any of these admits; None are all."""
+def _union(grants: Iterable[tuple[str, ...] | None]) -> tuple[str, ...] | None:
+    """Return the values that any grant admits; None admits all."""
     found: dict[str, None] = {}
     for values in grants:
         if values is None:
@@ -45,8 +45,8 @@ def _either(grants: Iterable[tuple[str, ...] | None]) -> tuple[str, ...] | None:
     return tuple(found)
 
 
-def _both(asked: tuple[str, ...] | None, granted: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """The values that both admit, in the order in which they were asked for."""
+def _intersection(asked: tuple[str, ...] | None, granted: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Return the values that both admit, in the order of `asked`."""
     if asked is None or granted is None:
         return granted if asked is None else asked
     return tuple(value for value in asked if value in granted)
@@ -54,8 +54,6 @@ def _both(asked: tuple[str, ...] | None, granted: tuple[str, ...] | None) -> tup
 
 def _refused(principal: str | None, act: Permission) -> Rejected:
     if principal is None:
-        return Rejected(
-            "not_allowed", f"no header {PRINCIPAL_HEADER!r} says who asks; this deployment lets nobody else in"
-        )
-    who = principal[:MAX_PRINCIPAL_CHARS]
-    return Rejected("not_allowed", f"{who!r} may not {act} here; the file of the setting AUTHORIZATION says who may")
+        return Rejected("not_allowed", f"this deployment requires the header {PRINCIPAL_HEADER!r}")
+    shown = principal[:MAX_PRINCIPAL_CHARS]
+    return Rejected("not_allowed", f"{shown!r} may not {act} here; grants are in the file of the setting AUTHORIZATION")

@@ -1,1 +1,1 @@
-"""The answer: hits, matching items, whether they suffice."""
+"""Answers: hits, matching items, drill-down layers and the test whether a layer suffices."""

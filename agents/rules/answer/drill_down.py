@@ -1,7 +1,7 @@
-"""What intention and categories say of a question, and the memories that it rests on. Pure.
+"""Answer a question from the upper layers, intention and categories, before searching memories. Pure.
 
-Enter: the intentions and categories of the scopes that are read, as they may be shown. Leaves: for each layer what is
-about the question, as the answer shows it, the ids of the memories behind it, and whether it suffices.
+Each layer returns its matching entries as shown in the answer, the ids of the memories behind them, and whether they
+suffice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,11 +21,11 @@ from schemas.vectors import MemoryFilter
 ScopeFields = Mapping[str, str]
 
 MAX_SCOPES = 10
-"""Scopes of one request whose upper layers are looked at, the first by name: a full intention takes some 10 ms to read
-and to match. The items of all scopes are searched anyway."""
+"""Scopes per request with a search of the upper layers, first by name: reading and matching a full intention takes
+about 10 ms. Items of all scopes are searched regardless."""
 
 MAX_LAYER_CATEGORIES = 5
-"""Categories of an answer: the best."""
+"""Best categories in an answer."""
 
 PART_SYNONYMS: Mapping[IntentionPart, str] = {
     "goals": "current goal goals aim",
@@ -33,32 +33,32 @@ PART_SYNONYMS: Mapping[IntentionPart, str] = {
     "blocking_errors": "current blocking error problem",
     "decisions": "decision decided decide",
 }
-"""What questions call the entries of a list: each has these words beside its own."""
+"""Words that questions use for the entries of each part; they are matched together with an entry's text."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerResult:
-    """What one layer says of a question: `shown` in the answer, resting on the memories of these ids."""
+    """Matches of one layer: `shown` in the answer, `rests_on` are the ids of the memories behind them."""
 
     shown: list[dict[str, Any]]
     rests_on: frozenset[str]
     suffices: bool
 
 
-def select_scopes(where: MemoryFilter, roster: MemoryColumns) -> Sequence[ScopeFields]:
-    """The scopes that a read selects: the one that it names, or those of them that have memories, in order."""
+def select_scopes(where: MemoryFilter, memory_columns: MemoryColumns) -> Sequence[ScopeFields]:
+    """Return the scopes that a filter selects: the only one that it names, or all with memories, in order."""
     named = {name: values[0] for name, values in where.scope.items() if values is not None and len(values) == 1}
     if len(named) == len(where.scope):
         return [named]
     selected = MemoryFilter(boundary=where.boundary, scope=where.scope)
-    known = sorted({kind.scope for kind in roster.kinds if kind.admitted(selected)})[:MAX_SCOPES]
+    known = sorted({kind.scope for kind in memory_columns.kinds if kind.admitted(selected)})[:MAX_SCOPES]
     return [{name: dict(scope)[name] for name in where.scope} for scope in known]
 
 
 def intention_layer(
-    views: Sequence[tuple[ScopeFields, Intention]], question: Question, sought: TermCoverage
+    views: Sequence[tuple[ScopeFields, Intention]], question: Question, coverage: TermCoverage
 ) -> LayerResult:
-    """The entries that still stand and are about the question, best first, with their list and their scope."""
+    """Match the open entries of the intentions, best first, with their part and scope."""
     entries = [
         (scope, part, entry)
         for scope, view in views
@@ -67,54 +67,54 @@ def intention_layer(
         if entry.text
     ]
     texts = [f"{PART_SYNONYMS[part]}: {entry.text}" for _, part, entry in entries]
-    found = match_entries(texts, sought)
+    found = match_entries(texts, coverage)
     return LayerResult(
-        shown=[_entry(*entries[one.place], one.share) for one in found],
-        rests_on=frozenset(memory_id for one in found for memory_id in _behind(entries[one.place][2])),
-        suffices=is_sufficient(found, [entry.text for _, _, entry in entries], question, sought),
+        shown=[_show_entry(*entries[one.place], one.share) for one in found],
+        rests_on=frozenset(memory_id for one in found for memory_id in _supporting_ids(entries[one.place][2])),
+        suffices=is_sufficient(found, [entry.text for _, _, entry in entries], question, coverage),
     )
 
 
 def group_by_part(shown: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Entries as a part of an intention; None for none."""
+    """Group shown entries by part of the intention; None without entries."""
     lists: dict[str, Any] = {
-        part: [_without_list(one) for one in shown if one["of"] == part] for part in INTENTION_PARTS
+        part: [_without_part(one) for one in shown if one["of"] == part] for part in INTENTION_PARTS
     }
     return lists if shown else None
 
 
 def category_layer(
-    views: Sequence[tuple[ScopeFields, Category]], question: Question, sought: TermCoverage
+    views: Sequence[tuple[ScopeFields, Category]], question: Question, coverage: TermCoverage
 ) -> LayerResult:
-    """The categories that are about the question, best first. A description alone suffices for nothing."""
+    """Match the categories, best first. Only summaries can suffice, descriptions can't."""
     texts = [category_text(one) for _, one in views]
-    found = match_entries(texts, sought)[:MAX_LAYER_CATEGORIES]
+    found = match_entries(texts, coverage)[:MAX_LAYER_CATEGORIES]
     return LayerResult(
-        shown=[_category(*views[one.place], one.share) for one in found],
+        shown=[_show_category(*views[one.place], one.share) for one in found],
         rests_on=frozenset(memory_id for one in found for memory_id in views[one.place][1].rests_on),
         suffices=is_sufficient(
             [one for one in found if views[one.place][1].summary],
             [one.summary or "" for _, one in views],
             question,
-            sought,
+            coverage,
         ),
     )
 
 
-def _entry(scope: ScopeFields, part: IntentionPart, entry: IntentionEntry, share: float) -> dict[str, Any]:
+def _show_entry(scope: ScopeFields, part: IntentionPart, entry: IntentionEntry, share: float) -> dict[str, Any]:
     alone = Intention.model_validate({part: (entry,)})
     [shown] = build_intention_view(alone)[part]
     return {"of": part, **shown, "scope": dict(scope), "score": share}
 
 
-def _without_list(shown: Mapping[str, Any]) -> dict[str, Any]:
+def _without_part(shown: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in shown.items() if name != "of"}
 
 
-def _behind(entry: IntentionEntry) -> list[str]:
+def _supporting_ids(entry: IntentionEntry) -> list[str]:
     return [*entry.memory_ids, *([entry.item_id] if entry.item_id else ())]
 
 
-def _category(scope: ScopeFields, category: Category, share: float) -> dict[str, Any]:
+def _show_category(scope: ScopeFields, category: Category, share: float) -> dict[str, Any]:
     fields = category.model_dump(include={"name", "description", "summary", "anchors", "version"}, mode="json")
     return {**fields, "scope": dict(scope), "score": share}

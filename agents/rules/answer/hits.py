@@ -1,4 +1,4 @@
-"""Records as hits, and the warnings of an answer."""
+"""Hits and warnings of an answer."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -8,7 +8,7 @@ from schemas.moments import iso
 from schemas.retrieval import Hit, Scores
 
 SearchWarning = tuple[str, str]
-"""A code and a message."""
+"""Code and message."""
 
 
 def hit_of(
@@ -19,7 +19,7 @@ def hit_of(
     *,
     shown_as: MemoryType | None = None,
 ) -> Hit:
-    """A memory as a hit, of its own type or `shown_as` another; a turn's own evidence is its whole text."""
+    """Return a memory as a hit; `shown_as` replaces its type. The evidence of a turn is its whole text."""
     own = Evidence(turn_id=memory.turn_id, start=0, end=len(memory.text)) if memory.turn_id else None
     return Hit(
         memory_id=memory.memory_id,
@@ -43,13 +43,13 @@ def hit_of(
 
 
 def warn_degraded(reasons: Iterable[tuple[str, str]], *, cross_mode: bool) -> list[SearchWarning]:
-    """The warning that vectors are missing, for these modes, each with why; none for none."""
-    told = dict.fromkeys(f"{mode}: {reason}" if cross_mode else reason for mode, reason in reasons)
-    return [("degraded", "; ".join(told))] if told else []
+    """Return a warning if vectors are missing, from pairs of mode and reason."""
+    messages = dict.fromkeys(f"{mode}: {reason}" if cross_mode else reason for mode, reason in reasons)
+    return [("degraded", "; ".join(messages))] if messages else []
 
 
 def warn_cross_mode(modes: Sequence[str], method: FusionMethod) -> SearchWarning:
-    """The warning that several vector spaces were searched, and how."""
+    """Return the warning that several vector spaces were searched, and how."""
     how = {
         "rank_fusion": "each was searched with its own embedder, and their ranks are fused",
         "lexical_merge": "they are ranked by words, entities, recency, importance and topics, without embedders",
@@ -58,6 +58,6 @@ def warn_cross_mode(modes: Sequence[str], method: FusionMethod) -> SearchWarning
 
 
 def warn_other_modes(counts: Mapping[str, int]) -> list[SearchWarning]:
-    """The warning that the scope has memories in modes that were not searched, with their numbers; none for none."""
-    told = ", ".join(f"{mode} ({count})" for mode, count in counts.items())
-    return [("other_modes", f"not searched, with the number of memories here: {told}")] if told else []
+    """Return a warning if the scope has memories in modes that were not searched, with their counts."""
+    modes = ", ".join(f"{mode} ({count})" for mode, count in counts.items())
+    return [("other_modes", f"not searched, with the number of memories here: {modes}")] if modes else []

@@ -1,9 +1,8 @@
-"""Whether what a layer holds is enough to answer a question, or the search must go down. Pure.
+"""Match the entries of a layer with a question, and decide whether they suffice or the search must go deeper. Pure.
 
-Enters: the texts of a layer's entries and the question. Leaves: which entries are about the question, and whether they
-say enough of it. An entry is about it when it has a good share of its telling words; entries say enough when together
-they have nearly all of them, weighed by rarity, and a date or a number where one is asked for. Words decide, not
-vectors: an entry that is merely alike is no reason to look no further.
+An entry matches if it covers enough of the question's terms, weighted by rarity. Entries suffice if together they cover
+nearly all terms, and contain a date or a number if the question asks for one. Terms decide, not vectors: a merely
+similar entry must not end the search.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,49 +15,48 @@ from agents.rules.text.entities import extract_entities
 from agents.rules.text.tokenizer import content_terms
 
 MIN_COVERAGE = 0.75
-"""Share of a question's telling words, by weight, that is enough: of three equally rare words all, of five four. What
-is missed by going down is nothing; what is missed by staying may be the answer."""
+"""Coverage that suffices: all of three equally rare words, four of five. High, as a deeper search loses nothing."""
 
 MIN_ENTRY_COVERAGE = 0.25
-"""From this share on an entry is about the question: one rare word of four."""
+"""Minimum coverage of a matching entry: one rare word of four."""
 
 MIN_SHARE_OF_BEST = 0.5
-"""An entry that has less than this part of what the best one has is about something else that shares a word."""
+"""Minimum coverage relative to the best entry; below it an entry only shares a word."""
 
 ANSWER_LABELS: Mapping[str, frozenset[str]] = {
     "when": frozenset({"DATE", "TIME", "DURATION", "NUMBER"}),
     "how_many": frozenset({"NUMBER", "MONEY", "DURATION"}),
 }
-"""What a text must have to answer a question of this type (`agents.rules.query.question_types`), by the names of marks."""
+"""Labels of which an answer needs one, by question type (`agents.rules.query.question_types`)."""
 
 
 class Match(NamedTuple):
-    """An entry that is about the question: its place in its layer, the terms it has, and their share."""
+    """A matching entry: its place in the layer, the question's terms in it, and their coverage."""
 
     place: int
-    said: TermIndexes
+    terms: TermIndexes
     share: float
 
 
-def match_entries(texts: Sequence[str], sought: TermCoverage) -> list[Match]:
-    """The entries that are about the question, best first, equal ones in their order."""
-    found = [Match(place, said, sought.share(said)) for place, said in enumerate(map(sought.terms_in, texts))]
+def match_entries(texts: Sequence[str], coverage: TermCoverage) -> list[Match]:
+    """Return the matching entries, best first; ties keep their order."""
+    found = [Match(place, terms, coverage.share(terms)) for place, terms in enumerate(map(coverage.terms_in, texts))]
     least = max(MIN_ENTRY_COVERAGE, MIN_SHARE_OF_BEST * max((one.share for one in found), default=0.0))
     return sorted((one for one in found if one.share >= least), key=lambda one: -one.share)
 
 
-def is_sufficient(found: Sequence[Match], texts: Sequence[str], question: Question, sought: TermCoverage) -> bool:
-    """Whether these entries, of a layer with these texts, say enough."""
-    said = frozenset[int]().union(*(one.said for one in found))
+def is_sufficient(found: Sequence[Match], texts: Sequence[str], question: Question, coverage: TermCoverage) -> bool:
+    """Return whether these entries of a layer suffice; `texts` are the texts of the whole layer."""
+    terms = frozenset[int]().union(*(one.terms for one in found))
     return (
         bool(content_terms(question.text))
-        and sought.share(said) >= MIN_COVERAGE
-        and _answers([texts[one.place] for one in found], question)
+        and coverage.share(terms) >= MIN_COVERAGE
+        and _has_answer_forms([texts[one.place] for one in found], question)
     )
 
 
-def _answers(texts: Sequence[str], question: Question) -> bool:
-    """Whether the texts have what the question's types ask for."""
+def _has_answer_forms(texts: Sequence[str], question: Question) -> bool:
+    """Return whether the texts have a label for each type of the question that needs one."""
     asked = [ANSWER_LABELS[trait] for trait in question.traits if trait in ANSWER_LABELS]
     forms = set[str]().union(*(find_form_labels(text, extract_entities(text)) for text in texts)) if asked else set()
     return all(not wanted.isdisjoint(forms) for wanted in asked)

@@ -1,8 +1,7 @@
-"""How much of a question a text speaks of: the share of its telling words, weighed by how rare they are. Pure.
+"""Term coverage: the share of a question's terms that a text contains, weighted by rarity, in 0..1. Pure.
 
-Enters: a question's terms with the weight of each, then texts. Leaves: which terms a text has, and their share of all
-weight, in 0..1. A text has a term where it has that word, or one with the same stem in a language that is spoken among
-the memories, as in the word index.
+A text contains a term if it has that word, or one with the same stem in a language of the user's memories, as in the
+lexical index.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,36 +15,36 @@ from agents.rules.text.stemming import stems
 from agents.rules.text.tokenizer import tokenize
 
 TermIndexes = frozenset[int]
-"""Some terms of a question, by their places in it."""
+"""Terms of a question by their places in it."""
 
 
 class TermCoverage:
-    """The terms of one question. `weights` are not negative; `languages` are places in `LANGUAGES`."""
+    """The terms of one question. `weights` are not negative; `languages` are indexes into `LANGUAGES`."""
 
-    def __init__(self, asked: Sequence[str], weights: Sequence[float], languages: Sequence[int]) -> None:
+    def __init__(self, terms: Sequence[str], weights: Sequence[float], languages: Sequence[int]) -> None:
         self._weights = list(weights)
-        self._whole = sum(weights)
+        self._total = sum(weights)
         self._words: dict[str, set[int]] = {}
         self._stems: dict[int, dict[str, set[int]]] = {language: {} for language in languages}
-        for place, word in enumerate(asked):
+        for place, word in enumerate(terms):
             self._words.setdefault(word, set()).add(place)
         for language, known in self._stems.items():
-            for place, stem in enumerate(stems(asked, language)):
+            for place, stem in enumerate(stems(terms, language)):
                 known.setdefault(stem, set()).add(place)
 
     @classmethod
-    def of(cls, clues: QueryFeatures, roster: MemoryColumns, *, weigh_unknown: bool) -> Self:
-        """The terms of a question, weighed by their rarity among the memories (`agents.rules.index.bm25.idf`).
+    def of(cls, features: QueryFeatures, memory_columns: MemoryColumns, *, weigh_unknown: bool) -> Self:
+        """Weight the terms of a question by idf among the memories (`agents.rules.index.bm25.idf`).
 
-        `weigh_unknown`: a word that no memory has weighs the most, as nothing can answer for it; otherwise it weighs nothing,
-        as it tells no memory from another.
+        `weigh_unknown`: terms without any memory have the highest idf, because nothing can cover them; otherwise weight
+        0, because they distinguish no memories.
         """
-        frequencies = [len(one.numbers) for one in clues.postings]
-        weights = [idf(count, clues.documents) if count or weigh_unknown else 0.0 for count in frequencies]
-        return cls(clues.question.terms, weights, roster.languages())
+        frequencies = [len(one.numbers) for one in features.postings]
+        weights = [idf(count, features.documents) if count or weigh_unknown else 0.0 for count in frequencies]
+        return cls(features.question.terms, weights, memory_columns.languages())
 
     def terms_in(self, text: str) -> TermIndexes:
-        """The terms that a text has."""
+        """Return the terms that a text contains."""
         words = list(dict.fromkeys(tokenize(text)))
         found: set[int] = set()
         for word in words:
@@ -56,6 +55,6 @@ class TermCoverage:
         return frozenset(found)
 
     def share(self, places: Iterable[int]) -> float:
-        """The share of these terms of the weight of all; 0 for a question without any."""
+        """Return the weight of these terms relative to all terms; 0 for a question without weights."""
         weight = sum(self._weights[place] for place in places)
-        return round(min(weight / self._whole, 1.0), SCORE_DECIMALS) if self._whole else 0.0
+        return round(min(weight / self._total, 1.0), SCORE_DECIMALS) if self._total else 0.0

@@ -1,19 +1,20 @@
-"""Which categories an item is under, by its vector. Pure.
+"""Assign categories to items by their vectors. Pure.
 
-Enters: the item's vector, the vectors of what each category is described by, and those of the background. Leaves: the
-categories that fit, with how surely. An item's nearness to a category is its greatest cosine with one of the category's
-phrases, taken by the scale of the space; it counts by itself, and by how far it is above the nearest of all other
-topics: the other categories and the background.
+Enters: item vectors, the vectors of each category's description, and background vectors. Leaves: the matching
+categories with confidences. Similarity to a category is the maximum cosine over its phrases, standardised by the
+space's mean and spread. A logistic regression combines it with its margin over the nearest other topics: the other
+categories and the background.
 
-The weights are those of a logistic regression over made-up sentences in seven categories and of none, with the vectors
-of all-MiniLM-L6-v2 (`tests/builders/categories.py`). On seven other categories: precision 0.84, recall 0.68; the same
-threshold on the cosine alone 0.73 and 0.80, words that both have added nothing. Likeness to a category's anchors was
-left out: it moved no figure up, and what an item is under would depend on the order in which others came.
+Its weights were fitted to synthetic sentences of seven categories and of none, with vectors of all-MiniLM-L6-v2
+(`tests/builders/categories.py`). On seven other categories: precision 0.84, recall 0.68; a threshold on the cosine
+alone: 0.73 and 0.80. Shared words improved nothing. Similarity to a category's anchors is not used: it improved no
+figure, and assignments would depend on the order in which items arrive.
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Self
 
 import numpy as np
@@ -25,31 +26,31 @@ from schemas.understanding import FoundCategory
 from schemas.vectors import Matrix, Vector
 
 COHORT_SIZE = 3
-"""Other topics whose mean an item's nearness is held against: one is often the same topic in other words."""
+"""Nearest other topics averaged for the margin: a single one is often the same topic in other words."""
 
 MIN_SPREAD = 1e-6
-"""In a space where all topics are equally near nothing can be told; this keeps the numbers finite."""
+"""Lower bound of the standard deviation, for a space where all topics are equally similar."""
 
-NEARNESS_WEIGHT, MARGIN_WEIGHT, INTERCEPT = 0.75, 1.89, -1.65
-"""The weights of the regression, in units of the space's spread, and its intercept."""
+SIMILARITY_WEIGHT, MARGIN_WEIGHT, INTERCEPT = 0.75, 1.89, -1.65
+"""The weights of the regression, in standard deviations of the space, and its intercept."""
 
 MIN_CATEGORY_CONFIDENCE = 0.5
-"""The confidence from which an item is under a category."""
+"""The confidence from which a category is assigned."""
 
 MAX_CATEGORIES_PER_ITEM = 4
-"""Categories of one item: what fits more of them says little about each."""
+"""Categories of one item: an item that fits more says little about each."""
 
 MAX_PHRASES = 8
-"""Phrases of a description that are looked at one by one, beside all of it."""
+"""Phrases of a description that are embedded one by one, besides the whole description."""
 
-_BETWEEN = re.compile(r"[,;:.!?\n()•/]|\s(?:and|or|und|oder|y|o|et|ou|e)\s")
+_PHRASE_SEPARATOR = re.compile(r"[,;:.!?\n()•/]|\s(?:and|or|und|oder|y|o|et|ou|e)\s")
 
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """The background's vectors in one space, shape (topics, dim), each of length 1; the scale of cosines there.
+    """The background topics' vectors in one space, shape (topics, dim), each of length 1.
 
-    `mean` and `std` are mean and standard deviation of the cosines of two different topics.
+    `mean` and `std` are mean and standard deviation of the cosines between different topics.
     """
 
     rows: Matrix
@@ -58,7 +59,7 @@ class Background:
 
     @classmethod
     def of(cls, rows: Matrix) -> Self:
-        """The background by its vectors."""
+        """Normalise the rows and measure their cosines."""
         unit = normalise_rows(rows)
         cosines = (unit @ unit.T)[~np.eye(len(unit), dtype=np.bool_)]
         if not len(cosines):
@@ -67,10 +68,11 @@ class Background:
 
 
 def category_texts(name: str, description: str) -> list[str]:
-    """The texts that stand for a category: all of its description, and each phrase of it, with the name."""
+    """Return the texts to embed for a category: its description and each phrase of it, prefixed with the name."""
     if not description.strip():
         return [name]
-    phrases = dict.fromkeys(phrase for part in _BETWEEN.split(description) if len(phrase := part.strip()) > 1)
+    pieces = _PHRASE_SEPARATOR.split(description)
+    phrases = dict.fromkeys(phrase for piece in pieces if len(phrase := piece.strip()) > 1)
     parts = list(phrases)[:MAX_PHRASES] if len(phrases) > 1 else []
     return [f"{name}: {text}" for text in (description, *parts)]
 
@@ -78,7 +80,7 @@ def category_texts(name: str, description: str) -> list[str]:
 def match_categories(
     vectors: Matrix, categories: Mapping[str, Matrix], background: Background
 ) -> list[tuple[CategoryAssignment, ...]]:
-    """For each item the categories that fit it, the surest first; equally sure ones by name.
+    """Return for each item the matching categories, by falling confidence, then by name.
 
     `vectors` has shape (items, dim); a category's matrix has a row for each of its texts.
     """
@@ -86,27 +88,27 @@ def match_categories(
     if not names or not len(vectors):
         return [()] * len(vectors)
     unit = normalise_rows(vectors)
-    near = np.stack([(unit @ normalise_rows(categories[name]).T).max(axis=1) for name in names], axis=1)
-    sure = _confidences(near, unit @ background.rows.T, background)
-    return [_chosen(names, row) for row in sure]
+    similarity = np.stack([(unit @ normalise_rows(categories[name]).T).max(axis=1) for name in names], axis=1)
+    confidences = _confidences(similarity, unit @ background.rows.T, background)
+    return [_top_categories(names, row) for row in confidences]
 
 
 def keep_known_categories(found: Iterable[FoundCategory], taxonomy: Taxonomy) -> tuple[FoundCategory, ...]:
-    """Of what a language model put a turn under, what there is."""
+    """Drop the categories that a language model made up."""
     return tuple(one for one in found if taxonomy.find(one.name) is not None)
 
 
 def top_model_categories(found: Iterable[FoundCategory]) -> tuple[CategoryAssignment, ...]:
-    """The surest of the categories that a language model put a turn under, each once."""
-    sure = {one.name: one.confidence for one in sorted(found, key=lambda one: (one.confidence, one.name))}
-    best = sorted(sure, key=lambda name: (-sure[name], name))[:MAX_CATEGORIES_PER_ITEM]
-    return tuple(CategoryAssignment(name=name, confidence=sure[name], by="model") for name in best)
+    """Return the categories that a language model is surest of, each once."""
+    confidences = {one.name: one.confidence for one in sorted(found, key=lambda one: (one.confidence, one.name))}
+    best = sorted(confidences, key=lambda name: (-confidences[name], name))[:MAX_CATEGORIES_PER_ITEM]
+    return tuple(CategoryAssignment(name=name, confidence=confidences[name], by="model") for name in best)
 
 
-def merge_assignments(*several: Iterable[CategoryAssignment]) -> tuple[CategoryAssignment, ...]:
-    """All of these, each category once: a model's word counts more, else the surer one; by name."""
+def merge_assignments(*assignments: Iterable[CategoryAssignment]) -> tuple[CategoryAssignment, ...]:
+    """Merge assignments, sorted by name. Of two for one category, a model's wins, else the one of higher confidence."""
     best: dict[str, CategoryAssignment] = {}
-    for one in (each for some in several for each in some):
+    for one in chain.from_iterable(assignments):
         before = best.get(one.name)
         if before is None or (one.by == "model", one.confidence) > (before.by == "model", before.confidence):
             best[one.name] = one
@@ -114,30 +116,30 @@ def merge_assignments(*several: Iterable[CategoryAssignment]) -> tuple[CategoryA
 
 
 def reassign_categories(
-    before: Iterable[CategoryAssignment], fits: Iterable[CategoryAssignment], taxonomy: Taxonomy
+    before: Iterable[CategoryAssignment], matched: Iterable[CategoryAssignment], taxonomy: Taxonomy
 ) -> tuple[CategoryAssignment, ...]:
-    """What an item is under after it was looked at again: what fits now, and what a model had said."""
-    said = [one for one in before if one.by == "model"]
-    return tuple(one for one in merge_assignments(said, fits) if taxonomy.find(one.name) is not None)
+    """Replace earlier assignments by `matched`; a model's assignments stay while their category exists."""
+    by_model = [one for one in before if one.by == "model"]
+    return tuple(one for one in merge_assignments(by_model, matched) if taxonomy.find(one.name) is not None)
 
 
-def _confidences(near: Matrix, others: Matrix, background: Background) -> Matrix:
-    """How sure each item is of each category, shape (items, categories)."""
-    sure = np.empty_like(near)
-    for place in range(near.shape[1]):
-        rest = np.concatenate([others, np.delete(near, place, axis=1)], axis=1)
+def _confidences(similarity: Matrix, background_similarity: Matrix, background: Background) -> Matrix:
+    """Return each item's confidence in each category, shape (items, categories)."""
+    confidences = np.empty_like(similarity)
+    for number in range(similarity.shape[1]):
+        rest = np.concatenate([background_similarity, np.delete(similarity, number, axis=1)], axis=1)
         nearest = np.sort(rest, axis=1)[:, -COHORT_SIZE:].mean(axis=1) if rest.shape[1] else background.mean
-        lead = (near[:, place] - nearest) / background.std
-        nearness = (near[:, place] - background.mean) / background.std
-        sure[:, place] = 1 / (1 + np.exp(-(NEARNESS_WEIGHT * nearness + MARGIN_WEIGHT * lead + INTERCEPT)))
-    return sure
+        margin = (similarity[:, number] - nearest) / background.std
+        scaled = (similarity[:, number] - background.mean) / background.std
+        confidences[:, number] = 1 / (1 + np.exp(-(SIMILARITY_WEIGHT * scaled + MARGIN_WEIGHT * margin + INTERCEPT)))
+    return confidences
 
 
-def _chosen(names: Sequence[str], sure: Vector) -> tuple[CategoryAssignment, ...]:
-    rounded = np.round(sure.astype(np.float64), 3)
-    best = sorted(range(len(names)), key=lambda place: (-rounded[place], names[place]))[:MAX_CATEGORIES_PER_ITEM]
+def _top_categories(names: Sequence[str], confidences: Vector) -> tuple[CategoryAssignment, ...]:
+    rounded = np.round(confidences.astype(np.float64), 3)
+    best = sorted(range(len(names)), key=lambda number: (-rounded[number], names[number]))[:MAX_CATEGORIES_PER_ITEM]
     return tuple(
-        CategoryAssignment(name=names[place], confidence=float(rounded[place]))
-        for place in best
-        if rounded[place] >= MIN_CATEGORY_CONFIDENCE
+        CategoryAssignment(name=names[number], confidence=float(rounded[number]))
+        for number in best
+        if rounded[number] >= MIN_CATEGORY_CONFIDENCE
     )

@@ -1,7 +1,7 @@
-"""Topics of all kinds that nobody declared: what a category's nearness to an item is held against. Data.
+"""Background topics that calibrate the similarity of items and categories. Data.
 
-They play the cohort of score normalisation (Auckenthaler, Carey and Lloyd-Thomas, "Score normalization for
-text-independent speaker verification systems", 2000): a cosine alone means another thing in every vector space.
+They are the cohort of score normalisation (Auckenthaler, Carey and Lloyd-Thomas, "Score normalization for
+text-independent speaker verification systems", 2000): the same cosine means different things in different spaces.
 """
 
 BACKGROUND_TOPICS: tuple[str, ...] = (
@@ -30,5 +30,5 @@ BACKGROUND_TOPICS: tuple[str, ...] = (
     "religion and traditions",
     "games and hobbies",
 )
-"""Everyday life and work, each a few words, as people describe categories. Another list needs the weights of
-`agents.rules.categories.assignment` anew."""
+"""Everyday life and work, in the few words that users describe categories with. After a change of this list the
+weights of `agents.rules.categories.assignment` must be fitted again."""

@@ -1,8 +1,8 @@
-"""A category's anchors and summary without a language model, taken from what its members say. Pure.
+"""Extractive anchors and summaries of categories, without a language model. Pure.
 
-Anchors are the members nearest to the centroid of all of them (Radev, Jing, Stys and Tam, "Centroid-based summarization
-of multiple documents", 2004), each chosen for what it adds to those before it (maximal marginal relevance: Carbonell
-and Goldstein, 1998). The summary is the texts of the first of them.
+Anchors are the members nearest to the centroid (Radev, Jing, Stys and Tam, "Centroid-based summarization of multiple
+documents", 2004), diversified by maximal marginal relevance (Carbonell and Goldstein, 1998). The summary is the texts
+of the first anchors.
 """
 
 from collections.abc import Iterable
@@ -14,48 +14,48 @@ from schemas.categories import Category
 from schemas.vectors import Matrix
 
 MAX_ANCHORS = 8
-"""Anchors of a category: as many as a person reads at a glance."""
+"""Anchors of a category: few enough to read at a glance."""
 
 MIN_CHANGES, MIN_CHANGED_SHARE = 3, 0.2
-"""A summary is made anew when so many members have come or gone since, and at least this share of those it was made
-of: below, a reader would see the same summary in other words."""
+"""Growth or shrinkage, as a number and as a share of the size then, that makes a summary outdated. After fewer changes
+a new summary says the same in other words."""
 
 MAX_SUMMARY_CHARS = 600
-"""Characters of a summary: some 150 tokens, which a context can spare for each of a few categories."""
+"""Characters of a summary: some 150 tokens, affordable in a context for each of a few categories."""
 
 MMR_LAMBDA = 0.7
-"""The weight of nearness to the centroid against likeness to an anchor that is there already: the middle of what
-Carbonell and Goldstein call best for a summary (0.3 to 0.7 for variety, above for nearness)."""
+"""The weight of similarity to the centroid against similarity to chosen anchors: the middle of what Carbonell and
+Goldstein call best for a summary (0.3 to 0.7 for variety, above for relevance)."""
 
 
 def is_summary_due(category: Category, size: int) -> bool:
-    """Whether the summary of a category that has so many members now is to be made anew."""
+    """True if the summary must be made again, as the category now has `size` members."""
     if size == 0 or not category.anchors:
         return size > 0 or category.size > 0 or len(category.anchors) > 0
     return abs(size - category.size) >= max(MIN_CHANGES, MIN_CHANGED_SHARE * category.size)
 
 
-def select_anchors(vectors: Matrix, most: int = MAX_ANCHORS) -> list[int]:
-    """Which rows stand for all, the most typical first. `vectors` has shape (members, dim); equal ones: the first."""
+def select_anchors(vectors: Matrix, limit: int = MAX_ANCHORS) -> list[int]:
+    """Return the rows of the anchors, most typical first; ties go to the first. `vectors` has shape (members, dim)."""
     if not len(vectors):
         return []
     unit = normalise_rows(vectors)
-    nearness = unit @ normalise_rows(unit.mean(axis=0, keepdims=True))[0]
+    relevance = unit @ normalise_rows(unit.mean(axis=0, keepdims=True))[0]
     chosen: list[int] = []
-    likeness = np.zeros(len(unit))
-    for _ in range(min(most, len(unit))):
-        worth = MMR_LAMBDA * nearness - (1 - MMR_LAMBDA) * likeness
-        worth[chosen] = -np.inf
-        best = int(np.argmax(worth))
+    redundancy = np.zeros(len(unit))
+    for _ in range(min(limit, len(unit))):
+        score = MMR_LAMBDA * relevance - (1 - MMR_LAMBDA) * redundancy
+        score[chosen] = -np.inf
+        best = int(np.argmax(score))
         chosen.append(best)
-        likeness = np.maximum(likeness, unit @ unit[best])
+        redundancy = np.maximum(redundancy, unit @ unit[best])
     return chosen
 
 
 def summary_of(texts: Iterable[str]) -> str | None:
-    """The first of these texts, a line each, as far as there is room; None where there is none.
+    """Join the texts that fit into `MAX_SUMMARY_CHARS`, one a line; None if there are none.
 
-    A text that is too long by itself is cut off.
+    A first text that is too long is truncated.
     """
     lines: list[str] = []
     room = MAX_SUMMARY_CHARS

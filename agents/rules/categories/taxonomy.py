@@ -1,4 +1,4 @@
-"""The categories of a scope out of those that its user declared and those of the deployment. Pure."""
+"""Declare categories in a scope, and merge in those of the deployment. Pure."""
 
 from collections.abc import Mapping
 
@@ -6,18 +6,18 @@ from schemas.categories import Category, Taxonomy
 from schemas.failures import Rejected
 
 MAX_CATEGORIES_PER_SCOPE = 256
-"""Categories of a scope: ours, the contract sets none. Each item is held against all of them, and all are one record of
-the table, which must stay below what Kafka takes."""
+"""Categories of a scope; docs/contract.md sets no limit. Each item is compared with all of them, and all are one record
+of the table, which must stay below Kafka's record size."""
 
 
 def declare_category(taxonomy: Taxonomy, name: str, description: str) -> Taxonomy:
-    """The taxonomy with a category as its user describes it from now on; the same again changes nothing.
+    """Add or redescribe a user's category; idempotent.
 
-    Raises Rejected, `invalid_value`, for one more than there may be.
+    Raises Rejected, `invalid_value`, beyond `MAX_CATEGORIES_PER_SCOPE`.
     """
     before = taxonomy.find(name)
     if before is None and len(taxonomy) >= MAX_CATEGORIES_PER_SCOPE:
-        message = f"a scope has at most {MAX_CATEGORIES_PER_SCOPE} categories; describe one of them anew"
+        message = f"a scope has at most {MAX_CATEGORIES_PER_SCOPE} categories; redeclare an existing one instead"
         raise Rejected("invalid_value", message, "arguments.name")
     if before is None:
         return taxonomy.with_categories(Category(name=name, description=description, declared=True))
@@ -29,13 +29,13 @@ def declare_category(taxonomy: Taxonomy, name: str, description: str) -> Taxonom
     )
 
 
-def merge_deployment_categories(kept: Taxonomy, deployment: Mapping[str, str]) -> Taxonomy:
-    """What is kept of a scope with the deployment's categories as they are named today.
+def merge_deployment_categories(stored: Taxonomy, deployment: Mapping[str, str]) -> Taxonomy:
+    """Merge the deployment's current categories, descriptions by name, into a scope's stored ones.
 
-    What a user declared under the same name stays his; what the deployment does not name any more is gone.
+    A category that a user declared under the same name wins; one that the deployment dropped is removed.
     """
-    own = {one.name: one for one in kept.all() if one.declared}
-    named = {name: _described(kept.find(name), name, text) for name, text in deployment.items() if name not in own}
+    own = {one.name: one for one in stored.all() if one.declared}
+    named = {name: _described(stored.find(name), name, text) for name, text in deployment.items() if name not in own}
     return Taxonomy(categories=named | own)
 
 

@@ -1,4 +1,4 @@
-"""Categories as commands show them, and as questions are held against them. Pure."""
+"""Categories as commands return them, and as queries are compared with them. Pure."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,11 +7,11 @@ from schemas.categories import Category
 from schemas.memories import Memory
 
 MAX_SHOWN_ITEMS = 100
-"""Items of a category that are shown, the newest first: `size` says how many there are."""
+"""Items listed under a category, newest first; `size` counts all of them."""
 
 
 def build_category_view(category: Category, size: int) -> dict[str, Any]:
-    """What every command shows of a category."""
+    """Return what every command shows of a category."""
     return {
         "name": category.name,
         "description": category.description,
@@ -22,21 +22,21 @@ def build_category_view(category: Category, size: int) -> dict[str, Any]:
 
 
 def category_text(category: Category) -> str:
-    """What a category says, as a question is held against it."""
+    """Return the text that a query is compared with: name, description and summary."""
     return "\n".join((category.name, category.description, category.summary or ""))
 
 
 def build_item_views(memories: Iterable[Memory], name: str) -> list[dict[str, Any]]:
-    """Members as they are listed under a category."""
-    return [_shown_item(memory, name) for memory in memories]
+    """Return the items as they are listed under the category `name`."""
+    return [_item_view(memory, name) for memory in memories]
 
 
-def _shown_item(memory: Memory, name: str) -> dict[str, Any]:
-    under = memory.item.categories if memory.item else ()
+def _item_view(memory: Memory, name: str) -> dict[str, Any]:
+    assignments = memory.item.categories if memory.item else ()
     return {
         "memory_id": memory.memory_id,
         "type": memory.type,
         "mode": memory.mode,
         "text": memory.text,
-        "confidence": next((one.confidence for one in under if one.name == name), None),
+        "confidence": next((one.confidence for one in assignments if one.name == name), None),
     }

@@ -1,7 +1,7 @@
-"""What of a category may be shown: nothing of a memory that is gone, replaced or superseded. Pure.
+"""Hide what a category says of forgotten, replaced or superseded memories. Pure.
 
-A category is kept beside the memories that its summary and anchors were taken from, and refreshed after they change.
-Whoever shows one asks here first, so that what is forgotten is seen no more from that moment on.
+A category's summary and anchors are refreshed some time after its memories change. Every reader filters a category
+here first, so that forgotten memories disappear at once.
 """
 
 from collections.abc import Callable
@@ -11,33 +11,32 @@ from schemas.categories import Category
 from schemas.memories import Memory
 
 ReadMemory = Callable[[str], Memory | None]
-"""The record of an id as it is now; None for one that is gone."""
+"""Return the current record of a memory id; None if it is gone."""
 
 
 def is_current(category: Category, read: ReadMemory) -> bool:
-    """Whether all that the category's summary and anchors rest on is there as it was."""
-    return all(_stands(category, memory_id, read) for memory_id in category.rests_on)
+    """True if all memories behind the category's summary and anchors are unchanged."""
+    return all(_is_unchanged(category, memory_id, read) for memory_id in category.rests_on)
 
 
 def visible_category(category: Category, read: ReadMemory) -> Category:
-    """The category itself, or where it rests on what is not there any more, what is left of it.
-
-    Then the anchors are those that are left, and the summary is made of their texts alone.
-    """
+    """Return the category, reduced to its unchanged anchors and a summary of their texts if it is not current."""
     if is_current(category, read):
         return category
-    left = {one: memory for one in category.anchors if _stands(category, one, read) and (memory := read(one))}
+    unchanged = {
+        one: memory for one in category.anchors if _is_unchanged(category, one, read) and (memory := read(one))
+    }
     return category.model_copy(
         update={
-            "summary": summary_of(memory.text for memory in left.values()),
-            "anchors": tuple(left),
-            "rests_on": {one: category.rests_on[one] for one in left},
+            "summary": summary_of(memory.text for memory in unchanged.values()),
+            "anchors": tuple(unchanged),
+            "rests_on": {one: category.rests_on[one] for one in unchanged},
             "profile": None,
         }
     )
 
 
-def _stands(category: Category, memory_id: str, read: ReadMemory) -> bool:
+def _is_unchanged(category: Category, memory_id: str, read: ReadMemory) -> bool:
     memory = read(memory_id)
-    hash_then = category.rests_on.get(memory_id)
-    return memory is not None and memory.superseded_by is None and memory.content_hash == hash_then
+    expected_hash = category.rests_on.get(memory_id)
+    return memory is not None and memory.superseded_by is None and memory.content_hash == expected_hash

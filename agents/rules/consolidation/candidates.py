@@ -1,9 +1,9 @@
-"""Which turns of a mode are distilled together. Pure.
+"""Cluster the turns of a mode that can be distilled into one memory. Pure.
 
-Enters: the roster of a boundary, then the turns with their vectors. Leaves: clusters of turns of one voice that share
-more than kind words: what two people say of themselves is not the same, however alike it sounds. Not gathered is what
-must be found as it was said: courtesies, which say nothing; rules, corrections and errors, which a context may have to
-keep; what a system said, and turns with resources.
+Enters: a boundary's memory columns, then the turns with their vectors. Leaves: clusters of turns of one speaker that
+share more than courtesies: the same words of two speakers are two facts. Excluded are turns that must stay verbatim:
+rules, corrections and errors, which a context may have to keep, system turns and turns with resources; and courtesies,
+which have no content.
 """
 
 from collections import defaultdict
@@ -32,29 +32,29 @@ EXCLUDED_LABELS = (
     | SentenceLabel.INSTRUCTION
     | SentenceLabel.ERROR
 )
-"""Marks of what is not distilled: `agents.rules.context.sticky` looks for these, or there is nothing to distil."""
+"""Labels of turns that are not distilled: `agents.rules.context.sticky` needs them, or they have no content."""
 
 
 class TurnCluster(NamedTuple):
-    """Turns that say nearly the same, the medoid first, and how near they are to it on average, 0..1."""
+    """Turns that say nearly the same, the medoid first, and their mean cosine with it, 0..1."""
 
     sources: list[Source]
     mean_cosine: float
 
 
-def list_distillable_turns(roster: MemoryColumns, scope: Mapping[str, str], mode: str) -> list[str]:
-    """The ids of the turns of a scope and mode that may be distilled, oldest first; superseded ones among them."""
-    there = roster.of_kind(
+def list_distillable_turns(memories: MemoryColumns, scope: Mapping[str, str], mode: str) -> list[str]:
+    """Return the ids of a scope's and mode's distillable turns, oldest first, superseded ones included."""
+    matching = memories.of_kind(
         lambda kind: dict(kind.scope) == scope and kind.mode == mode and kind.type == TURN_TYPE
     ).astype(np.bool_)
-    columns = roster.columns
-    numbers = np.flatnonzero(columns.live & there & ((columns.labels & EXCLUDED_LABELS.value) == 0))
+    columns = memories.columns
+    numbers = np.flatnonzero(columns.live & matching & ((columns.labels & EXCLUDED_LABELS.value) == 0))
     order = np.lexsort((columns.source[numbers], columns.occurred_ms[numbers]))
-    return [roster.id_of[number] for number in numbers[order].tolist()]
+    return [memories.id_of[number] for number in numbers[order].tolist()]
 
 
 def is_in_run(memory: Memory, run: str, until: int) -> bool:
-    """Whether a turn is one of a run's: accepted before it began, and superseded by nothing but this very run."""
+    """True if the turn was accepted before the run began and is not superseded by another run."""
     return (
         memory.origin == "said"
         and memory.source < until
@@ -64,34 +64,34 @@ def is_in_run(memory: Memory, run: str, until: int) -> bool:
 
 
 def digest_sources(sources: Sequence[Source], space: str) -> str:
-    """The digest of turns and their texts, by vectors of the space with this digest."""
+    """Hash the turns, their contents and the digest of the vector space, in any order of the turns."""
     return hash_texts([space, *sorted(f"{source.memory_id} {source.content_hash}" for source in sources)])
 
 
 def cluster_turns(
     sources: Sequence[Source], vectors: Matrix, should_stop: StopCondition = never_stop
 ) -> list[TurnCluster]:
-    """The clusters among these turns, whose vectors are rows of `vectors`, shape (turns, dim).
+    """Cluster turns by speaker; `vectors` has a row for each, shape (turns, dim).
 
-    Once it is `should_stop`, some of them: they are written, and the next run looks among fewer.
+    After `should_stop` only the clusters found so far are returned; the next run continues with the other turns.
     """
     names = {word for voice in {source.voice for source in sources} for word in tokenize(voice)}
-    voices: defaultdict[str, list[int]] = defaultdict(list)
-    for place, source in enumerate(sources):
-        voices[source.voice].append(place)
+    numbers_by_voice: defaultdict[str, list[int]] = defaultdict(list)
+    for number, source in enumerate(sources):
+        numbers_by_voice[source.voice].append(number)
     found = []
-    for places in voices.values():
-        topics = [topic_stems(sources[place].text, names) for place in places]
-        for cluster in find_clusters(vectors[places], topics, should_stop=should_stop):
-            members = [places[number] for number in cluster]
-            found.append(TurnCluster([sources[place] for place in members], _nearness(vectors[members])))
+    for numbers in numbers_by_voice.values():
+        topics = [topic_stems(sources[number].text, names) for number in numbers]
+        for cluster in find_clusters(vectors[numbers], topics, should_stop=should_stop):
+            members = [numbers[row] for row in cluster]
+            found.append(TurnCluster([sources[number] for number in members], _mean_cosine(vectors[members])))
         if should_stop():
             break
     return found
 
 
-def _nearness(vectors: Matrix) -> float:
-    """The mean cosine of the first with the others."""
+def _mean_cosine(vectors: Matrix) -> float:
+    """Return the mean cosine of the first row with the others."""
     lengths = np.linalg.norm(vectors, axis=1)
     cosines = vectors[1:] @ vectors[0] / np.maximum(lengths[1:] * lengths[0], 1e-9)
     return float(np.clip(cosines.mean(), 0, 1))

@@ -1,8 +1,8 @@
-"""How an item's stability fades with its age. Pure.
+"""Decay of an item's stability with age. Pure.
 
-`stability` says how likely it is that something still holds. What an item began with follows from its record: from the
-turn that said it last, or, for what was distilled, from how many said it. So it is never faded twice, and what is said
-again is as fresh as it was. Counted in whole days and rounded, so that a second run on the same day changes nothing.
+`stability` is the probability that an item still holds. Its initial value follows from the record: from the turn that
+said it last, or, for a distilled memory, from the number of turns. So decay is never applied twice, and a repetition
+resets it. Age is counted in whole days and the result rounded, so that a second run on the same day changes nothing.
 """
 
 from datetime import datetime
@@ -11,31 +11,31 @@ from agents.rules.index.recency import HALF_LIFE_DAYS
 from schemas.memories import Memory
 
 STABILITY_STEP = 0.05
-"""To which stability is rounded: nobody tells less apart, and each change is a write."""
+"""Rounding step of stability: finer steps carry no information, and each change is a write."""
 
 MIN_STABILITY_SHARE = 0.2
-"""Of what it began with that is never lost: what nobody took back may hold forever."""
+"""Share of the initial stability that never decays: an item that was never revoked may hold forever."""
 
 
 def rule_of_succession(times: int) -> float:
-    """How likely it holds once more what held so many times: the rule of succession (Laplace, 1774)."""
+    """Return the probability that what held `times` times holds once more (Laplace, 1774)."""
     return (times + 1) / (times + 2)
 
 
 def decayed_stability(memory: Memory, at: datetime) -> float | None:
-    """The stability of an item at a time; None where that is what its record says, or where it does not fade."""
+    """Return an item's stability at a time; None if it differs by less than half a step, or if it is no item."""
     item = memory.item
     if item is None:
         return None
-    began = item.supports[-1].stability if item.supports else rule_of_succession(len(memory.evidence))
+    initial = item.supports[-1].stability if item.supports else rule_of_succession(len(memory.evidence))
     days = max(0, (at - memory.occurred_at).days)
-    left = MIN_STABILITY_SHARE + (1 - MIN_STABILITY_SHARE) * 0.5 ** (days / HALF_LIFE_DAYS[memory.decay])
-    now = began if days == 0 else _rounded(began * left)
+    remaining = MIN_STABILITY_SHARE + (1 - MIN_STABILITY_SHARE) * 0.5 ** (days / HALF_LIFE_DAYS[memory.decay])
+    now = initial if days == 0 else _rounded(initial * remaining)
     return None if abs(now - item.stability) < STABILITY_STEP / 2 else round(now, 3)
 
 
 def apply_decay(memory: Memory, at: datetime) -> Memory:
-    """An item with the stability that it has at a time."""
+    """Set an item's stability to its value at a time."""
     stability = decayed_stability(memory, at)
     if stability is None or memory.item is None:
         return memory

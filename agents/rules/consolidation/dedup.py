@@ -1,15 +1,14 @@
-"""Which items of a scope and mode say the same in other words. Pure.
+"""Deduplicate the items of a scope and mode. Pure.
 
-Enters: items. Leaves: for each that says nothing of its own the older one that says it. Two items are the same when
-they are of one type and kind, make the same claim, and have the same words in the same order, but for articles,
-intensifiers, "please", and how "not", "am", "are", "have" and "will" are written.
+Enters: items. Leaves: each duplicate with its oldest original. Two items are duplicates if they have the same type,
+kind and claim, and the same words in the same order, except articles, intensifiers, "please", and contractions of
+"not", "am", "are", "have" and "will".
 
-Vectors are not asked. With MiniLM, of 20 pairs that say the same and 20 that nearly do (`tests/builders/item_pairs.py`), the
-cosines of the former are 0.79 to 0.98, of the latter 0.77 to 0.99. Among those that have the same telling stems in the
-same order, too, 15 pairs say the same, at 0.79 to 0.97, and 11 do not, at 0.77 to 0.96: "we should use Postgres",
-"under the mat", "she lived in Lisbon" differ by what a stop word or an ending says. A threshold above all of these
-would leave 2 of 20 doubles, a hundredth from the nearest of the others. An item that is merged wrongly is a fact that
-is lost, one that is not merged is said twice.
+Vectors can't decide this. With MiniLM, of 20 duplicate pairs and 20 near misses (`tests/builders/item_pairs.py`), the
+cosines of duplicates are 0.79 to 0.98, those of near misses 0.77 to 0.99. Even among pairs with the same content stems
+in the same order, 15 are duplicates, at 0.79 to 0.97, and 11 are not, at 0.77 to 0.96: "we should use Postgres",
+"under the mat", "she lived in Lisbon" differ by a stop word or an ending. A threshold above all near misses would find
+2 of 20 duplicates, a hundredth above the nearest of them. A wrong merge loses a fact; a missed one only repeats it.
 """
 
 from collections import defaultdict
@@ -27,10 +26,10 @@ FILLER_WORDS: Mapping[str, str] = {
     "spanish": "el la los las un una unos unas realmente muy tambien",
     "french": "le la les un une vraiment tres aussi",
 }
-"""Words that say nothing by themselves: articles, intensifiers and courtesies of the languages that items are in."""
+"""Words that don't change the meaning: articles, intensifiers and courtesies, by language."""
 
 CONTRACTION_ENDINGS: Mapping[str, str] = {"n't": "not", "'m": "am", "'re": "are", "'ve": "have", "'ll": "will"}
-"""What English contracts, and can be told apart: `'s` and `'d` may be either of two words."""
+"""Unambiguous English contractions: `'s` and `'d` have two readings each."""
 
 IRREGULAR_CONTRACTIONS: Mapping[str, tuple[str, ...]] = {
     "cannot": ("can", "not"),
@@ -38,14 +37,14 @@ IRREGULAR_CONTRACTIONS: Mapping[str, tuple[str, ...]] = {
     "won't": ("will", "not"),
     "shan't": ("shall", "not"),
 }
-"""Where the rest of a contraction is no word."""
+"""Contractions without a word before the ending."""
 
 MIN_COMPARED_WORDS = 3
-"""A shorter text is the same as another by chance."""
+"""Words left after normalisation; shorter texts are equal by chance."""
 
 
 class DedupEntry(NamedTuple):
-    """What is compared of an item."""
+    """An item's fields for deduplication; items with the same non-empty `dedup_key` are duplicates."""
 
     memory_id: str
     content_hash: str
@@ -54,35 +53,34 @@ class DedupEntry(NamedTuple):
 
 
 def dedup_entry_of(item: Memory) -> DedupEntry:
-    """An item as it is compared."""
+    """Return the dedup entry of an item."""
     known = item.item
     first = (known.valid_from if known else None) or item.occurred_at
-    words = _telling(tokenize(item.text))
+    words = _normalised_words(tokenize(item.text))
     kind = (item.type, (known.kind if known else None) or "", (known.claim if known else None) or "")
-    return DedupEntry(
-        item.memory_id, item.content_hash, first, (*kind, *words) if len(words) >= MIN_COMPARED_WORDS else ()
-    )
+    key = (*kind, *words) if len(words) >= MIN_COMPARED_WORDS else ()
+    return DedupEntry(item.memory_id, item.content_hash, first, key)
 
 
-def find_duplicates(lines: Iterable[DedupEntry]) -> list[tuple[DedupEntry, DedupEntry]]:
-    """The items that say nothing of their own, each with the oldest that says it."""
+def find_duplicates(entries: Iterable[DedupEntry]) -> list[tuple[DedupEntry, DedupEntry]]:
+    """Return each duplicate with its oldest original."""
     groups: defaultdict[tuple[str, ...], list[DedupEntry]] = defaultdict(list)
-    for line in lines:
-        if line.dedup_key:
-            groups[line.dedup_key].append(line)
+    for entry in entries:
+        if entry.dedup_key:
+            groups[entry.dedup_key].append(entry)
     found = []
     for group in groups.values():
-        oldest, *others = sorted(group, key=lambda line: (line.said_first, line.memory_id))
+        oldest, *others = sorted(group, key=lambda entry: (entry.said_first, entry.memory_id))
         found += [(other, oldest) for other in others]
     return found
 
 
-def _telling(words: list[str]) -> list[str]:
+def _normalised_words(words: list[str]) -> list[str]:
     fillers = FILLER_WORDS.get(LANGUAGES[detect_language(words) or ENGLISH_INDEX], "").split()
-    return [word for written in words for word in _spelt_out(written) if word not in fillers]
+    return [word for written in words for word in _expand_contraction(written) if word not in fillers]
 
 
-def _spelt_out(word: str) -> tuple[str, ...]:
+def _expand_contraction(word: str) -> tuple[str, ...]:
     ending = next((one for one in CONTRACTION_ENDINGS if word.endswith(one) and word != one), None)
     return IRREGULAR_CONTRACTIONS.get(word) or (
         (word,) if ending is None else (word.removesuffix(ending), CONTRACTION_ENDINGS[ending])

@@ -1,7 +1,7 @@
-"""A cluster of turns as one memory: what distilling needs of a turn, and the record of what stands for them. Pure.
+"""Build the memory that a cluster of turns is distilled into. Pure.
 
-Enters: the turns of a cluster, and a text that says what they say. Leaves: a memory whose evidence is every one of
-them. The same turns always give the same id.
+Enters: the turns of a cluster, and a text that summarises them. Leaves: a memory with all of them as evidence. The same
+turns always give the same id.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from schemas.modes import Decay, ModeSource
 
 
 class Source(NamedTuple):
-    """What distilling needs of a turn: small, as there may be a hundred thousand of one user."""
+    """The fields of a turn that distilling needs: a user may have a hundred thousand turns in memory."""
 
     memory_id: str
     turn_id: str
@@ -34,7 +34,7 @@ class Source(NamedTuple):
 
 
 def source_of(memory: Memory) -> Source:
-    """The turn that a memory is."""
+    """Return the fields of a turn's memory."""
     return Source(
         memory_id=memory.memory_id,
         turn_id=memory.turn_id or "",
@@ -62,7 +62,7 @@ def distilled_memory(
     run: str,
     at: datetime,
 ) -> Memory:
-    """The record of what stands for these turns, not yet embedded. `confidence` lies in 0..1."""
+    """Return the distilled memory of these turns, not embedded yet. `confidence` lies in 0..1."""
     ordered = sorted(sources, key=lambda source: (source.occurred_at, source.offset))
     first, last = ordered[0], ordered[-1]
     memory = Memory(

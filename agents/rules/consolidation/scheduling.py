@@ -1,4 +1,4 @@
-"""Which scopes are due for a consolidation that nobody asked for. Pure."""
+"""Decide which scopes are due for a scheduled consolidation. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,12 +8,12 @@ from schemas.consolidation import RunHistory
 from schemas.memories import Memory
 
 MIN_SCOPE_TURNS = 3
-"""Turns below which nothing can be distilled."""
+"""Turns of a scope below which nothing can be distilled."""
 
 
 @dataclass(slots=True)
 class ScopeTurns:
-    """The turns of one scope that stand for themselves: how many, and the offset of the newest."""
+    """The number of current turns of one scope, and the offset of the newest."""
 
     scope: Mapping[str, str] = field(default_factory=dict)
     boundary: str = ""
@@ -28,7 +28,7 @@ class ScopeTurns:
 
 
 def is_consolidation_due(turns: ScopeTurns, runs: RunHistory, now: datetime, every: timedelta) -> bool:
-    """Whether something was said since the last run, and that was long enough ago."""
+    """True if the scope has new turns since its last run, and that run is at least `every` ago."""
     if turns.count < MIN_SCOPE_TURNS:
         return False
     last = runs.runs[-1] if runs.runs else None

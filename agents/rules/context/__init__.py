@@ -1,1 +1,1 @@
-"""Contexts: budgets, candidates for each section, packing, rendering."""
+"""Assembled contexts: token budgets, candidates of each section, packing, rendering."""

@@ -1,4 +1,4 @@
-"""How many tokens each section of an assembled context may take: the tables of seed 002, scaled. Pure."""
+"""Token budgets of the sections of an assembled context, by interaction mode. Pure."""
 
 from collections.abc import Mapping
 
@@ -12,23 +12,23 @@ SECTION_BUDGETS: Mapping[InteractionMode, tuple[int, ...]] = {
     "LEARNING": (8000, 0, 2000, 40000, 8000, 2000),
     "GENERAL": (6000, 3000, 8000, 28000, 4000, 4000),
 }
-"""Tokens by interaction mode, for each section in the order of `SECTIONS`: seed 002, "Budget Allocation"."""
+"""Tokens of each section in the order of `SECTIONS`; only the proportions matter."""
 
 
 def scale_budgets(mode: InteractionMode, budget_tokens: int) -> dict[Section, int]:
-    """The sections' budgets in tokens: in the proportions of the mode, together no more than `budget_tokens`."""
+    """Return the sections' budgets in tokens, in the proportions of the mode; their sum is at most `budget_tokens`."""
     shares = SECTION_BUDGETS[mode]
-    whole = sum(shares)
-    return {section: budget_tokens * share // whole for section, share in zip(SECTIONS, shares, strict=True)}
+    total = sum(shares)
+    return {section: budget_tokens * share // total for section, share in zip(SECTIONS, shares, strict=True)}
 
 
 def allocate_remaining_tokens(
     budget: Mapping[Section, int], used: Mapping[Section, int], left: int
 ) -> dict[Section, int]:
-    """What each section may still take, in tokens, together no more than `left`.
+    """Return what each section may still take, in tokens; the sum is at most `left`.
 
-    What must be kept may have taken more than its section's budget; all sections then have less in proportion.
+    If sticky memories exceed their section's budget, all sections shrink in proportion.
     """
     wanted = {section: max(0, budget[section] - used[section]) for section in SECTIONS}
-    whole = sum(wanted.values())
-    return {section: wanted[section] * left // whole if whole > left else wanted[section] for section in SECTIONS}
+    total = sum(wanted.values())
+    return {section: wanted[section] * left // total if total > left else wanted[section] for section in SECTIONS}

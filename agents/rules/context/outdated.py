@@ -1,7 +1,7 @@
-"""What still holds of a turn of which a part was taken back: its marks without the sentences that no longer hold. Pure.
+"""Recompute the labels of a turn without its contradicted sentences. Pure.
 
-An item that another has taken the place of names the sentence of its turn that is outdated. What consolidation put
-together still holds: such an item is superseded, but nobody took it back.
+A contradicted item points to the outdated sentence of its turn. Items superseded by consolidation are still true, and
+do not count.
 """
 
 from collections.abc import Iterable
@@ -18,16 +18,16 @@ CURRENT_STATE_LABELS = (
     | SentenceLabel.INSTRUCTION
 )
 CURRENT_STATE_LABELS |= SentenceLabel.DECISION | SentenceLabel.GOAL | SentenceLabel.PENDING
-"""Marks by which a memory is offered to a section that tells how things are now."""
+"""Labels that qualify a memory for sections on the current state."""
 
 
 def is_contradicted(item: Memory) -> bool:
-    """Whether something that was said later says otherwise."""
+    """Return whether a later statement contradicts the item."""
     return item.superseded_by is not None and item.item is not None and item.item.valid_until is not None
 
 
 def remaining_labels(turn: Memory, outdated: Iterable[Memory]) -> SentenceLabel:
-    """The marks of the turn without the sentences behind these items."""
+    """Return the labels of the turn without the sentences behind these items."""
     spans = [
         (one.start, one.end)
         for item in outdated

@@ -1,7 +1,7 @@
-"""Which memories find room in an assembled context. Pure; sections are offered in order of importance.
+"""Pack memories into an assembled context, sections in order of importance. Pure.
 
-Every memory is taken once, for the section that offers it first, and none that says what a kept one says already. What
-was taken last is given up first.
+A memory is kept once, in the first section that it fits; near-duplicates of kept memories are dropped. If the context
+must shrink, the memory kept last is dropped first.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from schemas.memories import Memory
 
 
 class SizedMemory(NamedTuple):
-    """A memory as a line of JSON, and the tokens of that line."""
+    """A memory, its line of JSON, and the tokens of that line."""
 
     memory: Memory
     line: str
@@ -21,7 +21,7 @@ class SizedMemory(NamedTuple):
 
 
 class ContextPacker:
-    """A context that fills. `left` is what it still has room for, in tokens."""
+    """A context being filled; `left` is the remaining room in tokens."""
 
     def __init__(self, room: int) -> None:
         self.left = room
@@ -31,18 +31,18 @@ class ContextPacker:
         self._covered = ShingleIndex()
 
     def not_kept(self, memory_ids: Iterable[str]) -> list[str]:
-        """Those that are not kept already."""
+        """Return the ids that are not kept."""
         return [memory_id for memory_id in memory_ids if memory_id not in self._kept]
 
     def offer(self, section: Section, ordered: Sequence[SizedMemory], room: int, *, contiguous: bool = False) -> None:
-        """Keep of these memories, the most important first, what fits into `room`.
+        """Keep the memories that fit into `room`, most important first.
 
-        `contiguous`: the first one without room ends it, so that no older turn is kept where a newer one is not; but one
-        that is larger than the whole room is passed over, as it would leave nothing.
+        `contiguous`: stop at the first one that does not fit, so that no older turn is kept without the newer ones.
+        A memory larger than the whole room is skipped instead, as it would leave the section empty.
         """
         left = room = min(room, self.left)
         for place, sized in enumerate(ordered):
-            if sized.memory.memory_id in self._kept or self._repeats(sized.memory):
+            if sized.memory.memory_id in self._kept or self._drop_if_repeated(sized.memory):
                 continue
             if sized.tokens <= left:
                 self._keep(section, sized)
@@ -53,8 +53,8 @@ class ContextPacker:
             else:
                 self.drop([sized.memory.memory_id])
 
-    def _repeats(self, memory: Memory) -> bool:
-        """Whether a memory says what a kept one says; then it is dropped, and missed by nobody."""
+    def _drop_if_repeated(self, memory: Memory) -> bool:
+        """Drop a near-duplicate of a kept memory; such a memory does not count as missing."""
         if not self._covered.covers(memory.text):
             return False
         self._repeated.add(memory.memory_id)
@@ -67,11 +67,11 @@ class ContextPacker:
         self.left -= sized.tokens
 
     def drop(self, memory_ids: Iterable[str]) -> None:
-        """Name memories that found no room so far; what is kept later all the same is not dropped."""
+        """Record memories as dropped; keeping one later undoes it."""
         self._dropped.update(dict.fromkeys(memory_ids))
 
     def drop_least_important(self) -> bool:
-        """Drop the least important memory; false where none is left."""
+        """Drop the memory kept last; return False if none is left."""
         if not self._kept:
             return False
         memory_id, (_, sized) = self._kept.popitem()
@@ -81,28 +81,28 @@ class ContextPacker:
 
     @property
     def dropped(self) -> list[str]:
-        """What found no room."""
+        """Ids of dropped memories."""
         return self.not_kept(self._dropped)
 
     def is_missing(self, memory_id: str) -> bool:
-        """Whether a memory was dropped for want of room, and nothing kept says the same."""
+        """Return whether a memory was dropped for lack of room, and no kept one says the same."""
         return memory_id in self._dropped and memory_id not in self._kept and memory_id not in self._repeated
 
     def has(self, memory_id: str) -> bool:
-        """Whether a memory is kept."""
+        """Return whether a memory is kept."""
         return memory_id in self._kept
 
     def lines(self) -> list[str]:
-        """All that was kept, oldest first."""
+        """Return the lines of kept memories, oldest first."""
         return [sized.line for _, sized in self._in_order_of_time()]
 
     def sections(self) -> dict[Section, list[str]]:
-        """The ids that each section keeps, oldest first."""
+        """Return the kept ids by section, oldest first."""
         kept = self._in_order_of_time()
         return {name: [sized.memory.memory_id for section, sized in kept if section == name] for name in SECTIONS}
 
     def tokens(self) -> dict[Section, int]:
-        """The tokens of what each section keeps."""
+        """Return the tokens of each section."""
         counts = dict.fromkeys(SECTIONS, 0)
         for section, sized in self._kept.values():
             counts[section] += sized.tokens

@@ -1,8 +1,8 @@
-"""What each interaction mode keeps in a context, and what it drops: the lists of seed 002 as marks. Pure: data.
+"""Retention policies: what each interaction mode keeps in a context and what it drops, as sentence labels. Pure.
 
 | mode | keeps | drops |
 | --- | --- | --- |
-| TASK | goal, constraints, state, safety | exploration, options nobody chose, noise |
+| TASK | goal, constraints, state, safety | exploration, options not chosen, noise |
 | EXPLORATION | recent turns, insights, decisions, open questions | task and implementation details |
 | DEBUGGING | errors, recent changes, known constraints | successful task history, exploration |
 | LEARNING | principles, examples, patterns | recent turns, implementation details |
@@ -18,10 +18,10 @@ from schemas.interaction import InteractionMode
 
 
 class RetentionPolicy(NamedTuple):
-    """By marks: what is wanted in three sections and among the evidence, and what is unwanted there.
+    """Labels of the memories for three sections, and of wanted and unwanted evidence.
 
-    `unwanted_interactions` are interaction modes whose turns are unwanted. A memory that is both wanted and unwanted is kept.
-    `overflow_sections` are the sections that may take room that others have left, in this order.
+    `unwanted_interactions`: turns said in these interaction modes are unwanted. A memory both wanted and unwanted is
+    kept. `overflow_sections` may use the room left by others, in this order.
     """
 
     rules: SentenceLabel
@@ -96,24 +96,24 @@ RETENTION_POLICIES: Mapping[InteractionMode, RetentionPolicy] = {
         overflow_sections=_WINDOW_LAST,
     ),
 }
-"""Seed 002, "What to Keep" and "What to Drop" of each mode."""
+"""By interaction mode."""
 
 PROTECTED_TOP_K = 3
-"""Best hits that stay even where the mode drops their kind: it drops what is not relevant to the request."""
+"""Best hits that are kept even if unwanted: they are relevant to the request."""
 
 WANTED_RANK_DIVISOR = 2.0
-"""A wanted hit stands as if its rank were divided by this: the tenth comes with the fifth."""
+"""Divides the rank of a wanted hit: the tenth moves up to the fifth."""
 
 
 def apply_retention(
-    hits: list[tuple[str, SentenceLabel, InteractionMode | None]], keeping: RetentionPolicy
+    hits: list[tuple[str, SentenceLabel, InteractionMode | None]], policy: RetentionPolicy
 ) -> tuple[list[str], list[str]]:
-    """Hits by id, in the order in which they are kept, and those that the mode drops; `hits` come best first."""
+    """Return the ids of kept hits, most important first, and of dropped ones; `hits` come best first."""
     ranked: list[tuple[float, int, str]] = []
     dropped: list[str] = []
-    for rank, (memory_id, marks, said_as) in enumerate(hits):
-        wanted = bool(marks & keeping.wanted)
-        unwanted = bool(marks & keeping.unwanted) or said_as in keeping.unwanted_interactions
+    for rank, (memory_id, labels, interaction_mode) in enumerate(hits):
+        wanted = bool(labels & policy.wanted)
+        unwanted = bool(labels & policy.unwanted) or interaction_mode in policy.unwanted_interactions
         if unwanted and not wanted and rank >= PROTECTED_TOP_K:
             dropped.append(memory_id)
         else:

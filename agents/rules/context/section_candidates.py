@@ -1,7 +1,7 @@
-"""What each section of a context is offered, the most important first, as memory ids. Pure.
+"""Collect the candidates for each section of a context: memory ids, most important first. Pure.
 
-What must not be dropped comes from the whole scope; standing wishes too. All else comes from the conversation and from
-what was found for the query, so that a long past does not crowd out what matters now.
+Sticky memories and standing instructions come from the whole scope. All others come from the conversation and from the
+hits for the query, so that a long history does not crowd out current matters.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,18 +16,18 @@ from agents.rules.index.memory_columns import MemoryColumns
 from schemas.interaction import InteractionMode
 
 MAX_SCOPE_INSTRUCTIONS = 5
-"""Instructions from other conversations: the latest ones. Older ones are found where the query is about them."""
+"""Latest instructions of the scope. Older ones are candidates only as hits."""
 
 MAX_LABELLED = 100
-"""Marked memories of a conversation that a section is offered, and hits that are asked for."""
+"""Latest labelled memories of the conversation per section, and number of hits to request."""
 
 MAX_CAPSULES = 20
-"""Distilled memories that are offered where the search does not find them: the latest."""
+"""Latest distilled memories, in addition to those among the hits."""
 
 
 @dataclass(frozen=True, slots=True)
 class SectionCandidates:
-    """`sticky_memories` comes first of all, in its order. `excluded` are hits that the interaction mode drops."""
+    """Candidates by section; `sticky` precedes all, `excluded` are hits that the interaction mode drops."""
 
     sticky: Sequence[tuple[Invariant, str]]
     rules: Sequence[str]
@@ -40,50 +40,50 @@ class SectionCandidates:
 
 def collect_section_candidates(
     mode: InteractionMode,
-    sight: VisibleSet,
-    roster: MemoryColumns,
+    visible: VisibleSet,
+    memory_columns: MemoryColumns,
     hits: Sequence[str],
-    said_as: Mapping[str, InteractionMode],
+    interaction_modes: Mapping[str, InteractionMode],
 ) -> SectionCandidates:
-    """What a context of this mode is made of; `hits` come best first, `said_as` is what each of them was for."""
-    keeping = RETENTION_POLICIES[mode]
-    numbers = [roster.number_of[hit] for hit in hits if hit in roster.number_of]
-    numbers = [number for number in numbers if sight.admitted[number]]
+    """Return the candidates for this mode; `hits` come best first, `interaction_modes` are those of the hits by id."""
+    policy, id_of = RETENTION_POLICIES[mode], memory_columns.id_of
+    numbers = [memory_columns.number_of[hit] for hit in hits if hit in memory_columns.number_of]
+    numbers = [number for number in numbers if visible.admitted[number]]
 
-    def marked(marks: SentenceLabel, by: SentenceLabel = NO_LABELS, *, first_found: bool = True) -> list[str]:
-        mask = sight.labelled(marks, by)
-        here = sight.newest_first(mask & sight.in_conversation)[:MAX_LABELLED]
+    def labelled_ids(labels: SentenceLabel, by: SentenceLabel = NO_LABELS, *, first_found: bool = True) -> list[str]:
+        mask = visible.labelled(labels, by)
+        latest = visible.newest_first(mask & visible.in_conversation)[:MAX_LABELLED]
         found = [number for number in numbers if mask[number]]
-        return _ids(roster, [*found, *here] if first_found else [*here, *found])
+        return _ids(memory_columns, [*found, *latest] if first_found else [*latest, *found])
 
     ranked = [
-        (roster.id_of[one], SentenceLabel(int(sight.columns.labels[one])), said_as.get(roster.id_of[one]))
+        (id_of[one], SentenceLabel(int(visible.columns.labels[one])), interaction_modes.get(id_of[one]))
         for one in numbers
     ]
-    evidence, aside = apply_retention(ranked, keeping)
-    wishes = sight.newest_first(sight.labelled(keeping.rules & SentenceLabel.INSTRUCTION, RULE_ROLES))[
-        :MAX_SCOPE_INSTRUCTIONS
-    ]
+    evidence, excluded = apply_retention(ranked, policy)
+    instructions = visible.newest_first(visible.labelled(policy.rules & SentenceLabel.INSTRUCTION, RULE_ROLES))
     return SectionCandidates(
-        sticky=[(invariant, roster.id_of[number]) for invariant, number in sticky_memories(sight)],
-        rules=_each(marked(keeping.rules, RULE_ROLES), _ids(roster, wishes)),
-        task_state=marked(keeping.task_state, first_found=False),
+        sticky=[(invariant, id_of[number]) for invariant, number in sticky_memories(visible)],
+        rules=_unique(
+            labelled_ids(policy.rules, RULE_ROLES), _ids(memory_columns, instructions[:MAX_SCOPE_INSTRUCTIONS])
+        ),
+        task_state=labelled_ids(policy.task_state, first_found=False),
         evidence=evidence,
-        decisions=marked(keeping.decisions, SentenceLabel.USER | SentenceLabel.ASSISTANT),
-        capsules=_ids(roster, _distilled(sight, roster, numbers)),
-        excluded=aside,
+        decisions=labelled_ids(policy.decisions, SentenceLabel.USER | SentenceLabel.ASSISTANT),
+        capsules=_ids(memory_columns, _distilled(visible, memory_columns, numbers)),
+        excluded=excluded,
     )
 
 
-def _distilled(sight: VisibleSet, roster: MemoryColumns, found: Iterable[int]) -> list[int]:
-    """Memories that were distilled from several turns: those that were found, then the latest."""
-    mask: Mask = sight.admitted & (roster.of_kind(lambda kind: float(kind.type == "semantic")) > 0)
-    return [*(number for number in found if mask[number]), *sight.newest_first(mask)[:MAX_CAPSULES]]
+def _distilled(visible: VisibleSet, memory_columns: MemoryColumns, found: Iterable[int]) -> list[int]:
+    """Return distilled memories: those among the hits, then the latest."""
+    mask: Mask = visible.admitted & (memory_columns.of_kind(lambda kind: float(kind.type == "semantic")) > 0)
+    return [*(number for number in found if mask[number]), *visible.newest_first(mask)[:MAX_CAPSULES]]
 
 
-def _ids(roster: MemoryColumns, numbers: Iterable[int]) -> list[str]:
-    return [roster.id_of[number] for number in dict.fromkeys(numbers)]
+def _ids(memory_columns: MemoryColumns, numbers: Iterable[int]) -> list[str]:
+    return [memory_columns.id_of[number] for number in dict.fromkeys(numbers)]
 
 
-def _each(*lists: Iterable[str]) -> list[str]:
+def _unique(*lists: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(one for listed in lists for one in listed))

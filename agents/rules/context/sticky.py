@@ -1,7 +1,7 @@
-"""What is never dropped, whatever the interaction mode: the sticky invariants of seed 002, and which memories they are.
+"""Sticky memories: kinds of memories that no interaction mode drops from a context. Pure.
 
-Pure. Rules are set by users and by whoever runs the assistant, never by an assistant or a tool; an error is reported by
-users and tools. What was superseded is not admitted, so it is no rule any more.
+Rules come from users and system prompts, never from assistants or tools; errors from users and tools. Superseded
+memories are not admitted, and so never sticky.
 """
 
 from collections.abc import Iterator
@@ -21,12 +21,12 @@ StickyKind = Literal["safety_requirement", "user_correction", "hard_constraint",
 
 
 class Invariant(NamedTuple):
-    """One kind of memory that stays. Where not all find room, a higher priority stays before a lower one."""
+    """One kind of sticky memory; if room is short, higher priorities are kept first."""
 
     kind: StickyKind
     priority: int
     description: str
-    mark: SentenceLabel
+    label: SentenceLabel
 
 
 SAFETY = Invariant("safety_requirement", 1000, "a safety requirement is never dropped", SentenceLabel.SAFETY)
@@ -35,75 +35,76 @@ CONSTRAINT = Invariant("hard_constraint", 800, "what must or must not be is kept
 ERROR = Invariant("blocking_error", 700, "an error that blocks now is kept", SentenceLabel.ERROR)
 
 INVARIANTS: tuple[Invariant, ...] = (SAFETY, CORRECTION, CONSTRAINT, ERROR)
-"""Highest priority first: seed 002, "Sticky Invariants"."""
+"""Highest priority first."""
 
-STICKY_LABELS = reduce(or_, (invariant.mark for invariant in INVARIANTS))
-"""The marks of all of them."""
+STICKY_LABELS = reduce(or_, (invariant.label for invariant in INVARIANTS))
+"""Labels of all invariants."""
 
 RULE_ROLES = SentenceLabel.USER | SentenceLabel.SYSTEM
-"""Who may say what must be."""
+"""Roles that can set rules."""
 
 REPORTER_ROLES = SentenceLabel.USER | SentenceLabel.TOOL
-"""Who sees that something fails, and that it works again. An assistant that says so may be wrong."""
+"""Roles that can report an error or its resolution. An assistant that does may be wrong."""
 
 MAX_CORRECTIONS = 3
-"""Latest corrections of the conversation that are kept. Two or three in a row are about different things."""
+"""Latest corrections of the conversation. Two or three in a row are about different things."""
 
 MAX_ERRORS = 2
-"""Latest unresolved errors of the conversation: one that blocks, and the one that it followed from."""
+"""Latest unresolved errors of the conversation: the blocking one, and its cause."""
 
 MAX_ERROR_AGE_MS = 7 * DAY_MS
-"""An error of another conversation is current for a week of the scope's own time: then it was solved or given up."""
+"""Maximum age of an error of another conversation, relative to the scope's newest memory: later it was solved or given
+up."""
 
 MAX_STICKY = 1000
-"""Sticky memories of one request. What is beyond would only lengthen the list of breaches."""
+"""Sticky memories per request; more would only lengthen the list of breaches."""
 
 
-def sticky_memories(sight: VisibleSet) -> list[tuple[Invariant, int]]:
-    """The sticky memories by number, each once, in the order in which they are kept."""
+def sticky_memories(visible: VisibleSet) -> list[tuple[Invariant, int]]:
+    """Return the numbers of sticky memories, each once, most important first."""
     found: dict[int, Invariant] = {}
-    for invariant, number in _all(sight):
+    for invariant, number in _candidates(visible):
         found.setdefault(number, invariant)
     return [(invariant, number) for number, invariant in found.items()][:MAX_STICKY]
 
 
 def breach_of(invariant: Invariant, memory_id: str) -> Breach:
-    """The account of a sticky memory that found no room."""
+    """Report a sticky memory that did not fit."""
     return Breach(memory_id=memory_id, priority=invariant.priority, reason=f"no room, though {invariant.description}")
 
 
-def _all(sight: VisibleSet) -> Iterator[tuple[Invariant, int]]:
-    rules = {invariant: sight.labelled(invariant.mark, RULE_ROLES) for invariant in INVARIANTS}
-    yield from ((SAFETY, number) for number in sight.conversation_first(rules[SAFETY]))
-    yield from ((CORRECTION, number) for number in _latest_corrections(sight))
-    yield from ((CONSTRAINT, number) for number in sight.conversation_first(rules[CONSTRAINT]))
-    yield from ((ERROR, number) for number in _current_errors(sight))
+def _candidates(visible: VisibleSet) -> Iterator[tuple[Invariant, int]]:
+    rules = {invariant: visible.labelled(invariant.label, RULE_ROLES) for invariant in INVARIANTS}
+    yield from ((SAFETY, number) for number in visible.conversation_first(rules[SAFETY]))
+    yield from ((CORRECTION, number) for number in _latest_corrections(visible))
+    yield from ((CONSTRAINT, number) for number in visible.conversation_first(rules[CONSTRAINT]))
+    yield from ((ERROR, number) for number in _current_errors(visible))
 
 
-def _latest_corrections(sight: VisibleSet) -> list[int]:
-    """The user's last ones in the conversation, and the last one of the scope."""
-    corrections = sight.labelled(SentenceLabel.CORRECTION, SentenceLabel.USER)
+def _latest_corrections(visible: VisibleSet) -> list[int]:
+    """Return the user's latest corrections in the conversation, and the latest one of the scope."""
+    corrections = visible.labelled(SentenceLabel.CORRECTION, SentenceLabel.USER)
     return [
-        *sight.newest_first(corrections & sight.in_conversation)[:MAX_CORRECTIONS],
-        *sight.newest_first(corrections)[:1],
+        *visible.newest_first(corrections & visible.in_conversation)[:MAX_CORRECTIONS],
+        *visible.newest_first(corrections)[:1],
     ]
 
 
-def _current_errors(sight: VisibleSet) -> list[int]:
-    """The last unresolved ones of the conversation, and the last one from elsewhere that is not old."""
-    open_errors = _unresolved(sight)
-    elsewhere = sight.newest_first(open_errors & ~sight.in_conversation)[:1]
-    newest_ms = sight.columns.occurred_ms[sight.admitted].max(initial=0)
-    current = [one for one in elsewhere if newest_ms - sight.columns.occurred_ms[one] <= MAX_ERROR_AGE_MS]
-    return [*sight.newest_first(open_errors & sight.in_conversation)[:MAX_ERRORS], *current]
+def _current_errors(visible: VisibleSet) -> list[int]:
+    """Return the latest unresolved errors of the conversation, and the latest recent one from elsewhere."""
+    open_errors = _unresolved(visible)
+    elsewhere = visible.newest_first(open_errors & ~visible.in_conversation)[:1]
+    newest_ms = visible.columns.occurred_ms[visible.admitted].max(initial=0)
+    current = [one for one in elsewhere if newest_ms - visible.columns.occurred_ms[one] <= MAX_ERROR_AGE_MS]
+    return [*visible.newest_first(open_errors & visible.in_conversation)[:MAX_ERRORS], *current]
 
 
-def _unresolved(sight: VisibleSet) -> Mask:
-    """Errors after which nobody said in the same conversation that it works."""
-    talks = sight.columns.conversations
-    errors = sight.labelled(SentenceLabel.ERROR, REPORTER_ROLES) & (talks != MISSING)
-    resolved = sight.labelled(SentenceLabel.RESOLVED, REPORTER_ROLES) & (talks != MISSING)
-    last = np.full(int(talks.max(initial=0)) + 1, MISSING)
-    np.maximum.at(last, talks[resolved], sight.time_rank[resolved])
-    unresolved: Mask = errors & (sight.time_rank >= last[talks])
+def _unresolved(visible: VisibleSet) -> Mask:
+    """Return errors without a later resolution in their conversation."""
+    conversations = visible.columns.conversations
+    errors = visible.labelled(SentenceLabel.ERROR, REPORTER_ROLES) & (conversations != MISSING)
+    resolved = visible.labelled(SentenceLabel.RESOLVED, REPORTER_ROLES) & (conversations != MISSING)
+    last = np.full(int(conversations.max(initial=0)) + 1, MISSING)
+    np.maximum.at(last, conversations[resolved], visible.time_rank[resolved])
+    unresolved: Mask = errors & (visible.time_rank >= last[conversations])
     return unresolved

@@ -1,7 +1,4 @@
-"""What a context may be made of: the memories of a scope that a request may see, with their marks. Pure.
-
-Memories are numbers, as in a roster. Every list of numbers that leaves has the newest first.
-"""
+"""The memories that a context may contain, with their labels; memories are numbers, as in `MemoryColumns`. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -15,14 +12,14 @@ from agents.rules.index.memory_columns import MemoryColumns
 from schemas.vectors import MemoryFilter
 
 MAX_CONVERSATION_TURNS = 100_000
-"""Turns of a conversation that are looked at: all of any that people have."""
+"""Turns of a conversation that are considered; more than any real conversation has."""
 
 
 @dataclass(frozen=True, slots=True)
 class VisibleSet:
-    """The memories of a boundary. `admitted` may be seen, `in_conversation` belong to the conversation that is asked in.
+    """Memories of a boundary: `admitted` are visible, `in_conversation` belong to the request's conversation.
 
-    `time_rank` counts the admitted ones in order of time from 0.
+    `time_rank` numbers the admitted ones by time, from 0; `MISSING` for others.
     """
 
     columns: ColumnArrays
@@ -31,49 +28,49 @@ class VisibleSet:
     time_rank: IntArray
 
     @classmethod
-    def of(cls, roster: MemoryColumns, where: MemoryFilter, conversation: str | None) -> Self:
-        """What a request sees that asks in a conversation, or in none."""
-        columns, admitted = roster.columns, roster.admitted(where)
-        here = np.zeros(len(admitted), np.bool_)
+    def of(cls, memory_columns: MemoryColumns, where: MemoryFilter, conversation: str | None) -> Self:
+        """Return the memories visible to a request, asked in a conversation or in none."""
+        columns, admitted = memory_columns.columns, memory_columns.admitted(where)
+        in_conversation = np.zeros(len(admitted), np.bool_)
         if conversation is not None:
-            turns = roster.latest(where, conversation, MAX_CONVERSATION_TURNS)
-            here[[roster.number_of[turn] for turn in turns]] = True
+            turns = memory_columns.latest(where, conversation, MAX_CONVERSATION_TURNS)
+            in_conversation[[memory_columns.number_of[turn] for turn in turns]] = True
         numbers = np.flatnonzero(admitted)
         order = numbers[np.lexsort((columns.source[numbers], columns.occurred_ms[numbers]))]
-        when = np.full(len(admitted), MISSING)
-        when[order] = np.arange(len(order))
-        return cls(columns, admitted, here, when)
+        time_rank = np.full(len(admitted), MISSING)
+        time_rank[order] = np.arange(len(order))
+        return cls(columns, admitted, in_conversation, time_rank)
 
-    def with_labels(self, marks: Mapping[int, SentenceLabel]) -> Self:
-        """The same memories, some with other marks, by number."""
-        if not marks:
+    def with_labels(self, labels: Mapping[int, SentenceLabel]) -> Self:
+        """Return the set with some labels replaced, by number."""
+        if not labels:
             return self
         column = self.columns.labels.copy()
-        column[list(marks)] = [int(mark) for mark in marks.values()]
+        column[list(labels)] = [int(label) for label in labels.values()]
         return replace(self, columns=replace(self.columns, labels=column))
 
     def labelled(self, any_of: SentenceLabel, by: SentenceLabel = NO_LABELS) -> Mask:
-        """Which admitted memories have one of these marks, said by one of these roles, or by anybody."""
+        """Return the admitted memories with one of these labels, said by one of these roles (none given: any role)."""
         mask: Mask = self.admitted & ((self.columns.labels & any_of.value) != 0)
         if by:
             mask &= (self.columns.labels & by.value) != 0
         return mask
 
     def newest_first(self, mask: Mask) -> list[int]:
-        """The numbers of these memories."""
+        """Return the numbers of these memories, newest first."""
         numbers = np.flatnonzero(mask)
         order: list[int] = numbers[np.argsort(-self.time_rank[numbers], kind="stable")].tolist()
         return order
 
     def conversation_first(self, mask: Mask) -> list[int]:
-        """The numbers of these memories, those of the conversation before the others."""
+        """Return the numbers of these memories, the conversation's before others, newest first in each group."""
         return [*self.newest_first(mask & self.in_conversation), *self.newest_first(mask & ~self.in_conversation)]
 
-    def age_of(self, roster: MemoryColumns) -> Callable[[str], int]:
-        """Orders memory ids by time, the oldest first; what was not there comes before all."""
+    def age_of(self, memory_columns: MemoryColumns) -> Callable[[str], int]:
+        """Return a sort key of memory ids, oldest first; unknown ids come before all."""
 
         def age(memory_id: str) -> int:
-            number = roster.number_of.get(memory_id, MISSING)
+            number = memory_columns.number_of.get(memory_id, MISSING)
             return int(self.time_rank[number]) if 0 <= number < len(self.time_rank) else MISSING
 
         return age

@@ -1,1 +1,1 @@
-"""Intentions: extraction from turns, state transitions, resolution, views."""
+"""Intentions: extraction from turns, transitions, resolution, views."""

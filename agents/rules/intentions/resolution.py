@@ -1,8 +1,8 @@
-"""Which goals and errors are done, by what later turns say. Pure.
+"""Resolve and advance goals and errors by the signals of later turns. Pure.
 
-Enters: an intention with its signs. Leaves: the same with `resolved_by` and `advanced_by` as those signs have it,
-whatever they were before: the order in which turns came does not matter, and a sign that goes takes its effect along.
-Guaranteed: a sign only touches what was said before it.
+Enters: an intention with its signals. Leaves: the same with `resolved_by` and `advanced_by` computed from scratch, so
+that the arrival order of turns does not matter and a removed signal leaves no effect. Guaranteed: a signal only affects
+entries that were said before it.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,105 +12,107 @@ from agents.rules.text.stem_overlap import content_stems, stem_coverage
 from schemas.intention import Intention, IntentionEntry, IntentionPart, ResolutionSignal
 
 RESOLVABLE: tuple[IntentionPart, ...] = ("goals", "blocking_errors")
-"""The lists whose entries come to an end by being done."""
+"""The lists with entries that can be done."""
 
-MIN_SIGN_COVERAGE = 0.6
-"""How much of a sign must speak of an entry to end it: "we shipped the beta" of "ship the beta in May". Above a half,
-so that a sentence about something else which names the thing in passing ends nothing."""
+MIN_SIGNAL_COVERAGE = 0.6
+"""Share of a signal's stems that an entry must cover to be resolved: "we shipped the beta", "ship the beta in May".
+Above a half, so that a sentence about something else that mentions the entry in passing resolves nothing."""
 
 MIN_GOAL_COVERAGE = 0.4
-"""How much of a goal that sign must name besides: one that names a single word of a long goal only advances it."""
+"""Share of a goal's stems that the signal must cover as well; a signal that names less only advances the goal."""
 
 MIN_ERROR_COVERAGE = 0.5
-"""How much of a sign must speak of an error: reports of the same error share few words, and errors are few."""
+"""Share of a signal's stems that an error must cover: reports of one error share few words, and errors are few."""
 
 MAX_ADVANCES = 8
-"""Turns that are named as having advanced a goal, the latest."""
+"""Turns listed as having advanced a goal, the latest."""
 
 
-def apply_signs(intention: Intention) -> Intention:
-    """The intention with what its signs end and advance."""
-    fresh = {part: [without_signs(entry) for entry in intention.of(part)] for part in RESOLVABLE}
-    abouts = {part: [content_stems(entry.text) for entry in entries] for part, entries in fresh.items()}
-    for sign in sorted(intention.signs, key=lambda sign: (sign.at, sign.offset, sign.text)):
-        if not _applied(sign, fresh, abouts):
-            _end_the_only_error(sign, fresh["blocking_errors"])
-    return intention.model_copy(update={part: tuple(entries) for part, entries in fresh.items()})
+def apply_signals(intention: Intention) -> Intention:
+    """Resolve and advance the entries of the intention by its signals."""
+    lists = {part: [without_signals(entry) for entry in intention.of(part)] for part in RESOLVABLE}
+    stems = {part: [content_stems(entry.text) for entry in entries] for part, entries in lists.items()}
+    for signal in sorted(intention.signs, key=lambda signal: (signal.at, signal.offset, signal.text)):
+        if not _apply_signal(signal, lists, stems):
+            _resolve_only_error(signal, lists["blocking_errors"])
+    return intention.model_copy(update={part: tuple(entries) for part, entries in lists.items()})
 
 
-def _applied(
-    sign: ResolutionSignal,
-    fresh: dict[IntentionPart, list[IntentionEntry]],
-    abouts: dict[IntentionPart, list[frozenset[str]]],
+def _apply_signal(
+    signal: ResolutionSignal,
+    lists: dict[IntentionPart, list[IntentionEntry]],
+    stems: dict[IntentionPart, list[frozenset[str]]],
 ) -> bool:
-    """Let a sign end and advance what it speaks of; says whether it spoke of anything."""
-    said, touched = content_stems(sign.text), False
-    for part, entries in fresh.items():
-        for place in [place for place, about in enumerate(abouts[part]) if not said.isdisjoint(about)]:
-            entry, about = entries[place], abouts[part][place]
-            if _before(entry, sign) and entry.resolved_by is None:
-                ends = _ENDS[part](sign, said, about)
-                entries[place] = _ended(entry, sign) if ends else _advanced(entry, sign)
-                touched = True
-    return touched
+    """Resolve or advance the entries that share a stem with the signal; return True if there are any."""
+    reported, is_applied = content_stems(signal.text), False
+    for part, entries in lists.items():
+        for number in [number for number, about in enumerate(stems[part]) if not reported.isdisjoint(about)]:
+            entry, about = entries[number], stems[part][number]
+            if _is_earlier(entry, signal) and entry.resolved_by is None:
+                resolves = _RESOLVES[part](signal, reported, about)
+                entries[number] = _resolved(entry, signal) if resolves else _advanced(entry, signal)
+                is_applied = True
+    return is_applied
 
 
-def _end_the_only_error(sign: ResolutionSignal, errors: list[IntentionEntry]) -> None:
-    """Let "it works now", which says nothing of what, end the error of the conversation, if that has just one."""
-    if not sign.works or sign.conversation_id is None:
+def _resolve_only_error(signal: ResolutionSignal, errors: list[IntentionEntry]) -> None:
+    """Resolve the conversation's error by an unspecific "it works now", if there is exactly one."""
+    if not signal.works or signal.conversation_id is None:
         return
-    there = [place for place, entry in enumerate(errors) if _open_there(entry, sign)]
-    if len({errors[place].text for place in there}) == 1:
-        for place in there:
-            errors[place] = _ended(errors[place], sign)
+    candidates = [number for number, entry in enumerate(errors) if _is_open_in_conversation(entry, signal)]
+    if len({errors[number].text for number in candidates}) == 1:
+        for number in candidates:
+            errors[number] = _resolved(errors[number], signal)
 
 
-def _open_there(entry: IntentionEntry, sign: ResolutionSignal) -> bool:
-    return entry.resolved_by is None and entry.conversation_id == sign.conversation_id and _before(entry, sign)
+def _is_open_in_conversation(entry: IntentionEntry, signal: ResolutionSignal) -> bool:
+    is_same_conversation = entry.conversation_id == signal.conversation_id
+    return entry.resolved_by is None and is_same_conversation and _is_earlier(entry, signal)
 
 
-def _ends_goal(sign: ResolutionSignal, said: frozenset[str], about: frozenset[str]) -> bool:
-    if sign.source == "model":
-        return max(stem_coverage(said, about), stem_coverage(about, said)) >= MIN_SIGN_COVERAGE
-    return stem_coverage(about, said) >= MIN_SIGN_COVERAGE and stem_coverage(said, about) >= MIN_GOAL_COVERAGE
+def _resolves_goal(signal: ResolutionSignal, reported: frozenset[str], about: frozenset[str]) -> bool:
+    if signal.source == "model":
+        return max(stem_coverage(reported, about), stem_coverage(about, reported)) >= MIN_SIGNAL_COVERAGE
+    is_covered = stem_coverage(about, reported) >= MIN_SIGNAL_COVERAGE
+    return is_covered and stem_coverage(reported, about) >= MIN_GOAL_COVERAGE
 
 
-def _ends_error(sign: ResolutionSignal, said: frozenset[str], about: frozenset[str]) -> bool:
-    if sign.source == "model":
-        return max(stem_coverage(said, about), stem_coverage(about, said)) >= MIN_SIGN_COVERAGE
-    return stem_coverage(about, said) >= MIN_ERROR_COVERAGE
+def _resolves_error(signal: ResolutionSignal, reported: frozenset[str], about: frozenset[str]) -> bool:
+    if signal.source == "model":
+        return max(stem_coverage(reported, about), stem_coverage(about, reported)) >= MIN_SIGNAL_COVERAGE
+    return stem_coverage(about, reported) >= MIN_ERROR_COVERAGE
 
 
-_ENDS: dict[IntentionPart, Callable[[ResolutionSignal, frozenset[str], frozenset[str]], bool]] = {
-    "goals": _ends_goal,
-    "blocking_errors": _ends_error,
+_RESOLVES: dict[IntentionPart, Callable[[ResolutionSignal, frozenset[str], frozenset[str]], bool]] = {
+    "goals": _resolves_goal,
+    "blocking_errors": _resolves_error,
 }
 
 
-def _before(entry: IntentionEntry, sign: ResolutionSignal) -> bool:
-    """Whether an entry was said before the sign; what was set has no place among the turns, only a time."""
-    return entry.at < sign.at or (entry.source != "set" and entry.at == sign.at and entry.offset < sign.offset)
+def _is_earlier(entry: IntentionEntry, signal: ResolutionSignal) -> bool:
+    """Return True if the entry precedes the signal. A `set` entry has no turn offset: only its time counts."""
+    return entry.at < signal.at or (entry.source != "set" and entry.at == signal.at and entry.offset < signal.offset)
 
 
-def without_signs(entry: IntentionEntry) -> IntentionEntry:
-    """The entry as its own turn says it, before any sign."""
+def without_signals(entry: IntentionEntry) -> IntentionEntry:
+    """Remove the effects of all signals from an entry."""
     if entry.resolved_by is None and not entry.advanced_by:
         return entry
     return entry.model_copy(update={"resolved_by": None, "resolved_at": None, "advanced_by": ()})
 
 
-def _ended(entry: IntentionEntry, sign: ResolutionSignal) -> IntentionEntry:
-    return entry.model_copy(update={"resolved_by": sign.memory_id, "resolved_at": sign.at})
+def _resolved(entry: IntentionEntry, signal: ResolutionSignal) -> IntentionEntry:
+    return entry.model_copy(update={"resolved_by": signal.memory_id, "resolved_at": signal.at})
 
 
-def _advanced(entry: IntentionEntry, sign: ResolutionSignal) -> IntentionEntry:
-    if sign.memory_id in entry.advanced_by:
+def _advanced(entry: IntentionEntry, signal: ResolutionSignal) -> IntentionEntry:
+    if signal.memory_id in entry.advanced_by:
         return entry
-    return entry.model_copy(update={"advanced_by": (*entry.advanced_by, sign.memory_id)[-MAX_ADVANCES:]})
+    return entry.model_copy(update={"advanced_by": (*entry.advanced_by, signal.memory_id)[-MAX_ADVANCES:]})
 
 
 def latest_entries(
-    found: Sequence[IntentionEntry], most: int, when: Callable[[IntentionEntry], datetime]
+    entries: Sequence[IntentionEntry], limit: int, when: Callable[[IntentionEntry], datetime]
 ) -> list[IntentionEntry]:
-    """At most so many entries, the latest; equal ones by their place and text, so that it is always the same ones."""
-    return sorted(found, key=lambda entry: (when(entry), entry.offset, entry.text))[-most:]
+    """Return the `limit` latest entries, oldest first; ties are broken by offset and text."""
+    return sorted(entries, key=lambda entry: (when(entry), entry.offset, entry.text))[-limit:]

@@ -1,126 +1,121 @@
-"""How an intention changes: by what was found in a turn, by `set_intention`, and by forgetting. Pure.
+"""Transitions of an intention: by a turn's statements, by `set_intention`, and by forgetting. Pure.
 
-Enters: an intention and an event. Leaves: the intention after it, with a version one higher where anything is another.
-Guaranteed: the same event again changes nothing; turns may come in any order, as long as no list is full; no list has
-more than a fixed number of entries.
+Enters: an intention and an event. Leaves: the intention after it; `version` rises by one if anything changed.
+Guaranteed: idempotent; independent of the arrival order of turns while no list is full; lists are bounded.
 """
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from agents.rules.intentions.extraction import TurnStatements, extract_statements
-from agents.rules.intentions.resolution import apply_signs, latest_entries, without_signs
+from agents.rules.intentions.resolution import apply_signals, latest_entries, without_signals
 from agents.rules.intentions.view import ReadMemory, is_text_current
 from schemas.events import Learned
 from schemas.intention import INTENTION_PARTS, Intention, IntentionEntry, IntentionPart, ResolutionSignal
 
 MAX_OPEN_ENTRIES = 40
-"""Entries of a list that still stand; the oldest leaves. Nobody is after more at once, and a context holds fewer."""
+"""Open entries of a list; the oldest is dropped. More is no realistic intention, and a context shows fewer."""
 
 MAX_DONE_ENTRIES = 20
-"""Entries of a list that are done and still told: what a week or two of work leaves."""
+"""Resolved entries of a list that are still shown: a week or two of work."""
 
-MAX_PENDING_SIGNS = 30
-"""Signs that end nothing yet, the latest: what they speak of may come late, after a replay in another order."""
+MAX_PENDING_SIGNALS = 30
+"""Signals without effect so far, the latest: a replay in another order may bring their entries later."""
 
 
 def apply_learned(before: Intention, event: Learned) -> Intention:
-    """The intention once what it has of a turn is replaced by what was found there."""
-    entries, signs = extract_statements(event)
-    if (entries, signs) == _of_turn(before, event):
+    """Replace the entries and signals of a turn by those that the event gives."""
+    entries, signals = extract_statements(event)
+    if (entries, signals) == _statements_of_turn(before, event):
         return before
     lists: dict[IntentionPart, list[IntentionEntry]] = {
         part: [one for one in before.of(part) if not _rests_on(one, event)] for part in INTENTION_PARTS
     }
     for part, entry in entries:
         lists[part].append(entry)
-    others = [sign for sign in before.signs if sign.memory_id != event.memory_id]
-    return _settled(before, lists, [*others, *signs])
+    others = [signal for signal in before.signs if signal.memory_id != event.memory_id]
+    return _updated(before, lists, [*others, *signals])
 
 
 def apply_set_intention(
     before: Intention, wanted: Iterable[tuple[IntentionPart, Sequence[str]]], at: datetime, offset: int
 ) -> Intention:
-    """The intention once these lists are set; what was set in them before goes, what was inferred stays.
+    """Replace the `set` entries of the given lists; inferred entries stay.
 
-    A command that was carried out already, by its place `offset`, changes nothing. What is set again as it stands keeps
-    its time; what was done meanwhile is open again.
+    A command at or before the offset that was applied last changes nothing. An open entry that is set again keeps its
+    time; a resolved one is opened again.
     """
     if offset <= before.set_at:
         return before
     lists = {part: list(before.of(part)) for part in INTENTION_PARTS}
     for part, texts in wanted:
-        kept = {one.text: one for one in before.open_entries(part) if one.source == "set"}
+        set_before = {one.text: one for one in before.open_entries(part) if one.source == "set"}
         new = (IntentionEntry(text=text, source="set", at=at, offset=offset) for text in dict.fromkeys(texts))
         lists[part] = [one for one in lists[part] if one.source != "set"]
-        lists[part] += [kept.get(one.text, one) for one in new]
-    return _settled(before, lists, before.signs).model_copy(update={"set_at": offset})
+        lists[part] += [set_before.get(one.text, one) for one in new]
+    return _updated(before, lists, before.signs).model_copy(update={"set_at": offset})
 
 
 def drop_set_entries(before: Intention, offset: int) -> Intention:
-    """The intention without what was set by a command that stands before this place."""
+    """Drop the entries that were set by commands before `offset`."""
     lists = {
         part: [one for one in before.of(part) if one.source != "set" or one.offset >= offset]
         for part in INTENTION_PARTS
     }
-    return _settled(before, lists, before.signs)
+    return _updated(before, lists, before.signs)
 
 
-def drop_stale_entries(before: Intention, find: ReadMemory) -> Intention:
-    """The intention without what rests on memories that are not there, or say something else by now."""
-    lists = {part: [one for one in before.of(part) if _is_there(one, find)] for part in INTENTION_PARTS}
-    return _settled(
-        before, lists, [sign for sign in before.signs if is_text_current(sign.memory_id, sign.text_hash, find)]
-    )
+def drop_stale_entries(before: Intention, read: ReadMemory) -> Intention:
+    """Drop the entries and signals of memories that are gone or have another text now."""
+    lists = {part: [one for one in before.of(part) if _is_current(one, read)] for part in INTENTION_PARTS}
+    signals = [signal for signal in before.signs if is_text_current(signal.memory_id, signal.text_hash, read)]
+    return _updated(before, lists, signals)
 
 
-def _is_there(entry: IntentionEntry, find: ReadMemory) -> bool:
-    has_item = entry.item_id is None or find(entry.item_id) is not None
-    return has_item and all(is_text_current(memory_id, entry.text_hash, find) for memory_id in entry.memory_ids)
+def _is_current(entry: IntentionEntry, read: ReadMemory) -> bool:
+    has_item = entry.item_id is None or read(entry.item_id) is not None
+    return has_item and all(is_text_current(memory_id, entry.text_hash, read) for memory_id in entry.memory_ids)
 
 
-def _of_turn(before: Intention, event: Learned) -> TurnStatements:
-    """What the intention has of a turn, as the turn said it."""
-    entries = tuple((part, without_signs(entry)) for part, entry in before.entries() if _rests_on(entry, event))
-    return entries, tuple(sign for sign in before.signs if sign.memory_id == event.memory_id)
+def _statements_of_turn(before: Intention, event: Learned) -> TurnStatements:
+    """Return what the intention holds of the event's turn, without the effects of signals."""
+    entries = tuple((part, without_signals(entry)) for part, entry in before.entries() if _rests_on(entry, event))
+    return entries, tuple(signal for signal in before.signs if signal.memory_id == event.memory_id)
 
 
-def _settled(
-    before: Intention, lists: dict[IntentionPart, list[IntentionEntry]], signs: Iterable[ResolutionSignal]
+def _updated(
+    before: Intention, lists: dict[IntentionPart, list[IntentionEntry]], signals: Iterable[ResolutionSignal]
 ) -> Intention:
-    """The intention with these lists and signs: resolved anew, in order, within the bounds, with its version."""
-    every: dict[str, object] = {part: tuple(sorted(found, key=_when)) for part, found in lists.items()}
-    ordered = _ordered(signs)
-    after = apply_signs(before.model_copy(update={**every, "signs": ordered}))
+    """Return the intention with these lists and signals: sorted, resolved again, bounded, and versioned."""
+    ordered_lists: dict[str, object] = {part: tuple(sorted(entries, key=_order)) for part, entries in lists.items()}
+    ordered = tuple(sorted(signals, key=lambda signal: (signal.at, signal.offset, signal.source, signal.text)))
+    after = apply_signals(before.model_copy(update={**ordered_lists, "signs": ordered}))
     bounded: dict[str, tuple[IntentionEntry, ...]] = {part: _bounded(after.of(part)) for part in INTENTION_PARTS}
-    after = after.model_copy(update={**bounded, "signs": _wanted(ordered, bounded.values())})
+    after = after.model_copy(update={**bounded, "signs": _bounded_signals(ordered, bounded.values())})
     return before if after == before else after.model_copy(update={"version": before.version + 1})
 
 
-def _ordered(signs: Iterable[ResolutionSignal]) -> tuple[ResolutionSignal, ...]:
-    return tuple(sorted(signs, key=lambda sign: (sign.at, sign.offset, sign.source, sign.text)))
-
-
-def _when(entry: IntentionEntry) -> tuple[datetime, int]:
+def _order(entry: IntentionEntry) -> tuple[datetime, int]:
     return entry.at, entry.offset
 
 
 def _bounded(entries: Sequence[IntentionEntry]) -> tuple[IntentionEntry, ...]:
-    standing = latest_entries([one for one in entries if one.resolved_by is None], MAX_OPEN_ENTRIES, lambda one: one.at)
+    opened = latest_entries([one for one in entries if one.resolved_by is None], MAX_OPEN_ENTRIES, lambda one: one.at)
     done = latest_entries(
         [one for one in entries if one.resolved_by], MAX_DONE_ENTRIES, lambda one: one.resolved_at or one.at
     )
-    kept = {id(one) for one in (*standing, *done)}
-    return tuple(one for one in entries if id(one) in kept)
+    latest = {id(one) for one in (*opened, *done)}
+    return tuple(one for one in entries if id(one) in latest)
 
 
-def _wanted(
-    signs: Sequence[ResolutionSignal], lists: Iterable[Sequence[IntentionEntry]]
+def _bounded_signals(
+    signals: Sequence[ResolutionSignal], lists: Iterable[Sequence[IntentionEntry]]
 ) -> tuple[ResolutionSignal, ...]:
-    """The signs that something kept rests on, and the latest of the others."""
+    """Return the signals with an effect on the entries, and the latest of the others."""
     needed = {one for entries in lists for entry in entries for one in (entry.resolved_by, *entry.advanced_by)}
-    free = {id(sign) for sign in [sign for sign in signs if sign.memory_id not in needed][-MAX_PENDING_SIGNS:]}
-    return tuple(sign for sign in signs if sign.memory_id in needed or id(sign) in free)
+    pending = [signal for signal in signals if signal.memory_id not in needed][-MAX_PENDING_SIGNALS:]
+    latest = {id(signal) for signal in pending}
+    return tuple(signal for signal in signals if signal.memory_id in needed or id(signal) in latest)
 
 
 def _rests_on(entry: IntentionEntry, event: Learned) -> bool:

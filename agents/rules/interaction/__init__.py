@@ -1,1 +1,1 @@
-"""Interaction modes: features, classifier, votes, smoothing, drift."""
+"""Interaction modes: features, classifier, voting, smoothing, drift detection."""

@@ -1,7 +1,7 @@
-"""The trained classifier of interaction modes: numpy over a small file. Pure.
+"""The trained classifier of interaction modes: a linear model in numpy. Pure.
 
-Enters: the model's bytes; then a text and its vector of the general embedder. Leaves: calibrated probabilities.
-Guaranteed: the time has a limit whatever the text's length, and no code is in the file.
+Enters: the model file's bytes; then a text and its vector of the general embedder. Leaves: calibrated probabilities.
+Guaranteed: bounded time for a text of any length; loading executes no code.
 
 The file is `MODESTREAM INTERACTION 1`, a line of JSON (the modes, a digest of the examples, the cue table, each array's
 name, type and shape), then the arrays one after another, little-endian, in row-major order.
@@ -21,23 +21,23 @@ from schemas.interaction import INTERACTION_MODES
 from schemas.vectors import Vector
 
 MODEL_FILE_MAGIC = b"MODESTREAM INTERACTION 1\n"
-"""What the file begins with; the number counts up when its form changes."""
+"""The first bytes of the file; the number counts up with the format."""
 
 SHARE_EPSILON = 1e-12
-"""Less than any share that is divided by."""
+"""Lower bound of a divisor."""
 
 MAX_POOL_CONFIDENCE = 0.75
-"""The highest confidence that is said of an answer in the pool; the threshold is the lowest."""
+"""The highest reported confidence in the pool; the lowest is `MIN_MODE_CONFIDENCE`."""
 
 RAMP = 0.02
-"""Above the pool, confidences climb back to the model's own over this distance."""
+"""Distance above the pool over which confidences return to the model's own."""
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class InteractionClassifier:
-    """A loaded model. `about` is the line of JSON."""
+    """A loaded model. `about` is the file's JSON line."""
 
     about: dict[str, Any]
     cues: CueTable
@@ -48,64 +48,64 @@ class InteractionClassifier:
 
     @classmethod
     def loads(cls, data: bytes) -> Self:
-        """Read the file's content. Raises ValueError for another form or other modes."""
+        """Parse a model file. Raises ValueError for another format, other modes or other features."""
         if not data.startswith(MODEL_FILE_MAGIC):
-            raise ValueError("this is no model of interaction modes, or one of another version")
+            raise ValueError("not a model of interaction modes, or one of another format version")
         end = data.index(b"\n", len(MODEL_FILE_MAGIC))
         about = json.loads(data[len(MODEL_FILE_MAGIC) : end])
         if tuple(about["modes"]) != INTERACTION_MODES or about["buckets"] != HASH_BUCKETS:
-            raise ValueError("the model was trained for other modes or features")
+            raise ValueError("the model was trained for other modes or features; train it again")
         arrays = _arrays(about["arrays"], data[end + 1 :])
         scaled = arrays.pop("piece_weights") * arrays.pop("piece_scale")
         return cls(about, CueTable.loads(about["cues"]), piece_weights=scaled, **arrays)
 
     def probabilities(self, text: str, vector: Vector) -> FloatArray:
-        """How likely each mode is, in the order of `INTERACTION_MODES`; shape (5,), summing to 1.
+        """Return the probability of each mode in the order of `INTERACTION_MODES`; shape (5,), summing to 1.
 
         `vector` is the text's by the general embedder, shape (384,). Raises ValueError for another shape.
         """
         part = head_and_tail(text)
-        plain = fold_for_hashing(part)
-        logits = vector @ self.vector_weights + dense_features(part, plain, len(text), self.cues) @ self.value_weights
-        found = hash_ngrams(plain)
-        words = int(np.searchsorted(found, HASH_BUCKETS))
-        for some in (found[:words], found[words:]):
-            if len(some):
-                logits += self.piece_weights[some].sum(axis=0) / np.sqrt(len(some))
+        folded = fold_for_hashing(part)
+        logits = vector @ self.vector_weights + dense_features(part, folded, len(text), self.cues) @ self.value_weights
+        ngrams = hash_ngrams(folded)
+        words = int(np.searchsorted(ngrams, HASH_BUCKETS))
+        for indices in (ngrams[:words], ngrams[words:]):
+            if len(indices):
+                logits += self.piece_weights[indices].sum(axis=0) / np.sqrt(len(indices))
         return pool_confidences(softmax(logits + self.bias), **self.about["pool"])
 
 
 def softmax(logits: FloatArray) -> FloatArray:
-    """Numbers to shares that sum to 1, over the last axis."""
-    raised = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    shares: FloatArray = raised / raised.sum(axis=-1, keepdims=True)
+    """Return the softmax over the last axis."""
+    exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    shares: FloatArray = exponentials / exponentials.sum(axis=-1, keepdims=True)
     return shares
 
 
 def pool_confidences(shares: FloatArray, lowest: float, highest: float) -> FloatArray:
-    """Say of all confidences between the two nearly the same: from the threshold to `MAX_POOL_CONFIDENCE`; shape (..., 5).
+    """Map confidences in `lowest`..`highest` to `MIN_MODE_CONFIDENCE`..`MAX_POOL_CONFIDENCE`; shape (..., 5).
 
-    Below and well above the order and the distances stay. Training chooses the pool so that, of all answers in it, as
-    many are right as their mean confidence says: coarser than the model's own figures, and as honest.
+    The mapping is monotonic, and the identity above the ramp. Training chooses the pool so that the accuracy of the
+    answers in it equals their mean confidence: coarser than the model's own figures, and calibrated.
     """
     best = shares.max(axis=-1, keepdims=True)
-    ends = [0.0, lowest, highest, highest + RAMP, 1.0]
-    moved = np.interp(best, ends, [0.0, MIN_MODE_CONFIDENCE, MAX_POOL_CONFIDENCE, highest + RAMP, 1.0])
-    moved = np.maximum(moved, 1 / shares.shape[-1])
-    others = (1 - moved) / np.maximum(1 - best, SHARE_EPSILON)
-    said: FloatArray = np.where(shares == best, moved, shares * others)
-    return said
+    knots = [0.0, lowest, highest, highest + RAMP, 1.0]
+    mapped = np.interp(best, knots, [0.0, MIN_MODE_CONFIDENCE, MAX_POOL_CONFIDENCE, highest + RAMP, 1.0])
+    mapped = np.maximum(mapped, 1 / shares.shape[-1])
+    others = (1 - mapped) / np.maximum(1 - best, SHARE_EPSILON)
+    calibrated: FloatArray = np.where(shares == best, mapped, shares * others)
+    return calibrated
 
 
-def _arrays(described: list[dict[str, Any]], data: bytes) -> dict[str, FloatArray]:
-    """The arrays by name, as float64. Raises ValueError where bytes are missing or left."""
-    found, start = {}, 0
-    for one in described:
+def _arrays(descriptions: list[dict[str, Any]], data: bytes) -> dict[str, FloatArray]:
+    """Return the arrays by name, as float64. Raises ValueError for missing or surplus bytes."""
+    arrays, start = {}, 0
+    for one in descriptions:
         count = int(np.prod(one["shape"]))
-        kind = np.dtype(one["dtype"])
-        values_read = np.frombuffer(data, kind, count, start).reshape(one["shape"])
-        found[one["name"]] = values_read.astype(np.float64)
-        start += count * kind.itemsize
+        dtype = np.dtype(one["dtype"])
+        array = np.frombuffer(data, dtype, count, start).reshape(one["shape"])
+        arrays[one["name"]] = array.astype(np.float64)
+        start += count * dtype.itemsize
     if start != len(data):
-        raise ValueError("the model's file holds more than it says")
-    return found
+        raise ValueError("the model file has more bytes than its header describes")
+    return arrays

@@ -1,7 +1,7 @@
-"""Which words of a text say what it is for: tables of cues in many languages, and how they are counted. Pure.
+"""Cue phrases of interaction modes in many languages, and their counts in a text. Pure.
 
-Enters: lines `GROUP language: phrase, phrase, stem*`, and texts. Leaves: for each group how often it was met at all and
-how often at the beginning. Guaranteed: time linear in the text, whatever the number of phrases.
+Enters: lines `GROUP language: phrase, phrase, stem*`, and texts. Leaves: for each group its number of matches, anywhere
+and at the beginning. Guaranteed: time linear in the text, whatever the number of phrases.
 """
 
 import re
@@ -16,30 +16,30 @@ from numpy.typing import NDArray
 from agents.rules.text.tokenizer import fold
 
 BEGINNING_WORDS = 3
-"""Words of a text in which a phrase has to begin to stand at its beginning."""
+"""First words of a text, in one of which a phrase at the beginning starts."""
 
 MAX_CUE_COUNT = 3
-"""More of a group than that says no more."""
+"""Matches of a group above which the count is clipped."""
 
 _UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
-"""Thai, Kana, Han and Hangul: their phrases are looked for inside of words."""
+"""Thai, Kana, Han and Hangul: their phrases match inside words."""
 
-_UNSPACED_BEGINNING = 6
-"""Characters that are the beginning there."""
+_UNSPACED_BEGINNING_CHARS = 6
+"""First characters of an unspaced text, in one of which a phrase at the beginning starts."""
 
 MIN_STEM_CHARS = 2
-"""Characters of a stem at least."""
+"""Characters of the prefix by which stems are looked up; a stem has at least as many."""
 
 CueCounts = NDArray[np.float64]
-"""Shape (2, groups): at the beginning, and anywhere; each from 0 to 1."""
+"""Shape (2, groups): matches at the beginning, and anywhere; scaled to 0..1."""
 
 CueGroups = tuple[str, tuple[int, ...]]
-"""A phrase or a stem, and the groups that it belongs to."""
+"""A phrase or a stem, and its groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class CueTable:
-    """The groups by number; phrases by their first one or two words, stems by two characters, and pieces of words."""
+    """Groups by number; phrases by their first one or two words, stems by two characters; pieces of unspaced text."""
 
     groups: tuple[str, ...]
     phrases: dict[str, tuple[CueGroups, ...]]
@@ -48,7 +48,7 @@ class CueTable:
 
     @classmethod
     def loads(cls, text: str) -> Self:
-        """Read the table; lines that begin with `#` are remarks. Raises ValueError for a line of another form."""
+        """Parse the table; lines that begin with `#` are comments. Raises ValueError for a malformed line."""
         rows = [line.split(":", 1) for line in text.splitlines() if line and not line.startswith("#")]
         groups = tuple(dict.fromkeys(head.split()[0] for head, _ in rows))
         phrases: dict[str, set[int]] = {}
@@ -66,18 +66,18 @@ class CueTable:
         return cls(groups, _grouped(phrases, by_words), _grouped(stems, by_start), tuple(pieces))
 
     def counts(self, folded: str) -> CueCounts:
-        """What a folded text has of each group."""
+        """Count the matches of each group in a folded text."""
         anywhere, early = [0] * len(self.groups), [0] * len(self.groups)
         words = _words(folded)
         pairs = [f"{one} {other}" for one, other in pairwise(words)]
         for start, word in enumerate(words):
             phrases = (*self.phrases.get(word, ()), *(self.phrases.get(pairs[start], ()) if start < len(pairs) else ()))
             stems = self.stems.get(word[:MIN_STEM_CHARS], ())
-            met = [
-                *(number for phrase, of in phrases if _stands(phrase, words, start) for number in of),
+            matched = [
+                *(number for phrase, of in phrases if _continues(phrase, words, start) for number in of),
                 *(number for stem, of in stems if word.startswith(stem) for number in of),
             ]
-            for number in met:
+            for number in matched:
                 anywhere[number] += 1
                 early[number] += start < BEGINNING_WORDS
         found = np.array([early, anywhere], np.float64)
@@ -87,10 +87,10 @@ class CueTable:
 
     def _count_pieces(self, folded: str, found: CueCounts) -> None:
         for piece, number in self.pieces:
-            place = folded.find(piece)
-            if place >= 0:
+            start = folded.find(piece)
+            if start >= 0:
                 found[1, number] += 1
-                found[0, number] += place < _UNSPACED_BEGINNING
+                found[0, number] += start < _UNSPACED_BEGINNING_CHARS
 
 
 _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
@@ -100,8 +100,8 @@ def _words(folded: str) -> list[str]:
     return _WORD.findall(folded)
 
 
-def _stands(phrase: str, words: list[str], start: int) -> bool:
-    """Whether a phrase, the first one or two words of which stand there, goes on."""
+def _continues(phrase: str, words: list[str], start: int) -> bool:
+    """Return True if the phrase matches at `start`, given that its first one or two words do."""
     length = phrase.count(" ") + 1
     return length <= 2 or " ".join(words[start : start + length]) == phrase
 

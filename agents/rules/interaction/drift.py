@@ -1,7 +1,7 @@
-"""Whether a deployment's classifications can still be trusted (seed 002, fallback rules). Pure.
+"""Drift detection for a deployment's interaction classifications. Pure.
 
-The windows are those of a whole deployment, never of a user or a conversation, and hold what was judged, before any
-fallback: a fallback that went into them would look like drift itself, and never end.
+Windows cover the whole deployment, never one user or conversation, and hold classifications before any fallback: a
+fallback would look like drift itself, and never end.
 """
 
 from collections.abc import Sequence
@@ -10,23 +10,23 @@ from math import log
 from schemas.interaction import INTERACTION_MODES, InteractionMode
 
 DRIFT_WINDOW = 500
-"""Classifications that are compared with as many before them; fewer always look like drift."""
+"""Classifications compared with as many before them; smaller windows always look like drift."""
 
 MAX_DIVERGENCE = 0.1
-"""Kullback-Leibler divergence, in nats, above which the mix of modes has drifted (seed 002)."""
+"""Kullback-Leibler divergence, in nats, above which the mix of modes has drifted."""
 
 MAX_ERROR_RATIO = 2.0
-"""How many times the baseline's error rate is too much (seed 002)."""
+"""Ratio to the baseline's error rate above which errors have spiked."""
 
 MIN_ERRORS = 5
-"""Errors below which no rate is alarming: one correction among ten turns says nothing."""
+"""Errors below which no rate is alarming: one correction among ten turns is noise."""
 
-_UNSEEN = 0.5
-"""Added to each count (Jeffreys' prior), so that a mode that was never seen before does not make it infinite."""
+_PSEUDOCOUNT = 0.5
+"""Added to each count (Jeffreys' prior), so that a mode without earlier occurrences gives a finite divergence."""
 
 
 def has_drifted(recent: Sequence[InteractionMode], before: Sequence[InteractionMode]) -> bool:
-    """Whether the last `DRIFT_WINDOW` classifications are distributed otherwise than the `DRIFT_WINDOW` before them.
+    """True if the mix of the last `DRIFT_WINDOW` classifications differs from the last `DRIFT_WINDOW` of `before`.
 
     Both are oldest first. False while either holds fewer.
     """
@@ -36,13 +36,13 @@ def has_drifted(recent: Sequence[InteractionMode], before: Sequence[InteractionM
 
 
 def kl_divergence(recent: Sequence[InteractionMode], before: Sequence[InteractionMode]) -> float:
-    """Kullback-Leibler divergence of the recent mix from the one before, in nats; 0 for two empty ones."""
+    """Return the Kullback-Leibler divergence of the recent mix from the one before, in nats; 0 for two empty ones."""
     pairs = zip(_shares(recent), _shares(before), strict=True)
     return sum(now * log(now / then) for now, then in pairs)
 
 
 def has_error_spike(recent_errors: int, recent: int, baseline_errors: int, baseline: int) -> bool:
-    """Whether the recent share of errors is above `MAX_ERROR_RATIO` times the baseline's, over counts of classifications.
+    """True if the recent error rate is above `MAX_ERROR_RATIO` times the baseline's; rates are per classification.
 
     False below `MIN_ERRORS` recent errors, and while there is no baseline.
     """
@@ -52,5 +52,5 @@ def has_error_spike(recent_errors: int, recent: int, baseline_errors: int, basel
 
 
 def _shares(modes: Sequence[InteractionMode]) -> list[float]:
-    whole = len(modes) + _UNSEEN * len(INTERACTION_MODES)
-    return [(modes.count(mode) + _UNSEEN) / whole for mode in INTERACTION_MODES]
+    total = len(modes) + _PSEUDOCOUNT * len(INTERACTION_MODES)
+    return [(modes.count(mode) + _PSEUDOCOUNT) / total for mode in INTERACTION_MODES]

@@ -1,7 +1,7 @@
-"""A turn as numbers, for the classifier: which hashed pieces of text it has, and a few dozen values. Pure.
+"""Features of a turn for the classifier: hashed n-grams and a few dozen dense values. Pure.
 
-The same functions make the features for training and in use. Only the head and the tail of a long text are read, so
-the time is bounded. Hashes are of the text alone, the same on every machine.
+Training and inference use the same functions. Only the head and the tail of a long text are read, so time is bounded.
+Hashes depend on the text alone and are the same on every machine.
 """
 
 import re
@@ -16,18 +16,18 @@ from agents.rules.interaction.cues import CueTable
 from agents.rules.text.tokenizer import fold
 
 HEAD_CHARS, TAIL_CHARS = 480, 160
-"""Characters of the beginning and of the end that are read: a turn says what it is for first, or last."""
+"""Characters read from the beginning and the end of a text: a turn states its purpose first or last."""
 
 HASH_BUCKETS = 1 << 15
-"""Numbers that pieces of text are hashed to, of words and of characters each."""
+"""Hash buckets of word n-grams; character n-grams have as many of their own."""
 
 NGRAM_SIZES = (1, 2, 3, 4, 5)
-"""Characters of the pieces within and across words."""
+"""Characters of character n-grams, which cross word boundaries."""
 
 INTENTS = (
     "task", "implement", "debug", "fix", "error", "explore", "investigate", "learn", "explain", "teach", "general",
 )  # fmt: skip
-"""What `intents.intent_of` may say."""
+"""The intents that `intents.intent_of` returns."""
 
 _TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)?|\?|!|\u2026|\.\.\.|[:;,.()\"`]")
 _DIGITS = re.compile(r"\d+")
@@ -39,43 +39,43 @@ _LOG = re.compile(
 _FACE = re.compile(r"[:;]-?[)(DPp]|[\U0001f300-\U0001faff\u2600-\u27bf]")
 
 FeatureIndices = NDArray[np.int64]
-"""Shape (n,), each once, ascending, in 0..2 * BUCKETS."""
+"""Shape (n,), unique, ascending, below 2 * HASH_BUCKETS."""
 
 FeatureValues = NDArray[np.float64]
 """Shape (m,), about 0 to 1."""
 
 
 def head_and_tail(text: str) -> str:
-    """What is read of a text."""
+    """Return the part of a text that is read."""
     return text if len(text) <= HEAD_CHARS + TAIL_CHARS else f"{text[:HEAD_CHARS]} \u2026 {text[-TAIL_CHARS:]}"
 
 
 def fold_for_hashing(part: str) -> str:
-    """Without case, accents and line ends, with `0` for every number."""
+    """Remove case, accents and line ends, and replace every number by `0`."""
     return _SPACES.sub(" ", _DIGITS.sub("0", fold(part))).strip()
 
 
 def hash_ngrams(text: str) -> FeatureIndices:
-    """The numbers of the words, pairs of words, first words and runs of characters of a folded text."""
-    return np.unique(np.concatenate([_words(text), HASH_BUCKETS + _runs(text)]))
+    """Return the bucket numbers of a folded text's words, word pairs, first and last words, and character n-grams."""
+    return np.unique(np.concatenate([_word_ngrams(text), HASH_BUCKETS + _char_ngrams(text)]))
 
 
-def dense_features(part: str, text: str, whole: int, cues: CueTable) -> FeatureValues:
-    """Shape, intent and cues of what is read (`part`), which is `text` folded, of `whole` characters."""
-    return np.concatenate([_shape(part, text, whole), _intent(part), _cue_values(cues, text)])
+def dense_features(part: str, folded: str, length: int, cues: CueTable) -> FeatureValues:
+    """Return the shape, intent and cue features of `part`, the read part of a text of `length` characters."""
+    return np.concatenate([_shape_features(part, folded, length), _intent_features(part), _cue_features(cues, folded)])
 
 
-def _words(text: str) -> FeatureIndices:
+def _word_ngrams(text: str) -> FeatureIndices:
     tokens = _TOKEN.findall(text)
     words = [token for token in tokens if token[0].isalnum()]
-    named = [*tokens, *(f"{one} {two}" for one, two in pairwise(tokens))]
-    named += [f"^{' '.join(words[:count])}" for count in (1, 2, 3)]
-    named += [f"{' '.join(tokens[-count:])}$" for count in (1, 2)]
-    return np.array([zlib.crc32(name.encode("utf-8", "surrogatepass")) % HASH_BUCKETS for name in named], np.int64)
+    ngrams = [*tokens, *(f"{one} {two}" for one, two in pairwise(tokens))]
+    ngrams += [f"^{' '.join(words[:count])}" for count in (1, 2, 3)]
+    ngrams += [f"{' '.join(tokens[-count:])}$" for count in (1, 2)]
+    return np.array([zlib.crc32(ngram.encode("utf-8", "surrogatepass")) % HASH_BUCKETS for ngram in ngrams], np.int64)
 
 
-def _runs(text: str) -> FeatureIndices:
-    """Every run of 1 to 5 characters, hashed by a polynomial in the code points."""
+def _char_ngrams(text: str) -> FeatureIndices:
+    """Hash every n-gram by a polynomial in the code points."""
     points = np.array([ord(character) for character in f"^{text}$"], np.uint64)
     rolled = np.zeros(len(points), np.uint64)
     found = []
@@ -88,20 +88,20 @@ def _runs(text: str) -> FeatureIndices:
     return np.concatenate(found).astype(np.int64)
 
 
-def _shape(part: str, text: str, whole: int) -> FeatureValues:
-    words = text.count(" ") + 1
-    ends = text[-1:]
+def _shape_features(part: str, folded: str, length: int) -> FeatureValues:
+    words = folded.count(" ") + 1
+    last = folded[-1:]
     return np.array(
         [
-            ends == "?",
-            ends == ".",
-            ends == "!",
-            ends in ("\u2026", ")", ":") or text.endswith(".."),
-            ends.isalnum(),
-            min(text.count("?") + part.count("\uff1f") + part.count("\u061f"), 3) / 3,
-            "??" in text or "?!" in text,
-            min(text.count("!"), 3) / 3,
-            min(whole, 2000) ** 0.5 / 45,
+            last == "?",
+            last == ".",
+            last == "!",
+            last in ("\u2026", ")", ":") or folded.endswith(".."),
+            last.isalnum(),
+            min(folded.count("?") + part.count("\uff1f") + part.count("\u061f"), 3) / 3,
+            "??" in folded or "?!" in folded,
+            min(folded.count("!"), 3) / 3,
+            min(length, 2000) ** 0.5 / 45,
             min(words, 40) / 40,
             words == 1,
             words <= 3,
@@ -113,21 +113,22 @@ def _shape(part: str, text: str, whole: int) -> FeatureValues:
             bool(_FACE.search(part)),
             min(sum(character.isdigit() for character in part), 20) / 20,
             part[:1].isupper(),
-            min(text.count(","), 5) / 5,
-            min(text.count(". ") + text.count("? ") + text.count("! "), 5) / 5,
+            min(folded.count(","), 5) / 5,
+            min(folded.count(". ") + folded.count("? ") + folded.count("! "), 5) / 5,
             not part.isascii(),
-            ":" in text,
+            ":" in folded,
         ],
         np.float64,
     )
 
 
-def _intent(part: str) -> FeatureValues:
+def _intent_features(part: str) -> FeatureValues:
+    """Return the one-hot encoded intent."""
     found = intent_of(part)
     return np.array([found == intent for intent in INTENTS], np.float64)
 
 
-def _cue_values(cues: CueTable, text: str) -> FeatureValues:
-    """The counts, and whether there are any."""
-    counts = cues.counts(text).ravel()
+def _cue_features(cues: CueTable, folded: str) -> FeatureValues:
+    """Return the counts, and a flag for each count above 0."""
+    counts = cues.counts(folded).ravel()
     return np.concatenate([counts, counts > 0])

@@ -1,7 +1,7 @@
-"""One answer out of three votes: the trained classifier, the intent table and a language model. Pure.
+"""Combine the votes of the classifier, the intent table and a language model on the interaction mode. Pure.
 
-Votes are probabilities over the modes. They are multiplied, each to the power of its weight (a logarithmic opinion
-pool, Genest & Zidek 1986): a vote that says nothing changes nothing, two that agree are surer than either alone.
+Votes are probabilities over the modes, multiplied in a logarithmic opinion pool (Genest & Zidek 1986): an uninformative
+vote changes nothing, two that agree are surer than either alone.
 """
 
 import numpy as np
@@ -11,25 +11,25 @@ from agents.rules.cues.intents import mode_of_intent
 from schemas.interaction import INTERACTION_MODES, Interaction, InteractionMode
 
 MIN_MODE_CONFIDENCE = 0.70
-"""Below this confidence a turn is GENERAL (seed 002)."""
+"""Below this confidence a turn is GENERAL."""
 
 INTENT_CONFIDENCE = 0.25
-"""What the intent table gives its mode, against 0.19 for each other one: a hint. The classifier has the rules' intent
-among its features already; and `fix` stands for a symptom in the table, for a known change in every second sentence.
-By cross-validation 0.2 and 0.3 are right as often as 0.25, and 0.4 less often."""
+"""The intent table's vote for its mode, against 0.19 for each other one: a hint. The classifier has the intent among
+its features already, and `fix` means a symptom in the table but a known change in every second sentence. By
+cross-validation 0.2 and 0.3 are as accurate as 0.25, 0.4 is less so."""
 
 MAX_VOTE_CONFIDENCE = 0.97
-"""No single vote is surer than this: one wrong vote must not be beyond the reach of the others."""
+"""Upper bound of a single vote, so that the others can outvote a wrong one."""
 
 Probabilities = NDArray[np.float64]
 """Shape (5,), in the order of `INTERACTION_MODES`, summing to 1."""
 
 
 def pool_votes(probabilities: Probabilities, intent: str | None, model: Interaction | None) -> Interaction:
-    """The mode with the most of the votes and its confidence, whatever the threshold: what `smoothed` starts from.
+    """Return the leading mode and its confidence before any threshold, as input of `smooth_interaction`.
 
     `probabilities` are the classifier's; `intent` is a word of the intent table; `model` is a language model's answer,
-    which counts nothing with a confidence of 0.
+    ignored at a confidence of 0.
     """
     votes = np.log(np.clip(probabilities, 1e-6, 1.0))
     if intent is not None and (mode := mode_of_intent(intent)) != "GENERAL":
@@ -43,14 +43,14 @@ def pool_votes(probabilities: Probabilities, intent: str | None, model: Interact
 
 
 def apply_threshold(interaction: Interaction) -> Interaction:
-    """The same, or GENERAL with that confidence where it is below the threshold."""
+    """Replace the mode by GENERAL below the threshold; the confidence stays."""
     if interaction.confidence >= MIN_MODE_CONFIDENCE:
         return interaction
     return Interaction(mode="GENERAL", confidence=interaction.confidence)
 
 
 def _vote(mode: InteractionMode, confidence: float) -> Probabilities:
-    """The logarithms of one vote against an even one: 0 for a confidence of a fifth or less, which says nothing."""
+    """Return one vote as log probabilities; a confidence of a fifth or less gives an even vote."""
     even = 1 / len(INTERACTION_MODES)
     share = min(max(confidence, even), MAX_VOTE_CONFIDENCE)
     rest = (1 - share) / (len(INTERACTION_MODES) - 1)

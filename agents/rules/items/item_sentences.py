@@ -10,8 +10,8 @@ from agents.rules.cues.label_cues import ASSERTIVE, find_cue_labels
 from agents.rules.items.facts import states_fact
 from agents.rules.items.kinds import kind_of
 from agents.rules.items.procedures import is_procedure
+from agents.rules.text.languages import stop_words_of
 from agents.rules.text.sentences import Sentence, parse_sentence, written_words
-from agents.rules.text.stop_words import stop_words_of
 from schemas.memories import ItemKind
 
 MAX_ITEM_CHARS = 500

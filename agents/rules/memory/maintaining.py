@@ -1,4 +1,4 @@
-"""What a job does with one memory, and what became of it. Pure."""
+"""Decide what a maintenance job does with one memory, and classify the outcome. Pure."""
 
 from typing import Literal
 
@@ -7,15 +7,16 @@ from schemas.jobs import Job
 from schemas.memories import Memory
 
 MaintenanceAction = Literal["make", "await", "skip", "done", "fail"]
-"""Have its vector made; await the one that is on its way; leave it alone; it was made, or failed, in this job."""
+"""`make`: request the vector; `await`: it is in flight; `skip`: not concerned; `done`, `fail`: this job ended it."""
 
 JobOutcome = Literal["processed", "skipped", "failed"]
 
 
 def maintenance_action(job: Job, memory: Memory, digest: str | None, *, is_missing: bool = False) -> MaintenanceAction:
-    """What to do with a memory, whose vector belongs into the space with this digest; None while that is not known.
+    """Return what the job does with a memory.
 
-    `is_missing`: the index does not have the vector that the record speaks of.
+    `digest` names the vector space of the memory's mode, None while it is unknown; `is_missing`: the index lacks the
+    vector that the record names.
     """
     embedding = memory.embedding
     if not _concerns(job, memory, digest, is_missing=is_missing):
@@ -28,7 +29,7 @@ def maintenance_action(job: Job, memory: Memory, digest: str | None, *, is_missi
 
 
 def job_outcome(before: Memory, now: Memory | None, digest: str | None) -> JobOutcome | None:
-    """What became of a memory since its vector was asked for; None while that is not known."""
+    """Return how the request for a memory's vector ended; None while it is pending."""
     if now is None:
         return "skipped"
     if awaits_model(now) and digest is None:
@@ -39,13 +40,13 @@ def job_outcome(before: Memory, now: Memory | None, digest: str | None) -> JobOu
 
 
 def is_in_other_space(memory: Memory, digest: str | None) -> bool:
-    """Whether the vector that a memory has lies in a space of yesterday."""
+    """True if the memory's vector lies in another space than its mode's current one."""
     embedding = memory.embedding
     return embedding.status == "stale" or (embedding.status == "ready" and digest not in (None, embedding.space))
 
 
 def _is_done(job: Job, memory: Memory) -> bool:
-    """Whether this job has had a vector made, or tried to, before it was cut off."""
+    """True if this job made the vector, or failed to, before it was interrupted and redelivered."""
     embedding = memory.embedding
     if embedding.status not in ("ready", "failed") or embedding.embedded_at is None:
         return False

@@ -1,4 +1,4 @@
-"""Whether a distilled memory may stand for its turns, and what they and it are then. Pure."""
+"""Supersede turns by a distilled memory, and older items by newer ones. Pure."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -7,30 +7,30 @@ from schemas.consolidation import Distilled
 from schemas.memories import Memory
 
 SupersedeState = Literal["due", "done", "refused"]
-"""It is to be written; it is there and stands for all its turns; or one of them is not any more what it was."""
+"""`due`: still to be written; `done`: written, and all turns are superseded; `refused`: a turn has changed since."""
 
 
 def supersede_state(event: Distilled, known: Memory | None, sources: Sequence[Memory | None]) -> SupersedeState:
-    """How it stands with what was distilled: `known` is its record, `sources` are those of its turns as they are."""
-    there = [source for source in sources if source is not None]
-    if len(there) < len(event.sources) or not all(_is_as_it_was(source, event) for source in there):
+    """Return the state of a distilled memory; `known` is its record, `sources` are its turns' current records."""
+    present = [source for source in sources if source is not None]
+    if len(present) < len(event.sources) or not all(_is_unchanged(source, event) for source in present):
         return "refused"
-    is_complete = known is not None and all(source.superseded_by == known.memory_id for source in there)
+    is_complete = known is not None and all(source.superseded_by == known.memory_id for source in present)
     return "done" if is_complete else "due"
 
 
 def supersede_source(source: Memory, event: Distilled) -> Memory:
-    """A turn that something else stands for."""
+    """Mark a turn as superseded by the event's distilled memory."""
     return source.model_copy(update={"superseded_by": event.memory.memory_id, "superseded_in": event.run})
 
 
 def restore_source(source: Memory) -> Memory:
-    """A turn that stands for itself again."""
+    """Mark a turn as no longer superseded."""
     return source.model_copy(update={"superseded_by": None, "superseded_in": None})
 
 
 def can_supersede(item: Memory, older: Memory) -> bool:
-    """Whether an item may still be given to another one: that stands, in the same place, and is of the same kind."""
+    """True if `older` is current and shares the item's scope, mode, type and origin."""
     return (
         older.superseded_by is None
         and older.memory_id != item.memory_id
@@ -38,7 +38,7 @@ def can_supersede(item: Memory, older: Memory) -> bool:
     )
 
 
-def _is_as_it_was(source: Memory, event: Distilled) -> bool:
+def _is_unchanged(source: Memory, event: Distilled) -> bool:
     new = event.memory
     return (
         source.origin == "said"

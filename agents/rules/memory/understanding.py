@@ -1,4 +1,4 @@
-"""What a turn was understood as: first by the rules alone, then with what a model adds. Pure."""
+"""Merge a language model's understanding of a turn into what the rules found. Pure."""
 
 from schemas.aims import IntentionUpdate
 from schemas.events import Understood
@@ -6,26 +6,26 @@ from schemas.interaction import Interaction
 from schemas.memories import Memory, TurnUnderstanding
 
 MAX_MEMORY_ENTITIES = 64
-"""Entities of one memory: those of the rules first, then the model's."""
+"""Entities of one memory: those found by rules first, then the model's."""
 
 
 def current_text_hash(memory: Memory) -> str:
-    """The hash of the text that stands."""
+    """Return the hash of the memory's current text."""
     return memory.versions[memory.current].text_hash
 
 
 def needs_understanding(memory: Memory) -> bool:
-    """Whether nobody has said yet what the text that stands is for."""
+    """True if the current text of a user's turn has no interaction mode yet."""
     return memory.role == "user" and memory.type == "episodic" and memory.reading.interaction is None
 
 
 def is_about_current_text(memory: Memory, event: Understood) -> bool:
-    """Whether an event is about the text that stands; another one was replaced meanwhile."""
+    """True if the event is about the memory's current text, not about a replaced one."""
     return event.text_hash == current_text_hash(memory)
 
 
 def with_interaction(memory: Memory, interaction: Interaction | None) -> Memory:
-    """The memory with what the rules say it is for; a model's answer has counted their vote already."""
+    """Set the interaction mode found by rules, unless a model has answered: its answer includes their vote."""
     if interaction is None or memory.reading.status == "model":
         return memory
     reading = memory.reading.model_copy(update={"interaction": interaction})
@@ -33,12 +33,12 @@ def with_interaction(memory: Memory, interaction: Interaction | None) -> Memory:
 
 
 def with_understanding(memory: Memory, event: Understood) -> Memory:
-    """The memory with what a model understood. It adds to what the rules found, and takes nothing of it away."""
+    """Add a model's answer to the memory. What the rules found stays where the model says nothing."""
     before, found = memory.reading, event.found
     if found is None and before.status == "model":
-        return memory  # It was asked twice, and answered once.
+        return memory  # Asked twice, answered once: keep the valid answer.
     if found is None:
-        # It answers, but not validly: asked again it would do the same.
+        # The answer is invalid, and asking again would give the same: stop waiting for the model.
         reading = before.model_copy(update={"status": "rules", "model": event.profile, "prompt": event.prompt})
         return memory.model_copy(update={"reading": reading})
     reading = TurnUnderstanding(

@@ -1,4 +1,4 @@
-"""What a turn makes of the memory that it is: a new one, a further version, or nothing new (CONTRACT §4)."""
+"""Apply a published turn to its memory: create it, add a text version, or recognise a repetition. Pure."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,13 +9,13 @@ from agents.rules.text.dates import find_dates
 from agents.rules.text.embedding_text import embedding_text
 from agents.rules.text.entities import extract_entities
 from schemas.memories import Embedding, Evidence, Memory, TextVersion, TurnUnderstanding
-from schemas.modes import ModeSource
-from schemas.turns import Turn
+from schemas.modes import GENERAL, ModeSource
+from schemas.turns import Turn, TurnAccepted
 
 
 @dataclass(frozen=True, slots=True)
 class TurnIdentity:
-    """Which turn and which memory a published turn is."""
+    """The ids, times and text hash of a published turn."""
 
     turn_id: str
     memory_id: str
@@ -25,28 +25,28 @@ class TurnIdentity:
 
 
 def identify_turn(turn: Turn, recorded_at: datetime) -> TurnIdentity:
-    """Who a turn is; one without id or time gets them from its content and from its record's timestamp."""
+    """Identify a turn; a missing turn id is derived from the content, a missing time is the record's timestamp."""
     scope = turn.scope.model_dump()
     occurred_at = turn.occurred_at or recorded_at
     turn_id = turn.turn_id or derive_turn_id(scope, turn.conversation_id, turn.role, turn.content, occurred_at)
-    identifier = derive_memory_id(scope, turn.conversation_id, turn_id)
-    return TurnIdentity(turn_id, identifier, recorded_at, occurred_at, hash_texts([turn.content]))
+    memory_id = derive_memory_id(scope, turn.conversation_id, turn_id)
+    return TurnIdentity(turn_id, memory_id, recorded_at, occurred_at, hash_texts([turn.content]))
 
 
 def has_same_text(known: Memory | None, identity: TurnIdentity) -> bool:
-    """Whether the text that stands is this turn's text already."""
+    """True if the turn's text is the memory's current text."""
     return known is not None and known.versions[known.current].text_hash == identity.text_hash
 
 
 def is_redelivered(known: Memory, offset: int) -> bool:
-    """Whether this very record made what stands: Kafka delivers again what a killed worker had not finished."""
+    """True if this very record was applied last: Kafka redelivers what a killed worker had not committed."""
     return known.latest == offset
 
 
 def is_stale_redelivery(known: Memory, identity: TurnIdentity, offset: int) -> bool:
-    """Whether this record is delivered again after one that replaced its text: older by place and by timestamp.
+    """True if this record is redelivered after a later one replaced its text: older by offset and by timestamp.
 
-    By both, as places begin anew when a topic does; then a record with a new timestamp is a new one.
+    Both are needed: a recreated topic starts at offset 0 again, and its new records have later timestamps.
     """
     return offset < known.latest and identity.recorded_at <= known.latest_at
 
@@ -60,9 +60,9 @@ def next_memory(
     *,
     asks_model: bool,
 ) -> Memory:
-    """The record after this turn. An edit keeps id, place and first time; its text and the rest are the turn's.
+    """Return the memory after this turn. An edit keeps id, `source` and first time; the rest is the turn's.
 
-    `asks_model`: a language model is still to read it.
+    `asks_model`: a language model will be asked about it.
     """
     versions = _with_text(known.versions if known else (), identity)
     memory = Memory(
@@ -88,43 +88,67 @@ def next_memory(
         versions=versions,
         current=[version.text_hash for version in versions].index(identity.text_hash),
         content_hash="",
-        # The last vector is of the text before; its place is kept, so that none is left behind.
+        # The last vector belongs to the previous text; its location stays, so that it can be removed.
         embedding=Embedding(place=known.embedding.place if known else None),
-        reading=_read_by_rules(turn, identity, asks_model=asks_model),
+        reading=_understand_by_rules(turn, identity, asks_model=asks_model),
     )
     return memory.model_copy(update={"content_hash": hash_texts([embedding_text(memory)])})
 
 
-def _read_by_rules(turn: Turn, who: TurnIdentity, *, asks_model: bool) -> TurnUnderstanding:
-    """What needs no vector and no model: intent and dates."""
-    return TurnUnderstanding(
-        status="pending" if asks_model else "rules",
-        text_hash=who.text_hash,
-        intent=intent_of(turn.content),
-        times=find_dates(turn.content, who.occurred_at),
+def build_acceptance(memory: Memory, *, duplicate: bool) -> TurnAccepted:
+    """Return the reply to a turn that this memory holds."""
+    return TurnAccepted(
+        memory_id=memory.memory_id,
+        turn_id=memory.turn_id or "",
+        mode=memory.mode,
+        mode_source=memory.mode_source,
+        version=memory.version,
+        duplicate=duplicate,
+    )
+
+
+def build_forgotten_acceptance(turn: Turn, identity: TurnIdentity) -> TurnAccepted:
+    """Return the reply to a turn that was forgotten: it is not stored again."""
+    return TurnAccepted(
+        memory_id=identity.memory_id,
+        turn_id=identity.turn_id,
+        mode=turn.mode or GENERAL,
+        mode_source="caller" if turn.mode else "fallback",
+        version=1,
+        duplicate=True,
     )
 
 
 def move_to_mode(memory: Memory, mode: tuple[str, ModeSource]) -> Memory:
-    """The memory in another mode: its vector is due there. One that is ready says so by its hash, to be taken along."""
+    """Move the memory to another mode; its vector is due there. A set `content_hash` allows to reuse a ready vector."""
     before = memory.embedding
-    taken = before.content_hash if before.status == "ready" else None
-    embedding = Embedding(place=before.place, content_hash=taken)
+    reusable_hash = before.content_hash if before.status == "ready" else None
+    embedding = Embedding(place=before.place, content_hash=reusable_hash)
     return memory.model_copy(update={"mode": mode[0], "mode_source": mode[1], "embedding": embedding})
 
 
-def _with_text(versions: tuple[TextVersion, ...], who: TurnIdentity) -> tuple[TextVersion, ...]:
-    if any(version.text_hash == who.text_hash for version in versions):
+def _understand_by_rules(turn: Turn, identity: TurnIdentity, *, asks_model: bool) -> TurnUnderstanding:
+    """Return what needs neither vector nor model: intent and dates."""
+    return TurnUnderstanding(
+        status="pending" if asks_model else "rules",
+        text_hash=identity.text_hash,
+        intent=intent_of(turn.content),
+        times=find_dates(turn.content, identity.occurred_at),
+    )
+
+
+def _with_text(versions: tuple[TextVersion, ...], identity: TurnIdentity) -> tuple[TextVersion, ...]:
+    if any(version.text_hash == identity.text_hash for version in versions):
         return versions
-    return (*versions, TextVersion(text_hash=who.text_hash, first_seen=who.recorded_at))
+    return (*versions, TextVersion(text_hash=identity.text_hash, first_seen=identity.recorded_at))
 
 
 def _evidence(turn: Turn, turn_id: str) -> tuple[Evidence, ...]:
-    """The whole text, and the whole text of each resource."""
-    said = Evidence(turn_id=turn_id, start=0, end=len(turn.content))
-    shown = [
+    """Return spans over the whole text and over the whole text of each resource."""
+    content = Evidence(turn_id=turn_id, start=0, end=len(turn.content))
+    resources = [
         Evidence(turn_id=turn_id, start=0, end=len(resource.text), resource=resource.uri)
         for resource in turn.resources
         if resource.text
     ]
-    return (said, *shown)
+    return (content, *resources)

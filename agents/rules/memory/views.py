@@ -1,4 +1,4 @@
-"""Records and modes as commands show them. Pure."""
+"""Memories and modes as commands return them. Pure."""
 
 from typing import Any
 
@@ -17,37 +17,36 @@ INTERNAL_FIELDS = {
     "item",
     "superseded_in",
 }
-"""Fields of a record that are ours, or are shown in another form."""
+"""Fields of a record that are internal, or are returned in another form."""
 
 
 def shown_memory(memory: Memory) -> dict[str, Any]:
-    """The whole record as `get_memory` shows it, with what it was understood as, or says of its turns, beside the rest.
+    """Return the record as `get_memory` shows it, its understanding and versions flattened into it.
 
-    A turn has the ids of its `items`, if any; an item and what was distilled have what is known of them.
+    A turn with items has their ids in `items`; extracted and distilled memories have the fields of `Item`.
     """
-    whole = memory.model_dump(mode="json", exclude=INTERNAL_FIELDS)
+    view = memory.model_dump(mode="json", exclude=INTERNAL_FIELDS)
     if not memory.items:
-        whole.pop("items")
+        view.pop("items")
     if memory.item is not None:
-        whole |= _known(memory.item)
+        view |= _item_view(memory.item)
     reading = memory.reading.model_dump(mode="json", exclude={"status", "text_hash", "interaction", "aims"})
     interaction = memory.reading.interaction
     versions = [
         {"version": number, "current": number == memory.current + 1, **version.model_dump(mode="json")}
         for number, version in enumerate(memory.versions, 1)
     ]
-    understood = {
+    understanding = {
         **reading,
         "understanding": memory.reading.status,
         "interaction_mode": interaction and interaction.mode,
         "interaction_confidence": interaction and round(interaction.confidence, 3),
     }
-    return (
-        whole | understood | {"version": memory.version, "versions": versions, "occurred_at": iso(memory.occurred_at)}
-    )
+    version = {"version": memory.version, "versions": versions, "occurred_at": iso(memory.occurred_at)}
+    return view | understanding | version
 
 
-def _known(item: Item) -> dict[str, Any]:
+def _item_view(item: Item) -> dict[str, Any]:
     return item.model_dump(mode="json", exclude={"supports", "claim", "run"}) | {
         "valid_from": item.valid_from and iso(item.valid_from),
         "valid_until": item.valid_until and iso(item.valid_until),
@@ -55,7 +54,7 @@ def _known(item: Item) -> dict[str, Any]:
 
 
 def shown_mode(mode: Mode, declared: ModeDeclarations, project: str) -> dict[str, Any]:
-    """A mode as `declare_mode` and `list_modes` show it; `is_default`: turns of this project get it by default."""
+    """Return a mode as `declare_mode` and `list_modes` show it; `is_default`: the default of this project's turns."""
     return mode.model_dump(mode="json", exclude={"formerly", "embedded_since"}) | {
         "is_default": declared.default(project)[0] == mode.name
     }

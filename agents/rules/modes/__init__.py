@@ -1,1 +1,1 @@
-"""Declared modes, and which mode a turn is in."""
+"""Declaring modes, choosing a turn's mode, suggesting new ones."""

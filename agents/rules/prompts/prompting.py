@@ -1,7 +1,7 @@
-"""A turn as a prompt for a language model, and a model's items held against the turn's text. Pure.
+"""Prompts for a language model, and verification of the items that it quotes. Pure.
 
-Enters: a template of the project, and what is stored. Leaves: a prompt whose system text is the template's alone, and
-whose user text holds everything stored between fences that nothing stored can close. Guaranteed: bounded lengths.
+Enters: a template of the project, and stored texts. Leaves: a prompt of bounded length. Its system text comes from the
+template alone; its user text holds stored texts between fences that none of them can close.
 """
 
 import hashlib
@@ -13,30 +13,31 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from schemas.categories import Category
 from schemas.language import Prompt
 from schemas.modes import Mode
 from schemas.understanding import FoundItem, Understanding
 
 MAX_TURN_CHARS = 12_000
-"""Characters of the turn that a model reads: some 3,000 tokens; of a longer one the beginning and the end."""
+"""Characters of the turn in a prompt: some 3,000 tokens; of a longer one the beginning and the end."""
 
 MAX_EXCERPT_CHARS = 400
-"""Characters of each turn before: enough to see its register."""
+"""Characters of each earlier turn, or of each item of a category: enough to show its register."""
 
 MAX_DESCRIPTION_CHARS = 600
-"""Characters of a description or a hint: a user who declares a book there pays for it with every turn."""
+"""Characters of a description or a hint, as every prompt pays for them."""
 
 MAX_LISTED_NAMES = 64
-"""Modes and categories that are listed: what is declared beyond that no model weighs well."""
+"""Modes and categories listed in a prompt: models choose badly among more."""
 
 HEAD_SHARE = 0.75
-"""Of a shortened text its beginning: people say first what a text is about, and last what they want."""
+"""Share of a clipped text taken from its beginning: texts state their topic first and their request last."""
 
 CHARS_PER_TOKEN = 3
-"""Of a prompt, for what it will cost: few languages have less."""
+"""For cost estimates of prompts: few languages have less."""
 
 FENCE_DIGITS = 24
-"""96 bits: to find a text that contains its own mark is out of reach."""
+"""Hexadecimal digits, 96 bits: constructing a text that contains its own mark is infeasible."""
 
 PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 NON_SPACE = re.compile(r"\S+")
@@ -45,7 +46,7 @@ SYSTEM_HEADING, USER_HEADING = "# System\n", "# User\n"
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A prompt as a file of the project: its text, and the version that is recorded on what it leads to."""
+    """A prompt file of the project: its text, and the version that is recorded with its answers."""
 
     text: str
     version: str
@@ -53,7 +54,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class RecentTurn:
-    """One of the turns before, with the mode that it is in."""
+    """An earlier turn with its mode."""
 
     role: str
     mode: str
@@ -62,7 +63,7 @@ class RecentTurn:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedItem:
-    """An item whose quotation stands in the text, from `start` to before `end`, counted in code points."""
+    """An item with the span of its quote in the turn's text, from `start` to before `end`, in code points."""
 
     item: FoundItem
     start: int
@@ -81,105 +82,116 @@ def build_understanding_prompt(
     recent: Sequence[RecentTurn],
     categories: Sequence[tuple[str, str]],
 ) -> Prompt:
-    """What a model is asked about one turn. `categories` are names with descriptions, `recent` is oldest first.
+    """Build the prompt that asks a model to understand one turn.
 
-    Raises ValueError for a template without its two parts or with a place that nothing fills.
+    `categories` are names with descriptions, `recent` is oldest first. Raises ValueError as `fill_prompt` does.
     """
     parts = {
-        "modes": _as_json(_described(mode) for mode in _named_once(modes)[:MAX_LISTED_NAMES]),
-        "categories": _as_json(
+        "modes": _json_lines(_mode_description(mode) for mode in _unique_by_name(modes)[:MAX_LISTED_NAMES]),
+        "categories": _json_lines(
             {"name": name, "description": clip_text(description, MAX_DESCRIPTION_CHARS)}
             for name, description in categories[:MAX_LISTED_NAMES]
         ),
-        "recent": _as_json(
+        "recent": _json_lines(
             {"role": turn.role, "mode": turn.mode, "text": clip_text(turn.text, MAX_EXCERPT_CHARS)} for turn in recent
         ),
-        "about": _as_json([{"role": role, "speaker": speaker, "occurred_at": occurred_at.isoformat()}]),
+        "about": _json_lines([{"role": role, "speaker": speaker, "occurred_at": occurred_at.isoformat()}]),
         "turn": clip_text(turn_text, MAX_TURN_CHARS),
     }
     return fill_prompt(template, version, parts)
 
 
 def fill_prompt(template: str, version: str, parts: Mapping[str, str]) -> Prompt:
-    """A template with its places filled by what is stored; `{{mark}}` fences it.
+    """Fill the placeholders of a template with stored texts; `{{mark}}` is the mark of their fences.
 
-    Raises ValueError for a template without its two parts or with a place that nothing fills.
+    Raises ValueError for a template without its two parts or with a placeholder that is not in `parts`.
     """
-    system, user = _parts(template)
-    return Prompt(system=system, user=_filled(user, {**parts, "mark": fence_mark(parts.values())}), version=version)
+    system, user = _split_template(template)
+    parts = {**parts, "mark": fence_mark(parts.values())}
+    return Prompt(system=system, user=_fill_placeholders(user, parts), version=version)
 
 
-def clip_text(text: str, longest: int) -> str:
-    """At most about `longest` characters of a text: its beginning and its end, and how many are left out between."""
-    if len(text) <= longest:
+def build_summary_prompt(template: str, version: str, category: Category, texts: Sequence[str]) -> Prompt:
+    """Build the prompt that asks a model to summarise a category; `texts` are its items, the most typical first.
+
+    Raises ValueError as `fill_prompt` does.
+    """
+    about = {"name": category.name, "description": clip_text(category.description, MAX_DESCRIPTION_CHARS)}
+    lines = "\n".join(json.dumps(clip_text(text, MAX_EXCERPT_CHARS), ensure_ascii=False) for text in texts)
+    return fill_prompt(template, version, {"category": json.dumps(about, ensure_ascii=False), "items": lines})
+
+
+def clip_text(text: str, limit: int) -> str:
+    """Return about `limit` characters of a text: beginning and end, and the number of characters between them."""
+    if len(text) <= limit:
         return text
-    head = int(longest * HEAD_SHARE)
-    tail = longest - head
-    return f"{text[:head]}\n[… {len(text) - longest} characters left out …]\n{text[-tail:]}"
+    head = int(limit * HEAD_SHARE)
+    tail = limit - head
+    return f"{text[:head]}\n[… {len(text) - limit} characters left out …]\n{text[-tail:]}"
 
 
 def fence_mark(texts: Iterable[str]) -> str:
-    """Hexadecimal digits made of the hash of these texts, so that nobody can write a text that has its own mark."""
+    """Derive a fence mark from the hash of the fenced texts, so that none of them can contain it."""
     return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:FENCE_DIGITS]
 
 
 def verify_items(understanding: Understanding, text: str) -> list[VerifiedItem]:
-    """The items whose quotation stands in the text, exactly, or else but for its white space. Others are dropped."""
-    spaced = _Spaced(text)
-    spans = ((item, spaced.span(item.quote)) for item in understanding.items)
+    """Return the items whose quote occurs in the text, exactly or up to white space; others are dropped."""
+    searched = _SearchedText(text)
+    spans = ((item, searched.span_of(item.quote)) for item in understanding.items)
     return [VerifiedItem(item, *span) for item, span in spans if span is not None]
 
 
-class _Spaced:
-    """A text, and the same with single spaces, made when needed. A pattern made of a quotation would cost seconds."""
+class _SearchedText:
+    """A text in which quotes are searched, exactly or up to white space. A regular expression would take seconds."""
 
     def __init__(self, text: str) -> None:
         self._text = text
 
-    def span(self, quote: str) -> tuple[int, int] | None:
-        """Where the quotation stands."""
+    def span_of(self, quote: str) -> tuple[int, int] | None:
+        """Return the span of the first occurrence of a quote."""
         exact, words = quote.strip(), quote.split()
         if not words:
             return None
         if (start := self._text.find(exact)) >= 0:
             return start, start + len(exact)
-        collapsed, places = self._collapsed
+        collapsed, offsets = self._collapsed
         wanted = " ".join(words)
         start = collapsed.find(wanted)
-        return (places[start], places[start + len(wanted) - 1] + 1) if start >= 0 else None
+        return (offsets[start], offsets[start + len(wanted) - 1] + 1) if start >= 0 else None
 
     @cached_property
     def _collapsed(self) -> tuple[str, list[int]]:
-        """The text with single spaces, and for each of its characters the place in the text."""
+        """The text with single spaces, and for each of its characters the offset in the text."""
         words = list(NON_SPACE.finditer(self._text))
-        places = [place for word in words for place in range(word.start(), word.end() + 1)]
-        return " ".join(word[0] for word in words), places
+        offsets = [offset for word in words for offset in range(word.start(), word.end() + 1)]
+        return " ".join(word[0] for word in words), offsets
 
 
-def _parts(template: str) -> tuple[str, str]:
+def _split_template(template: str) -> tuple[str, str]:
     if SYSTEM_HEADING not in template or USER_HEADING not in template:
-        raise ValueError("a prompt has the parts `# System` and `# User`")
+        raise ValueError("a prompt template needs the headings `# System` and `# User`")
     system, user = template.split(SYSTEM_HEADING, 1)[1].split(USER_HEADING, 1)
     return system.strip(), user.strip()
 
 
-def _filled(template: str, parts: Mapping[str, str]) -> str:
-    """Every place filled in one pass, so that a filled-in text that looks like a place stays what it is."""
+def _fill_placeholders(template: str, parts: Mapping[str, str]) -> str:
+    """Fill all placeholders in one pass, so that a placeholder inside a stored text is left alone."""
     if unknown := sorted(set(PLACEHOLDER.findall(template)) - parts.keys()):
-        raise ValueError(f"nothing fills the places {unknown} of the prompt")
-    return PLACEHOLDER.sub(lambda place: parts[place[1]], template)
+        raise ValueError(f"the prompt template has unknown placeholders: {unknown}")
+    return PLACEHOLDER.sub(lambda match: parts[match[1]], template)
 
 
-def _named_once(modes: Sequence[Mode]) -> list[Mode]:
-    """Of modes with the same name the project's own."""
+def _unique_by_name(modes: Sequence[Mode]) -> list[Mode]:
+    """Prefer a project's mode to the user's of the same name."""
     return list({mode.name: mode for mode in sorted(modes, key=lambda mode: mode.project is not None)}.values())
 
 
-def _described(mode: Mode) -> dict[str, str]:
-    told = {"description": mode.description, "hints": mode.extraction_hints}
-    return {"name": mode.name} | {name: clip_text(text, MAX_DESCRIPTION_CHARS) for name, text in told.items() if text}
+def _mode_description(mode: Mode) -> dict[str, str]:
+    texts = {"description": mode.description, "hints": mode.extraction_hints}
+    return {"name": mode.name} | {name: clip_text(text, MAX_DESCRIPTION_CHARS) for name, text in texts.items() if text}
 
 
-def _as_json(entries: Iterable[Mapping[str, Any]]) -> str:
-    """One entry a line, so that what a model is shown can be read by a person too."""
+def _json_lines(entries: Iterable[Mapping[str, Any]]) -> str:
+    """Return a JSON array with one entry a line."""
     return "[" + ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries) + "]"

@@ -1,1 +1,1 @@
-"""The question: its terms, its type, the plan of the search."""
+"""Query understanding: terms and type of the question, vector spaces to search, search plans."""

@@ -1,4 +1,4 @@
-"""The filter of a request, as the indexes take it."""
+"""Translate a request into an index filter."""
 
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from schemas.vectors import MemoryFilter
 
 
 def where_of(request: RetrieveRequest) -> MemoryFilter:
-    """Convert the selector, types and times of a request into a filter over all modes."""
+    """Return the filter for the selector, types and times of a request, over all modes."""
     return MemoryFilter(
         boundary=request.scope.boundary,
         scope=request.scope.fields(),

@@ -1,6 +1,8 @@
-"""A request as searches: in which modes, of which memories, for what. Pure.
+"""Plan the searches of a retrieve request: index, modes, filter and parsed question. Pure.
 
-One search looks at one shelf of a boundary; most requests need only one.
+A boundary has two indexes: turns, together with the memories distilled from them, and extracted items. Items appear
+inside their turns, and are hits of their own only if the requested types leave turns out. The type `working` selects
+the last turns of the request's conversation, as for an assembled context. Most requests need one search.
 """
 
 from collections.abc import Callable
@@ -10,11 +12,11 @@ import numpy as np
 
 from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns
+from agents.rules.index.window import last_turns
 from agents.rules.query.filters import where_of
-from agents.rules.query.index_selection import IndexSelection, select_indexes
+from agents.rules.query.mode_searches import ModeSearch, current_mode, mode_searches_of, requested_modes
 from agents.rules.query.questions import Question, parse_question
-from agents.rules.query.vector_lanes import ModeSearch, current_mode, mode_searches_of, requested_modes
-from schemas.memories import MemoryType
+from schemas.memories import MemoryType, item_index_name
 from schemas.modes import ModeDeclarations
 from schemas.retrieval import RetrieveRequest
 from schemas.scopes import PROJECT_FIELD
@@ -23,14 +25,13 @@ from schemas.vectors import MemoryFilter
 
 @dataclass(frozen=True, slots=True)
 class SearchPlan:
-    """One request on its way to one shelf, which is the boundary of `where`.
+    """One search in the index that `where.boundary` names; it has at least one mode search.
 
-    `where` covers all lanes, of which there is at least one. `within` names the only memories that may be found, None
-    for any; `shown_as` is the type that hits show in place of their own.
+    `where` covers all mode searches. `within` restricts the result to these memories, None for no restriction;
+    `shown_as` replaces the type of the hits.
     """
 
     request: RetrieveRequest
-    partition: int
     modes: list[str]
     where: MemoryFilter
     mode_searches: list[ModeSearch]
@@ -39,51 +40,81 @@ class SearchPlan:
     shown_as: MemoryType | None = None
 
     def restricted_to(self, memory_ids: frozenset[str]) -> "SearchPlan":
-        """The same among these memories alone."""
+        """Return the plan restricted to these memories."""
         return replace(self, within=memory_ids if self.within is None else self.within & memory_ids)
 
 
 def plan_searches(
     request: RetrieveRequest,
-    partition: int,
     declared: ModeDeclarations,
-    roster_of: Callable[[str], MemoryColumns],
+    columns_of: Callable[[str], MemoryColumns],
     mode_of: Callable[[str], str | None],
 ) -> list[SearchPlan]:
-    """Understand a request among the memories of its boundary; at least one search.
+    """Return at least one search for a request.
 
-    `roster_of` gives the memories of a shelf, `mode_of` tells the mode of a memory by its id. Raises Rejected for a
-    mode that is not declared, and for none.
+    `columns_of` reads the memories of an index by its name, `mode_of` the mode of a memory by its id. Raises Rejected
+    for an undeclared mode and for an empty list of modes.
     """
-    turns, projects = roster_of(request.scope.boundary), request.scope.fields().get(PROJECT_FIELD)
+    turns, projects = columns_of(request.scope.boundary), request.scope.fields().get(PROJECT_FIELD)
     if request.mode is None:
-        names = [current_mode(_spoken(request, turns, mode_of), declared, projects)]
+        names = [current_mode(_conversation_mode(request, turns, mode_of), declared, projects)]
     else:
         names = requested_modes(request.mode, declared, projects)
     question = parse_question(request.query, turns.speakers)
 
-    def search(part: IndexSelection) -> SearchPlan:
-        where = replace(where_of(request), boundary=part.index_name, types=part.types, modes=tuple(names))
-        lanes = mode_searches_of(names, declared, where, roster_of(part.index_name).kinds)
-        return SearchPlan(request, partition, names, where, lanes, question, part.within, part.shown_as)
+    def search(selection: _IndexSelection) -> SearchPlan:
+        where = replace(where_of(request), boundary=selection.index_name, types=selection.types, modes=tuple(names))
+        mode_searches = mode_searches_of(names, declared, where, columns_of(selection.index_name).kinds)
+        return SearchPlan(request, names, where, mode_searches, question, selection.within, selection.shown_as)
 
-    return [search(part) for part in select_indexes(request, turns)]
+    return [search(selection) for selection in _select_indexes(request, turns)]
 
 
-def search_mask(search: SearchPlan, roster: MemoryColumns) -> Mask:
-    """Which memories of its shelf a search may find."""
-    mask = roster.admitted(search.where, include_superseded=search.request.include_superseded)
+def search_mask(search: SearchPlan, memory_columns: MemoryColumns) -> Mask:
+    """Return which memories of the index a search may find."""
+    mask = memory_columns.admitted(search.where, include_superseded=search.request.include_superseded)
     if search.within is not None:
         only: Mask = np.zeros(len(mask), np.bool_)
-        only[[roster.number_of[one] for one in search.within if one in roster.number_of]] = True
+        only[[memory_columns.number_of[one] for one in search.within if one in memory_columns.number_of]] = True
         mask &= only
     return mask
 
 
-def _spoken(request: RetrieveRequest, roster: MemoryColumns, mode_of: Callable[[str], str | None]) -> str | None:
-    """The mode of the conversation's latest turn, where the request names a conversation."""
+def _conversation_mode(
+    request: RetrieveRequest, memory_columns: MemoryColumns, mode_of: Callable[[str], str | None]
+) -> str | None:
+    """Return the mode of the conversation's latest turn, None without a conversation or a turn."""
     if request.conversation_id is None:
         return None
     where = MemoryFilter(boundary=request.scope.boundary, scope=request.scope.fields())
-    latest = roster.latest(where, request.conversation_id, 1)
+    latest = memory_columns.latest(where, request.conversation_id, 1)
     return mode_of(latest[0]) if latest else None
+
+
+@dataclass(frozen=True, slots=True)
+class _IndexSelection:
+    """One index to search, for these types (None: all); `within` and `shown_as` as in `SearchPlan`."""
+
+    index_name: str
+    types: tuple[str, ...] | None = None
+    within: frozenset[str] | None = None
+    shown_as: MemoryType | None = None
+
+
+def _select_indexes(request: RetrieveRequest, turns: MemoryColumns) -> list[_IndexSelection]:
+    """Return the indexes to search, at least one; `turns` are the columns of the index of turns."""
+    boundary, types = request.scope.boundary, request.types
+    if types is None or "episodic" in types:
+        return [_IndexSelection(boundary, None if types is None else tuple(types))]
+    others = tuple(one for one in types if one != "working")
+    found = [_IndexSelection(item_index_name(boundary), others)] if others else []
+    if any(kind.type in others for kind in turns.kinds):
+        found.append(_IndexSelection(boundary, others))
+    if "working" in types:
+        found.append(_IndexSelection(boundary, ("episodic",), _window(request, turns), "working"))
+    return found or [_IndexSelection(boundary, ())]
+
+
+def _window(request: RetrieveRequest, turns: MemoryColumns) -> frozenset[str]:
+    where = MemoryFilter(boundary=request.scope.boundary, scope=request.scope.fields())
+    return frozenset(last_turns(turns, where, request.conversation_id, 0))

@@ -1,8 +1,7 @@
-"""What kind of question it is, told by its words, in English, German, Spanish, French, Italian and Portuguese. Pure.
+"""Detect question types by patterns in English, German, Spanish, French, Italian and Portuguese. Pure.
 
-Enters: a question as it is asked. Leaves: names of traits, each of which may make some marks of a memory tell more: an
-answer to `when` has a date. Guaranteed: the same text always has the same traits, in time linear in it. A question may
-have several traits, or none; in another language it has few.
+Types are used as features crossed with labels of a memory: an answer to `when` has a date. A question has any number
+of types; questions in other languages have few. Runs in time linear in the text.
 """
 
 import re
@@ -11,7 +10,7 @@ from collections.abc import Mapping
 from agents.rules.text.tokenizer import fold
 
 MAX_QUESTION_CHARS = 4096
-"""Characters of a question that are read: what is longer is a pasted page, whose words are no question's."""
+"""Characters of a question that are read; longer text is a pasted page."""
 
 _OPENING = re.compile(r"^[^\w]+")
 
@@ -53,12 +52,12 @@ _FORMS: Mapping[str, str] = {
 }
 
 QUESTION_TYPES = frozenset(_FORMS)
-"""The names of all traits."""
+"""Names of all question types."""
 
 _PATTERNS = {name: re.compile(form) for name, form in _FORMS.items()}
 
 
 def detect_question_types(question: str) -> frozenset[str]:
-    """The names of the traits of a question."""
+    """Return the names of the types that a question matches."""
     text = _OPENING.sub("", fold(question[:MAX_QUESTION_CHARS]))
     return frozenset(name for name, pattern in _PATTERNS.items() if pattern.search(text))

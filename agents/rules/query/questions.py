@@ -1,6 +1,6 @@
-"""A question as the search needs it: its text and terms without the names of people who speak, and who those are.
+"""Parse a question: separate the names of speakers from the text and terms to search for. Pure.
 
-Names of speakers blur a question: they stand beside every turn and rarely in the one that answers. Pure.
+Speaker names blur a search: they are attached to every turn and rarely occur in the text of the answering one.
 """
 
 import re
@@ -13,7 +13,7 @@ from agents.rules.text.non_english import is_non_english
 from agents.rules.text.tokenizer import content_terms, fold, question_terms
 
 MAX_QUESTION_TERMS = 256
-"""Different terms of a question that are looked up: a pasted page must not cost more than a long question."""
+"""Distinct terms that are looked up; bounds the cost of a pasted page."""
 
 _WORD = re.compile(r"\w+(?:['\u2019]s\b)?")
 _SPACES = re.compile(r"\s+")
@@ -21,10 +21,10 @@ _SPACES = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is searched for.
+    """A parsed question; `text` and `terms` do not contain speaker names.
 
-    `asked` is the question as it came, `named` are the speakers whom it names, as they are written on memories,
-    `traits` those of `agents.rules.query.question_types`. It is `foreign` as `agents.rules.text.non_english` says.
+    `asked` is the original text. `named` are the mentioned speakers, spelt as on the memories. `traits` come from
+    `agents.rules.query.question_types`, `foreign` from `agents.rules.text.non_english`.
     """
 
     text: str
@@ -37,7 +37,7 @@ class Question:
 
 
 def parse_question(query: str, speakers: Iterable[str]) -> Question:
-    """Take apart a question that is asked among these speakers."""
+    """Parse a question asked of memories that have these speakers."""
     names = _names(speakers)
     named: set[str] = set()
 
@@ -64,12 +64,12 @@ def parse_question(query: str, speakers: Iterable[str]) -> Question:
 
 
 def _stem(word: str) -> str:
-    """A name without its genitive."""
+    """Return a name without its genitive."""
     return word[:-2] if word[-2:] in ("'s", "\u2019s") else word
 
 
 def _names(speakers: Iterable[str]) -> dict[str, frozenset[str]]:
-    """Each part of each speaker's name, folded, with the speakers who have it."""
+    """Map each folded part of a name to the speakers with that part."""
     found: dict[str, frozenset[str]] = {}
     for speaker in speakers:
         for part in _WORD.findall(fold(speaker)):

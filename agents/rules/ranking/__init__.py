@@ -1,1 +1,1 @@
-"""Ranking: features of each memory, their weights, rank fusion, explanation."""
+"""Ranking: features, the linear models over them, rank fusion across vector spaces, explanation."""

@@ -1,8 +1,8 @@
-"""A question in one language and memories in another: which these are, and how their likenesses stand beside others.
+"""Cross-lingual search: find memories in another language than the question, and merge the results of two models. Pure.
 
-Enters: a roster, and what models found. Leaves: masks of shape (memories,), by number, and one order. Pure.
-Guaranteed: where no question crosses, what was found is left as it is. A model can only be asked about vectors that it
-made; what it says of others is chance.
+English is embedded by one model, other languages by a second. Scores of a model are meaningless for vectors of the
+other, so each memory is scored by the model that embedded it. Masks have shape (memories,), by number. Results of a
+single model are returned unchanged.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,71 +14,75 @@ from agents.rules.text.languages import ENGLISH_INDEX
 from schemas.vectors import Scored
 
 MIN_OTHER_LANGUAGE_SHARE, MIN_OTHER_LANGUAGE_COUNT = 0.01, 10
-"""Memories in another language are asked about when they are more than this share, or so many: below are quotes and
-mistakes, which are no reason for each question to wait for a second model, 8 ms more for the multilingual one."""
+"""Query the second model only above this share, or from this count on: fewer memories are quotes and misdetections,
+and the multilingual model takes 8 ms more per question."""
 
 
 class ScoreBias(NamedTuple):
-    """What is added to a memory's cosine and to its late interaction."""
+    """Offsets added to a memory's cosine and to its MaxSim score."""
 
     dense: float
     maxsim: float
 
 
 CROSS_LINGUAL_BIAS: Mapping[bool, ScoreBias] = {False: ScoreBias(0.11, 0.0), True: ScoreBias(0.11, 0.06)}
-"""For questions that cross, by whether they are foreign. The mean over all memories in another language lies so much
-below that over memories in the question's own; not raised, the best of them stand behind what is merely alike. Means
-of 95 questions (`docs/ranking_report.md`)."""
+"""Offsets of cross-lingual scores, by whether the question is foreign (not English): the difference between the mean
+score over memories in the question's language and over those in another. Without it the best matches rank below merely
+similar memories. Means of 95 questions (`docs/ranking_report.md`)."""
 
 MAX_BIASED_SCORE = 1.0
-"""No likeness is raised above that of equals."""
+"""Upper bound of a score after the offset: that of identical texts."""
 
 
-def other_language_mask(roster: MemoryColumns, *, foreign: bool) -> Mask:
-    """The memories in a language that the model of such questions does not read.
+def other_language_mask(memory_columns: MemoryColumns, *, foreign: bool) -> Mask:
+    """Return the memories in a language that the question's model does not read.
 
-    For a foreign question these are the ones that are known to be English. What is too short to tell was embedded by
-    the English model as well, which finds all alike that is not English: it is left to chance.
+    For a foreign question: only memories detected as English. Texts too short to detect were embedded by the English
+    model too, but it scores all non-English text alike, so they are left out.
     """
     if not foreign:
-        return roster.foreign()
-    english: Mask = roster.columns.languages == ENGLISH_INDEX
-    return ~roster.foreign() & english
+        return memory_columns.non_english()
+    english: Mask = memory_columns.columns.languages == ENGLISH_INDEX
+    return ~memory_columns.non_english() & english
 
 
 def is_worth_asking(other_language_count: int, total: int) -> bool:
-    """Whether there are enough memories in another language to ask about them."""
+    """Return whether enough memories are in another language to query the second model."""
     return other_language_count > 0 and (
         other_language_count >= MIN_OTHER_LANGUAGE_COUNT or other_language_count > MIN_OTHER_LANGUAGE_SHARE * total
     )
 
 
-def split_by_language(memory_ids: Iterable[str], roster: MemoryColumns, *, foreign: bool) -> Mapping[bool, list[str]]:
-    """These memories by whether they are unlike such a question, in their order; who is not there is in neither."""
-    numbers, elsewhere = roster.number_of, other_language_mask(roster, foreign=foreign)
-    parts: dict[bool, list[str]] = {False: [], True: []}
+def split_by_language(
+    memory_ids: Iterable[str], memory_columns: MemoryColumns, *, foreign: bool
+) -> Mapping[bool, list[str]]:
+    """Group memories by whether they are in another language; the order is kept, unknown ids are dropped."""
+    numbers, is_other_language = memory_columns.number_of, other_language_mask(memory_columns, foreign=foreign)
+    groups: dict[bool, list[str]] = {False: [], True: []}
     for one in memory_ids:
         if one in numbers:
-            parts[bool(elsewhere[numbers[one]])].append(one)
-    return parts
+            groups[bool(is_other_language[numbers[one]])].append(one)
+    return groups
 
 
 def merge_cross_lingual(
-    found: Mapping[bool, Sequence[Scored]], roster: MemoryColumns, *, foreign: bool, bias: float, limit: int
+    found: Mapping[bool, Sequence[Scored]], memory_columns: MemoryColumns, *, foreign: bool, bias: float, limit: int
 ) -> list[Scored]:
-    """The best of what was found by whether it was asked for by crossing, best first, equal ones by id.
+    """Merge results keyed by whether they are cross-lingual; best first, ties by id.
 
-    Where the question was asked both ways, either tells of its own memories alone.
+    With two results, each contributes only the memories that its model embedded.
     """
     if True not in found:
         return list(found[False])
-    best: list[Scored] = []
-    for crosses, scored in found.items():
-        own = set(split_by_language((one.memory_id for one in scored), roster, foreign=foreign)[crosses])
-        more = bias if crosses else 0.0
-        best += [_raised(one, more) for one in scored if len(found) == 1 or one.memory_id in own]
-    return sorted(best, key=lambda one: (-one.score, one.memory_id))[:limit]
+    merged: list[Scored] = []
+    for is_cross_lingual, scored in found.items():
+        own = set(
+            split_by_language((one.memory_id for one in scored), memory_columns, foreign=foreign)[is_cross_lingual]
+        )
+        offset = bias if is_cross_lingual else 0.0
+        merged += [_with_bias(one, offset) for one in scored if len(found) == 1 or one.memory_id in own]
+    return sorted(merged, key=lambda one: (-one.score, one.memory_id))[:limit]
 
 
-def _raised(one: Scored, more: float) -> Scored:
-    return Scored(one.memory_id, min(one.score + more, MAX_BIASED_SCORE)) if more else one
+def _with_bias(one: Scored, bias: float) -> Scored:
+    return Scored(one.memory_id, min(one.score + bias, MAX_BIASED_SCORE)) if bias else one

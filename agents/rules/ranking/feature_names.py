@@ -1,31 +1,31 @@
-"""The names of signals: which can be computed, and what each is called for people. Pure."""
+"""Names of features: validation, and descriptions for users. Pure."""
 
 from agents.rules.ranking.memory_features import LABEL_BITS, MEMORY_FEATURES, QUESTION_TRAITS
 
 LEXICAL_FIELDS = ("words", "around", "conversation")
-"""Fields that need no vectors."""
+"""Fields available without vectors."""
 
 NEIGHBOUR_OFFSETS = ("-2", "-1", "+1", "+2")
-"""Neighbours that a field is looked up in."""
+"""Suffixes of a field taken from a neighbouring turn."""
 
 FIELD_TRANSFORMS = ("best", "answers")
-"""What is made of a field by itself."""
+"""Suffixes of a transformed field."""
 
 INTERCEPT_TEXT = "where every memory begins"
-"""What is neither a signal's nor anybody's: the intercept."""
+"""Description of the intercept."""
 
 CALIBRATION_TEXT = "memories with a vector that its words stand beside"
-"""What takes a memory without a vector to those that have one."""
+"""Description of the calibration offset of a memory without a vector."""
 
-_SPEAKERS = ("named", "only_named", "not_named", "user", "assistant", "system", "tool")
-_TIMES = ("said_then", "lateness", "recency")
-_PLACES = ("length", "longer", "length2", "first", "second", "last", "standing")
-_NEIGHBOURS = ("asked_before", "asked_after")
+_SPEAKER_FEATURES = ("named", "only_named", "not_named", "user", "assistant", "system", "tool")
+_TIME_FEATURES = ("said_then", "lateness", "recency")
+_PLACE_FEATURES = ("length", "longer", "length2", "first", "second", "last", "standing")
+_NEIGHBOUR_FEATURES = ("asked_before", "asked_after")
 
 
-def is_feature_name(name: str, *, late: bool, dense: bool) -> bool:
-    """Whether a head that knows these fields can compute the signal of this name."""
-    fields = {*LEXICAL_FIELDS, *(["late"] if late else []), *(["dense"] if dense else [])}
+def is_feature_name(name: str, *, maxsim: bool, dense: bool) -> bool:
+    """Return whether a model with these fields can compute the feature."""
+    fields = {*LEXICAL_FIELDS, *(["late"] if maxsim else []), *(["dense"] if dense else [])}
     parts = name.split("*")
     return any(part[:1] != "?" for part in parts) and all(
         part[1:] in QUESTION_TRAITS if part.startswith("?") else _is_primitive(part, fields) for part in parts
@@ -44,16 +44,15 @@ def _is_primitive(name: str, fields: set[str]) -> bool:
 
 
 def describe_feature(name: str) -> str:
-    """The signal in words that a person understands; many signals are told by the same words."""
+    """Return a description for users; many features share one."""
     parts = [part for part in name.split("*") if not part.startswith("?")]
     for part in parts:
-        if words := _of_field(part):
-            return words
-    return "what the question asks for" if name.startswith("?") else _of_memory(parts[0])
+        if text := _describe_field(part):
+            return text
+    return "what the question asks for" if name.startswith("?") else _describe_memory_feature(parts[0])
 
 
-def _of_field(part: str) -> str | None:
-    """What a field, or something made of one, is called."""
+def _describe_field(part: str) -> str | None:
     if part == "around" or part[-2:] in NEIGHBOUR_OFFSETS or part.endswith(".answers"):
         return "the turns before and after it"
     if part == "conversation" or part.endswith(".best"):
@@ -63,14 +62,14 @@ def _of_field(part: str) -> str | None:
     return names.get(part.partition(".")[0])
 
 
-def _of_memory(part: str) -> str:
-    if part in _SPEAKERS:
+def _describe_memory_feature(part: str) -> str:
+    if part in _SPEAKER_FEATURES:
         return "who said it"
-    if part in _TIMES:
+    if part in _TIME_FEATURES:
         return "when it was said"
-    if part in _PLACES:
+    if part in _PLACE_FEATURES:
         return "its length and its place in the conversation"
-    if part in _NEIGHBOURS:
+    if part in _NEIGHBOUR_FEATURES:
         return "the turns before and after it"
     named = "names of the question that it has"
     return {"entity": named, "identifier": named, "importance": "its importance"}.get(part, "what it looks like")

@@ -1,8 +1,4 @@
-"""How well the words of each memory, of those around it and of its conversation match a question's. Pure.
-
-All of it is BM25 (`agents.rules.index.bm25`) over one set of postings, counted by turn, over a turn with its neighbours, and
-by conversation.
-"""
+"""BM25 of a turn with its neighbours and of a whole conversation, over the postings of single turns. Pure."""
 
 from collections.abc import Sequence
 
@@ -14,7 +10,7 @@ from agents.rules.index.turn_order import TurnOrder
 
 
 def neighbourhood_bm25(postings: Sequence[Postings], lengths: IntArray, order: TurnOrder, documents: int) -> FloatArray:
-    """BM25 of each turn read together with the turn before and the turn after it, in 0..1."""
+    """Return BM25 of each turn concatenated with the turns before and after it, in 0..1."""
     spread = [_with_neighbours(term, order, len(lengths)) for term in postings]
     padded = np.append(lengths, 0)
     longer = lengths + padded[order.before] + padded[order.after]
@@ -22,33 +18,32 @@ def neighbourhood_bm25(postings: Sequence[Postings], lengths: IntArray, order: T
 
 
 def _with_neighbours(term: Postings, order: TurnOrder, size: int) -> Postings:
-    places = [term.numbers, order.before[term.numbers], order.after[term.numbers]]
-    counts = np.bincount(
-        np.where((all_ := np.concatenate(places)) == MISSING, size, all_), np.tile(term.counts, 3), size
-    )
+    turns = np.concatenate([term.numbers, order.before[term.numbers], order.after[term.numbers]])
+    counts = np.bincount(np.where(turns == MISSING, size, turns), np.tile(term.counts, 3), size)
     numbers = np.flatnonzero(counts[:size])
     return Postings(numbers, counts[numbers].astype(np.int64))
 
 
 def conversation_bm25(postings: Sequence[Postings], columns: ColumnArrays) -> FloatArray:
-    """BM25 of the conversation that each memory belongs to, read as one text, in 0..1; 0 for what is in none."""
-    talks = columns.conversations
-    talking = columns.live & (talks != MISSING)
-    size = int(talks.max(initial=MISSING)) + 1
-    lengths = np.bincount(talks[talking], columns.lengths[talking], size).astype(np.int64)
-    counted = [_in_conversations(term, talks, size) for term in postings]
-    return np.append(bm25(counted, lengths, int((lengths > 0).sum())), 0.0)[np.where(talking, talks, size)]
+    """Return BM25 of each memory's conversation as one text, in 0..1; 0 for memories outside of conversations."""
+    conversations = columns.conversations
+    has_one = columns.live & (conversations != MISSING)
+    size = int(conversations.max(initial=MISSING)) + 1
+    lengths = np.bincount(conversations[has_one], columns.lengths[has_one], size).astype(np.int64)
+    counted = [_in_conversations(term, conversations, size) for term in postings]
+    scores = np.append(bm25(counted, lengths, int((lengths > 0).sum())), 0.0)
+    return scores[np.where(has_one, conversations, size)]
 
 
-def _in_conversations(term: Postings, talks: IntArray, size: int) -> Postings:
-    places = np.where(talks[term.numbers] == MISSING, size, talks[term.numbers])
+def _in_conversations(term: Postings, conversations: IntArray, size: int) -> Postings:
+    places = np.where(conversations[term.numbers] == MISSING, size, conversations[term.numbers])
     counts = np.bincount(places, term.counts, size + 1)[:size]
     numbers = np.flatnonzero(counts)
     return Postings(numbers, counts[numbers].astype(np.int64))
 
 
 def matched_term_share(postings: Sequence[Postings], memories: int) -> FloatArray:
-    """For each memory the share of these terms that it has; 0 where there are no terms."""
+    """Return for each memory the share of these terms that it has; 0 without terms."""
     found = np.zeros(memories)
     for term in postings:
         found[term.numbers] += 1.0

@@ -1,6 +1,6 @@
-"""What of a memory makes it likelier to answer, whatever its words: who said it, where it stands, what it looks like.
+"""Features of a memory apart from the match of its words: speaker, position, time, sentence labels. Pure.
 
-Pure. Arrays have the shape of the numbers that are asked for.
+Arrays have the shape of `numbers`.
 """
 
 import math
@@ -19,119 +19,117 @@ from agents.rules.text.date_ranges import DateRange
 from agents.rules.text.identifiers import is_identifier
 
 TYPICAL_LOG_LENGTH = 3.0
-"""ln(1 + terms) of a usual turn, 19 terms: what `length` counts from."""
+"""ln(1 + terms) of a typical turn, 19 terms; the zero of `length`."""
 
 SHORT_QUESTION_TERMS, LONG_QUESTION_TERMS = 2, 7
-"""A question of so few terms is `?short`, one of so many is `?long`."""
+"""Maximum terms of a `?short` question, minimum terms of a `?long` one."""
 
 TYPICAL_MEMORY_COUNT, LARGE_SCALE = 250.0, 3.0
-"""`?large` is ln(memories / 250) / 3: nothing for users like those of the training conversations, 0.9 for 4,000."""
+"""`?large` is ln(memories / 250) / 3: 0 for users like those of the training conversations, 0.9 for 4,000."""
 
-LABEL_BITS: Mapping[str, int] = {str(mark.name).lower(): mark.value for mark in SentenceLabel}
-"""The marks by their names in the file of weights."""
+LABEL_BITS: Mapping[str, int] = {str(label.name).lower(): label.value for label in SentenceLabel}
+"""Sentence labels by their names in the weights file."""
 
 EPOCH_DAY = 719_163
 """1970-01-01 as `date.toordinal` counts."""
 
 
-def has_label(clues: QueryFeatures, name: str, numbers: IntArray) -> FloatArray:
-    """1 where a memory has a mark; 0 for a number that is `MISSING`."""
-    found: FloatArray = (((clues.columns.labels[numbers] & LABEL_BITS[name]) != 0) & (numbers != MISSING)).astype(
-        np.float64
-    )
+def has_label(features: QueryFeatures, name: str, numbers: IntArray) -> FloatArray:
+    """Return 1 for memories with this label, 0 for others and for `MISSING`."""
+    mask = ((features.columns.labels[numbers] & LABEL_BITS[name]) != 0) & (numbers != MISSING)
+    found: FloatArray = mask.astype(np.float64)
     return found
 
 
 def time_range_ms(columns: ColumnArrays) -> tuple[int, int]:
-    """When the first and the last memory were said, in milliseconds since the epoch; 0 and 0 where there is none."""
+    """Return the times of the first and last memory in milliseconds since the epoch, (0, 0) without memories."""
     times = columns.occurred_ms[columns.live]
     return (int(times.min()), int(times.max())) if len(times) else (0, 0)
 
 
-def said_in_ranges(clues: QueryFeatures, numbers: IntArray, stretches: Sequence[DateRange]) -> Mask:
-    """Which memories were said in one of these stretches, or on the day after, when one speaks of yesterday."""
-    days = clues.columns.occurred_ms[numbers] // DAY_MS + EPOCH_DAY
+def said_in_ranges(features: QueryFeatures, numbers: IntArray, date_ranges: Sequence[DateRange]) -> Mask:
+    """Return which memories date from one of these ranges or the day after it ("yesterday ...")."""
+    days = features.columns.occurred_ms[numbers] // DAY_MS + EPOCH_DAY
     found = np.zeros(len(numbers), np.bool_)
-    for first, last in stretches:
+    for first, last in date_ranges:
         found |= (days >= first) & (days <= last + 1)
     return found
 
 
-def _length(clues: QueryFeatures, numbers: IntArray) -> FloatArray:
-    return np.log1p(clues.columns.lengths[numbers].astype(np.float64)) - TYPICAL_LOG_LENGTH
+def _length(features: QueryFeatures, numbers: IntArray) -> FloatArray:
+    return np.log1p(features.columns.lengths[numbers].astype(np.float64)) - TYPICAL_LOG_LENGTH
 
 
-def _standing(clues: QueryFeatures, numbers: IntArray) -> FloatArray:
-    """Where in its conversation, from 0 to 1; what is in none stands at its beginning."""
-    lasts = last_positions(clues.order, clues.columns.conversations[numbers])
-    return np.maximum(clues.order.positions[numbers], 0) / np.maximum(lasts, 1.0)
+def _relative_position(features: QueryFeatures, numbers: IntArray) -> FloatArray:
+    """Return the position in the conversation, 0..1; 0 outside of conversations."""
+    lasts = last_positions(features.order, features.columns.conversations[numbers])
+    return np.maximum(features.order.positions[numbers], 0) / np.maximum(lasts, 1.0)
 
 
-def _lateness(clues: QueryFeatures, numbers: IntArray) -> FloatArray:
-    """How late it was said, from 0 for the first of all to 1 for the last."""
-    first, last = time_range_ms(clues.columns)
-    return (clues.columns.occurred_ms[numbers] - first) / max(last - first, 1)
+def _lateness(features: QueryFeatures, numbers: IntArray) -> FloatArray:
+    """Return the relative time, 0 for the user's first memory and 1 for the last."""
+    first, last = time_range_ms(features.columns)
+    return (features.columns.occurred_ms[numbers] - first) / max(last - first, 1)
 
 
-def _named(clues: QueryFeatures, numbers: IntArray) -> FloatArray:
-    return clues.named[numbers].astype(np.float64)
+def _named(features: QueryFeatures, numbers: IntArray) -> FloatArray:
+    return features.named[numbers].astype(np.float64)
 
 
-def _only_named(clues: QueryFeatures, numbers: IntArray) -> FloatArray:
-    return _named(clues, numbers) * (len(clues.question.named) == 1)
+def _only_named(features: QueryFeatures, numbers: IntArray) -> FloatArray:
+    return _named(features, numbers) * (len(features.question.named) == 1)
 
 
-def _not_named(clues: QueryFeatures, numbers: IntArray) -> FloatArray:
-    return (1.0 - _named(clues, numbers)) * bool(clues.question.named)
+def _not_named(features: QueryFeatures, numbers: IntArray) -> FloatArray:
+    return (1.0 - _named(features, numbers)) * bool(features.question.named)
 
 
-def _identifier(clues: QueryFeatures, numbers: IntArray) -> FloatArray:
-    named = [where for term, where in zip(clues.question.terms, clues.postings, strict=True) if is_identifier(term)]
-    return matched_term_share(named, len(clues.named))[numbers]
+def _identifier(features: QueryFeatures, numbers: IntArray) -> FloatArray:
+    terms = zip(features.question.terms, features.postings, strict=True)
+    return matched_term_share([found for term, found in terms if is_identifier(term)], len(features.named))[numbers]
 
 
 MEMORY_FEATURES: Mapping[str, Callable[[QueryFeatures, IntArray], FloatArray]] = {
     "length": _length,
-    "longer": lambda clues, numbers: np.maximum(_length(clues, numbers), 0.0),
-    "length2": lambda clues, numbers: _length(clues, numbers) ** 2,
-    "first": lambda clues, numbers: clues.order.positions[numbers] == 0,
-    "second": lambda clues, numbers: clues.order.positions[numbers] == 1,
-    "last": lambda clues, numbers: clues.order.after[numbers] == MISSING,
-    "standing": _standing,
+    "longer": lambda features, numbers: np.maximum(_length(features, numbers), 0.0),
+    "length2": lambda features, numbers: _length(features, numbers) ** 2,
+    "first": lambda features, numbers: features.order.positions[numbers] == 0,
+    "second": lambda features, numbers: features.order.positions[numbers] == 1,
+    "last": lambda features, numbers: features.order.after[numbers] == MISSING,
+    "standing": _relative_position,
     "lateness": _lateness,
-    "recency": lambda clues, numbers: clues.recency[numbers],
-    "importance": lambda clues, numbers: clues.columns.importance[numbers],
+    "recency": lambda features, numbers: features.recency[numbers],
+    "importance": lambda features, numbers: features.columns.importance[numbers],
     "named": _named,
     "only_named": _only_named,
     "not_named": _not_named,
-    "entity": lambda clues, numbers: matched_term_share(clues.entities, len(clues.named))[numbers],
+    "entity": lambda features, numbers: matched_term_share(features.entities, len(features.named))[numbers],
     "identifier": _identifier,
-    "asked_before": lambda clues, numbers: has_label(clues, "question", clues.order.before[numbers]),
-    "asked_after": lambda clues, numbers: has_label(clues, "question", clues.order.after[numbers]),
+    "asked_before": lambda features, numbers: has_label(features, "question", features.order.before[numbers]),
+    "asked_after": lambda features, numbers: has_label(features, "question", features.order.after[numbers]),
 }
-"""By name: `length` (`longer` above the usual) and where it stands, in its conversation and in time; `named` for what
-somebody said whom the question names; `entity` for the share of the question's other names that it has, `identifier`
-for that of its identifiers."""
+"""By name. `longer` is the length above the typical; `named`: the question names the speaker; `entity`: share of the
+question's other names that the memory has, `identifier`: share of its identifiers."""
 
 BINARY_MEMORY_FEATURES = frozenset(
     {"first", "second", "last", "named", "only_named", "not_named", "asked_before", "asked_after"}
 )
-"""Those that are 0 or 1."""
+"""Memory features that are 0 or 1."""
 
 
-def question_traits(clues: QueryFeatures, stretches: Sequence[DateRange]) -> Mapping[str, float]:
-    """The traits of a question by name, most of them 1 or nothing at all."""
-    question = clues.question
+def question_traits(features: QueryFeatures, date_ranges: Sequence[DateRange]) -> Mapping[str, float]:
+    """Return the traits of a question by name; all but `large` are 0 or 1."""
+    question = features.question
     terms = len(question.terms)
     return {
         **dict.fromkeys(question.traits, 1.0),
         "foreign": float(question.foreign),
         "short": float(terms <= SHORT_QUESTION_TERMS),
         "long": float(terms >= LONG_QUESTION_TERMS),
-        "dated": float(bool(stretches)),
-        "large": min(max(math.log(max(clues.documents, 1) / TYPICAL_MEMORY_COUNT) / LARGE_SCALE, 0.0), 2.0),
+        "dated": float(bool(date_ranges)),
+        "large": min(max(math.log(max(features.documents, 1) / TYPICAL_MEMORY_COUNT) / LARGE_SCALE, 0.0), 2.0),
     }
 
 
 QUESTION_TRAITS = frozenset({*QUESTION_TYPES, "foreign", "short", "long", "dated", "large"})
-"""The names of all traits that a question may have."""
+"""Names of all traits."""

@@ -1,27 +1,31 @@
-"""What is known of every memory of a boundary for one question, before it is weighed: arrays by number. Pure."""
+"""Inputs of ranking: everything computed for the memories of a boundary and one question. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from agents.rules.index.bm25 import Postings
 from agents.rules.index.columns import ColumnArrays, FloatArray, Mask
 from agents.rules.index.turn_order import TurnOrder
 from agents.rules.query.questions import Question
-from agents.rules.ranking.heads import ModelVariant
+
+ModelVariant = Literal["tokens", "vectors", "words"]
+
+MODEL_VARIANTS: tuple[ModelVariant, ...] = ("tokens", "vectors", "words")
+"""Variants of the ranking model, by available inputs: token and pooled vectors, pooled vectors only, words only."""
 
 FeatureArrays = Mapping[str, FloatArray]
-"""Signals over every memory of a boundary by name; arrays of shape (memories,), by number."""
+"""Fields by name; arrays of shape (memories,), by number."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryFeatures:
-    """All arrays have shape (memories,). Everything comes from memories of one boundary.
+    """Arrays have shape (memories,); all data comes from memories of one boundary.
 
-    `postings` has one entry for each term of the question, `entities` one for each name in it; `lexical` is what the
-    postings say of each memory, those around it and its conversation, scaled. `dense` are cosines
-    of the pooled vectors, `maxsim` the scores of late interaction; None where no memory can be seen by a model. `named`
-    is what people said whom the question names, `recency` lies in 0..1. What is not `embedded` has no vector that can
-    be asked, and what `dense` and `maxsim` say of it is supposed.
+    `postings` has one entry per term of the question, `entities` one per name in it; `lexical` are the lexical fields.
+    `dense` are cosines of the pooled vectors, `maxsim` late interaction scores, None without usable vectors; their
+    values are estimates for memories that are not `embedded`. `named` marks memories said by a speaker that the
+    question names; `recency` is in 0..1.
     """
 
     question: Question
@@ -39,7 +43,7 @@ class QueryFeatures:
 
     @property
     def variant(self) -> ModelVariant:
-        """By which weights such memories are ranked."""
+        """The model variant for the available inputs."""
         if self.dense is None:
             return "words"
         return "vectors" if self.maxsim is None else "tokens"

@@ -1,9 +1,8 @@
-"""The order of the hits: how likely each memory is to answer, by a linear model over signals. Pure.
+"""Rank memories by the log-odds of answering the question: a linear model over features. Pure.
 
-Enters: the clues of a question and a head of weights. Leaves: log-odds for every memory of the boundary, rounded, so
-that noise of floating point decides no order. A plain sum chooses which memories are weighed with care; the others
-stand behind them. What has no vector yet is weighed by words alone, and stands among the others where these put it. All
-signals come from memories of one boundary, so nothing that another user stores can move a score.
+Two stages: a fixed weighted sum selects the top memories, the model scores these. Log-odds are rounded so that
+floating-point noise does not decide the order. Memories without a vector are scored by the `words` model and calibrated
+to the others by rank. All features come from one boundary, so data of other users can't change a score.
 """
 
 import math
@@ -20,46 +19,46 @@ from agents.rules.ranking.rank_calibration import calibrate_by_rank
 from agents.rules.ranking.weights import LinearModel
 
 SCORE_DECIMALS = 6
-"""Decimals of a score and of its log-odds: smaller differences are noise, and must not decide an order."""
+"""Decimals of scores and log-odds; smaller differences are noise."""
 
 MAX_RERANKED = 1000
-"""Memories that are weighed with care: ten times the most that a request can ask for, and all that most users have."""
+"""Memories scored by the model: ten times the maximum of a request, and all memories of most users."""
 
 TOPIC_WEIGHT = 0.5
-"""What a topic that the question names whole adds to the log-odds, where no model's sight does. No labelled
-conversations with topics exist to measure it on."""
+"""Added to the log-odds in a lexical merge if the question names the whole topic. Not measured: no labelled
+conversations with topics exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorlessRows:
-    """Memories without a vector, which another head weighs, and what its log-odds were raised by; shapes (weighed,)."""
+    """Rows without a vector: the model that scores them, and the calibration offset; shapes (rows,)."""
 
-    head: LinearModel
+    model: LinearModel
     mask: Mask
     bias: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The memories that were weighed, by number, with their log-odds and signals; shapes (weighed,).
+    """Scored memories: their numbers, log-odds and features; shapes (rows,).
 
-    `vectorless` are those that were weighed apart, where there are any among others. `topics` is the share of its topic
-    that the question names, where topics were read.
+    `vectorless` is None if all rows or none have a vector. `topics` is the share of a memory's topic that the question
+    names, None if topics were not read.
     """
 
     numbers: IntArray
     log_odds: FloatArray
     features: RankingFeatures
-    head: LinearModel
+    model: LinearModel
     vectorless: VectorlessRows | None = None
     topics: FloatArray | None = None
 
     def with_topics(self, topics: FloatArray) -> "Ranking":
-        """The same with topics as one more signal."""
+        """Return the ranking with topics as one more feature."""
         return replace(self, log_odds=np.round(self.log_odds + TOPIC_WEIGHT * topics, SCORE_DECIMALS), topics=topics)
 
     def best(self, top_k: int, id_of: Mapping[int, str]) -> list[int]:
-        """The places in `numbers` of the best memories, best first, equal ones by id."""
+        """Return the places in `numbers` of the best memories, best first, ties by id."""
         places = np.arange(len(self.numbers))
         if len(places) > top_k:
             worst = np.partition(self.log_odds, -top_k)[-top_k]
@@ -71,49 +70,48 @@ class Ranking:
         return found
 
     def scored_by(self, place: int) -> tuple[LinearModel, float | None]:
-        """The head that weighed the memory at this place, and what its log-odds were raised by if it has no vector."""
+        """Return the model of the memory at this place, and its calibration offset if it has no vector."""
         if self.vectorless is None or not self.vectorless.mask[place]:
-            return self.head, None
-        return self.vectorless.head, float(self.vectorless.bias[place])
+            return self.model, None
+        return self.vectorless.model, float(self.vectorless.bias[place])
 
     def score(self, place: int) -> float:
-        """How likely the memory is to answer, in 0..1: the logistic function of its log-odds."""
+        """Return the probability that the memory answers: the logistic function of its log-odds."""
         return round(1.0 / (1.0 + math.exp(-float(self.log_odds[place]))), SCORE_DECIMALS)
 
 
 def rank_memories(
-    clues: QueryFeatures, admitted: Mask, head: LinearModel, by_words: LinearModel | None = None
+    features: QueryFeatures, admitted: Mask, model: LinearModel, by_words: LinearModel | None = None
 ) -> Ranking:
-    """Weigh the admitted memories; `by_words` weighs those that have no vector, where others have one."""
-    fields = compute_fields(clues)
+    """Rank the admitted memories; `by_words` scores those without a vector if others have one."""
+    fields = compute_fields(features)
     numbers = first_stage_top(first_stage_score(fields), admitted)
-    signals = RankingFeatures(clues, fields, numbers)
-    log_odds = _log_odds(signals, head, len(numbers))
-    seen = clues.embedded[numbers]
-    if by_words is None or clues.dense is None or seen.all():
-        return Ranking(numbers, np.round(log_odds, SCORE_DECIMALS), signals, head)
-    told = _log_odds(signals, by_words, len(numbers))
-    found = calibrate_by_rank(np.round(told, SCORE_DECIMALS), log_odds, seen)
-    return Ranking(
-        numbers, np.round(found, SCORE_DECIMALS), signals, head, VectorlessRows(by_words, ~seen, found - told)
-    )
+    ranking_features = RankingFeatures(features, fields, numbers)
+    log_odds = _log_odds(ranking_features, model, len(numbers))
+    embedded = features.embedded[numbers]
+    if by_words is None or features.dense is None or embedded.all():
+        return Ranking(numbers, np.round(log_odds, SCORE_DECIMALS), ranking_features, model)
+    lexical = _log_odds(ranking_features, by_words, len(numbers))
+    calibrated = calibrate_by_rank(np.round(lexical, SCORE_DECIMALS), log_odds, embedded)
+    vectorless = VectorlessRows(by_words, ~embedded, calibrated - lexical)
+    return Ranking(numbers, np.round(calibrated, SCORE_DECIMALS), ranking_features, model, vectorless)
 
 
-def _log_odds(signals: RankingFeatures, head: LinearModel, size: int) -> FloatArray:
-    log_odds = np.full(size, head.intercept)
-    for name, weight in head.weights.items():
-        signal = signals.of(name)
-        if signal is not None:
-            log_odds += weight * signal
+def _log_odds(ranking_features: RankingFeatures, model: LinearModel, size: int) -> FloatArray:
+    log_odds = np.full(size, model.intercept)
+    for name, weight in model.weights.items():
+        feature = ranking_features.of(name)
+        if feature is not None:
+            log_odds += weight * feature
     return log_odds
 
 
-def first_stage_top(sums: FloatArray, admitted: Mask) -> IntArray:
-    """The admitted memories with the greatest sums, by number; all that share the last place."""
+def first_stage_top(scores: FloatArray, admitted: Mask) -> IntArray:
+    """Return the admitted memories with the greatest scores, including all ties for the last place."""
     numbers = np.flatnonzero(admitted)
     if len(numbers) <= MAX_RERANKED:
         return numbers
-    falling = -np.round(sums[numbers], SCORE_DECIMALS)
-    # From the small end: most of many memories share the least sum, and a selection among equals is slow.
-    best: IntArray = numbers[falling <= np.partition(falling, MAX_RERANKED - 1)[MAX_RERANKED - 1]]
+    descending = -np.round(scores[numbers], SCORE_DECIMALS)
+    # Partition from the small end: most memories tie for the lowest score, and selecting among ties is slow.
+    best: IntArray = numbers[descending <= np.partition(descending, MAX_RERANKED - 1)[MAX_RERANKED - 1]]
     return best

@@ -1,8 +1,4 @@
-"""How much each token of a question counts in late interaction. Pure.
-
-A token of a word that few of this user's memories have tells more than one of a word that all have; a stop word tells
-little, punctuation next to nothing.
-"""
+"""Weight the tokens of a question for late interaction: idf within the user's memories, little for stop words. Pure."""
 
 import math
 import re
@@ -11,24 +7,23 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from agents.rules.index.bm25 import idf
-from agents.rules.text.languages import detect_language
+from agents.rules.text.languages import detect_language, stop_words_of
 from agents.rules.text.stemming import stems
-from agents.rules.text.stop_words import stop_words_of
 from agents.rules.text.tokenizer import fold, tokenize
 from schemas.vectors import Matrix, Spans
 
 IDF_POWER = 0.75
-"""What the share of the greatest idf is raised to: between counting all words alike and counting by idf alone."""
+"""Exponent of idf / maximal idf; 0 would weight all words alike, 1 by idf alone."""
 
 STOP_WORD_WEIGHT = 0.2
-"""What a stop word counts, where the rarest word counts 1."""
+"""Weight of a stop word; the rarest word has 1."""
 
 PUNCTUATION_WEIGHT = 0.07
-"""What punctuation counts."""
+"""Weight of punctuation."""
 
 CONTINUATION_WEIGHT = 0.5
-"""What a piece of a word after its first counts, beside the first: it says little by itself. The four values are those
-that did best by cross-validation on our conversations (`docs/projection_report.md`)."""
+"""Factor for the tokens of a word after its first. The four values are the best by cross-validation on our
+conversations (`docs/projection_report.md`)."""
 
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
 _OUTSIDE = -1
@@ -37,10 +32,10 @@ _OUTSIDE = -1
 def weight_query_tokens(
     rows: Matrix, spans: Spans, text: str, frequencies: Mapping[str, int], documents: int
 ) -> Matrix:
-    """A question's token vectors, each as long as its token counts; the lengths sum to 1.
+    """Scale the token vectors of a question by their weights, which sum to 1.
 
-    `rows` has shape (tokens, dim), `spans` says where each stands in `text`. `frequencies` tells for the question's
-    terms how many of the `documents` memories have them.
+    `rows` has shape (tokens, dim), `spans` are the tokens' places in `text`. `frequencies` are the document frequencies
+    of the question's terms among `documents` memories.
     """
     if not len(rows):
         return rows
@@ -52,7 +47,7 @@ def weight_query_tokens(
 
 
 def _token_weights(spans: Spans, words: Sequence[tuple[int, int, str]], counts: Sequence[float]) -> Iterator[float]:
-    """The weight of each token by the word that it begins in."""
+    """Yield the weight of each token, by the word that it begins in."""
     place, last = 0, _OUTSIDE
     for start, _ in spans.tolist():
         while place < len(words) and words[place][1] <= start:

@@ -1,8 +1,8 @@
-"""The weights of the ranking, from a data file that `python -m training.ranking` writes. Pure.
+"""Ranking weights, from the JSON file that `python -m training.ranking` writes. Pure.
 
-Enters: JSON with a head for each of three states of things: `tokens` (pooled and token vectors), `vectors` (pooled ones
-alone) and `words` (no vectors). A head has an `intercept` and `weights` by name of signal
-(`agents.rules.ranking.features`). Guaranteed: every weight is finite and every name is one that can be computed.
+The file has one linear model per variant: `tokens` (pooled and token vectors), `vectors` (pooled vectors only) and
+`words` (no vectors), each with an `intercept` and `weights` by feature name (`agents.rules.ranking.features`).
+Guaranteed: every weight is finite, and every feature can be computed by its variant.
 """
 
 import json
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from agents.rules.ranking.feature_names import is_feature_name
-from agents.rules.ranking.heads import MODEL_VARIANTS, ModelVariant
+from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
 
 
 @dataclass(frozen=True, slots=True)
 class LinearModel:
-    """One linear model: log-odds = intercept + the sum of weight x signal."""
+    """A linear model: log-odds = intercept + sum of weight x feature."""
 
     intercept: float
     weights: Mapping[str, float]
@@ -25,30 +25,30 @@ class LinearModel:
 
 @dataclass(frozen=True, slots=True)
 class RankingWeights:
-    """The heads by name."""
+    """The models by variant."""
 
     models: Mapping[ModelVariant, LinearModel]
 
     @classmethod
     def loads(cls, text: str) -> Self:
-        """The weights of a file; ValueError for anything else."""
+        """Parse the file's text. Raises ValueError if it is invalid."""
         found = json.loads(text)
         if not isinstance(found, dict) or set(found) != set(MODEL_VARIANTS):
-            raise ValueError(f"ranking weights are a JSON object with the heads {', '.join(MODEL_VARIANTS)}")
-        return cls({name: _head(name, found[name]) for name in MODEL_VARIANTS})
+            raise ValueError(f"ranking weights must be a JSON object with the models {', '.join(MODEL_VARIANTS)}")
+        return cls({name: _linear_model(name, found[name]) for name in MODEL_VARIANTS})
 
 
-def _head(name: ModelVariant, found: Any) -> LinearModel:
+def _linear_model(name: ModelVariant, found: Any) -> LinearModel:
     if not isinstance(found, dict) or not isinstance(found.get("weights"), dict):
-        raise ValueError(f"the head {name!r} of ranking weights has an intercept and weights")  # noqa: TRY004
-    weights = {signal: _number(signal, value) for signal, value in found["weights"].items()}
-    for signal in weights:
-        if not is_feature_name(signal, late=name == "tokens", dense=name != "words"):
-            raise ValueError(f"the head {name!r} of ranking weights can't know a signal {signal!r}")
+        raise ValueError(f"the model {name!r} of the ranking weights needs an intercept and weights")  # noqa: TRY004
+    weights = {feature: _number(feature, value) for feature, value in found["weights"].items()}
+    for feature in weights:
+        if not is_feature_name(feature, maxsim=name == "tokens", dense=name != "words"):
+            raise ValueError(f"the model {name!r} of the ranking weights can't compute the feature {feature!r}")
     return LinearModel(_number("intercept", found.get("intercept")), weights)
 
 
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{name!r} in ranking weights is a finite number")
+        raise ValueError(f"{name!r} in the ranking weights must be a finite number")
     return float(value)

@@ -84,7 +84,7 @@ class LexicalReader:
             if key is None or not terms:
                 return [NO_POSTINGS] * len(terms)
             vocabulary = self._rosters.vocabulary(key, self._read_vocabulary)
-            return self._postings_of(key, vocabulary.expand_terms(terms, roster.languages(), alike=fuzzy))
+            return self._postings_of(key, vocabulary.expand_terms(terms, roster.languages(), fuzzy=fuzzy))
 
     def exact_postings(self, boundary: str, terms: Sequence[str]) -> list[Postings]:
         """For each term the memories that have it as it is written."""

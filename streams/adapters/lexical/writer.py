@@ -197,5 +197,5 @@ def _known(memory: Memory, row: int, trait: int, spelled: AnalyzedText) -> Memor
         superseded=memory.superseded_by is not None,
         space=memory.embedding.space,
         language=spelled.language,
-        marks=spelled.marks,
+        labels=spelled.marks,
     )

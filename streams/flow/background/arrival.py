@@ -16,7 +16,7 @@ from agents.memory.recovery import find_removed_but_indexed, repair_superseded_f
 from agents.rules.memory.embedding_status import may_need_resend
 from schemas.events import Forgotten, Remembered
 from schemas.failures import Unavailable
-from streams.flow.steps.step import event_out
+from streams.flow.requests.events import event_out
 from streams.flow.support.awaiting import await_all
 from streams.flow.worker_context import WorkerContext
 from streams.wire.partitioning import partition_of
@@ -39,8 +39,8 @@ class PartitionPreparer:
     def __init__(self, committed: CommittedOffsets, changes_end: ChangesEndOffset, ctx: WorkerContext) -> None:
         self._committed = committed
         self._changes_end = changes_end
-        self._memories = ctx.memories
-        self._words = ctx.words
+        self._memories = ctx.stores.memories
+        self._words = ctx.stores.words
         self._ctx = ctx
 
     async def prepare(self, partitions: Collection[int]) -> None:
@@ -63,15 +63,15 @@ class PartitionPreparer:
 
     async def _clear(self, partition: int) -> None:
         """Tell of what was removed and is still in the words, and take it out."""
-        is_behind = False
-        for number, event in enumerate(find_removed_but_indexed(self._memories, self._words, partition)):
+        is_behind, stores = False, self._ctx.stores.at(partition)
+        for number, event in enumerate(find_removed_but_indexed(stores.memories, stores.words)):
             if event is not None:
                 is_behind = True
                 await (await self._tell(event, partition))
                 self._words.remove(partition, event.memory_id)
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
-        beside = repair_superseded_flags(self._memories, self._words, partition) if is_behind else ()
+        beside = repair_superseded_flags(stores.memories, stores.words) if is_behind else ()
         for number, _ in enumerate(beside):
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)

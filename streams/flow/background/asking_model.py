@@ -15,7 +15,7 @@ from agents.ports.language_model import LanguageModel
 from agents.understanding.understand import ROLE, STEP, Understand
 from schemas.failures import ModelMissing, Unavailable
 from schemas.memories import Memory
-from streams.flow.steps.step import event_out
+from streams.flow.requests.events import event_out
 from streams.flow.worker_context import WorkerContext
 
 log = structlog.get_logger()
@@ -38,7 +38,7 @@ class UnderstandingQueue:
 
     def __init__(
         self,
-        understand: Understand,
+        understand_at: Callable[[int], Understand],
         model: LanguageModel,
         here: Callable[[], Collection[int]],
         ctx: WorkerContext,
@@ -51,7 +51,7 @@ class UnderstandingQueue:
 
         While the worker is `busy` with what comes in, the backlog waits.
         """
-        self._understand = understand
+        self._understand_at = understand_at
         self._model = model
         self._here = here
         self._ctx = ctx
@@ -100,7 +100,9 @@ class UnderstandingQueue:
     def _pending(self) -> Iterator[MemoryKey]:
         for partition in list(self._here()):
             try:
-                yield from ((partition, memory_id) for memory_id in self._ctx.words.awaiting_understanding(partition))
+                yield from (
+                    (partition, memory_id) for memory_id in self._ctx.stores.words.awaiting_understanding(partition)
+                )
             except (KeyError, Unavailable):
                 continue  # The partition has just left.
 
@@ -136,7 +138,7 @@ class UnderstandingQueue:
         memory = self._memory(partition, memory_id)
         if memory is None or memory.reading.status != "pending":
             return
-        event = await self._understand.by_model(memory, partition)
+        event = await self._understand_at(partition).by_model(memory)
         out = event_out(self._ctx.topics.understood, memory.boundary, event)
         await (await self._ctx.publisher.send(out))
         self._answered[(partition, memory_id), memory.latest] = None
@@ -150,6 +152,6 @@ class UnderstandingQueue:
 
     def _memory(self, partition: int, memory_id: str) -> Memory | None:
         try:
-            return self._ctx.memories.get(partition, memory_id)
+            return self._ctx.stores.memories.get(partition, memory_id)
         except KeyError:
             return None

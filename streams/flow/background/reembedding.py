@@ -21,7 +21,7 @@ from schemas.failures import ModelMissing, Unavailable
 from schemas.memories import EmbeddingStatus, Memory, VectorLocation
 from schemas.modes import ENGLISH_EMBEDDER, GENERAL, Fingerprint, Mode, VectorSpace, collection_name
 from streams.batching import batches
-from streams.flow.steps.step import event_out
+from streams.flow.requests.events import event_out
 from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
 from streams.flow.worker_context import WorkerContext
@@ -49,16 +49,16 @@ class Reembedding:
     def __init__(
         self,
         index: VectorIndex,
-        spaces: VectorSpaces,
+        spaces_at: Callable[[int], VectorSpaces],
         embedders: Embedders,
         waiting: Callable[[], int],
         ctx: WorkerContext,
     ) -> None:
         """Take the parts; `waiting` counts events before the indexer."""
-        self._memories = ctx.memories
-        self._words = ctx.words
+        self._memories = ctx.stores.memories
+        self._words = ctx.stores.words
         self._index = index
-        self._spaces = spaces
+        self._spaces_at = spaces_at
         self._embedders = embedders
         self._waiting = waiting
         self._ctx = ctx
@@ -99,7 +99,7 @@ class Reembedding:
 
     def _may_embed(self, memory: Memory, partition: int) -> bool:
         """Whether a memory waits for a model that is there now; one that is on its way is left alone."""
-        return awaits_model(memory) and self._spaces.digest(memory, partition) is not None
+        return awaits_model(memory) and self._spaces_at(partition).digest(memory) is not None
 
     async def _suspect(self, partition: int) -> set[VectorLocation]:
         """The places whose vectors are to be looked at one by one.
@@ -153,7 +153,7 @@ class Reembedding:
                 one
                 for one in there
                 if hashes.get(one.memory_id) != one.content_hash
-                or self._spaces.digest(one, partition) not in (None, one.embedding.space)
+                or self._spaces_at(partition).digest(one) not in (None, one.embedding.space)
             ]
         return await self._ask(wrong)
 

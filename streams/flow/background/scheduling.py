@@ -58,7 +58,7 @@ class ConsolidationScheduler:
 
     async def _by_scope(self) -> list[ScopeTurns]:
         scopes: defaultdict[tuple[tuple[str, str], ...], ScopeTurns] = defaultdict(ScopeTurns)
-        for number, memory in enumerate(self._ctx.memories.all()):
+        for number, memory in enumerate(self._ctx.stores.memories.all()):
             if memory.origin == "said" and memory.superseded_by is None:
                 scopes[tuple(sorted(memory.scope.items()))].add(memory)
             if number % YIELD_EVERY == 0:

@@ -52,7 +52,7 @@ class Deduplication:
         """Say which entries went with their items, and what is shown for them: the entry of the item that stands."""
         for part, entry in self._intention.entries():
             into = self._merged.get(entry.item_id or "")
-            item = self._evolve.item(self._run, into) if into else None
+            item = self._evolve.item(into) if into else None
             if item is not None:
                 texts = {"before": entry.text[:MAX_DIFF_CHARS], "after": item.text[:MAX_DIFF_CHARS]}
                 self._under_way.diff.append(Difference(op="merge_entry", name=part, memory_id=into, **texts))
@@ -60,7 +60,9 @@ class Deduplication:
     def _in_view(self) -> Intention:
         """The intention as it is shown before anything is merged."""
         ctx, partition = self._under_way.ctx, self._run.partition
-        return visible_intention(ctx.intentions.get(partition, self._run.scope), bound(ctx.memories.get, partition))
+        return visible_intention(
+            ctx.stores.intentions.get(partition, self._run.scope), bound(ctx.stores.memories.get, partition)
+        )
 
     async def refresh_categories(self, categorize: Categorize) -> None:
         """Put items under the categories that they belong under by now, and make summaries anew that are due."""
@@ -68,14 +70,14 @@ class Deduplication:
             return
         partition, scope = self._run.partition, self._run.scope
         meters = self._under_way.ctx.meters
-        assigned = await until_available(lambda: categorize.reassigned(partition, scope), "vector index", meters)
+        assigned = await until_available(lambda: categorize.reassigned(scope), "vector index", meters)
         for some in batches(sorted(assigned), ITEM_PAGE_SIZE):
             if self._under_way.is_over() or not self._under_way.is_assigned():
                 return
             await self._assigned({memory_id: assigned[memory_id] for memory_id in some})
-        before = self._under_way.ctx.categories.get(partition, scope)
-        changed = await categorize.refresh(partition, scope, allowance=self._under_way)
-        await await_all(self._under_way.ctx.categories.pending_writes())
+        before = self._under_way.ctx.stores.categories.get(partition, scope)
+        changed = await categorize.refresh(scope, allowance=self._under_way)
+        await await_all(self._under_way.ctx.stores.categories.pending_writes())
         for after in changed:
             was = before.find(after.name)
             texts = {"before": was.summary if was else None, "after": after.summary}
@@ -93,11 +95,11 @@ class Deduplication:
         ]
 
     def _is_under(self, memory_id: str, categories: tuple[CategoryAssignment, ...]) -> bool:
-        item = self._evolve.item(self._run, memory_id)
+        item = self._evolve.item(memory_id)
         return item is None or item.item is None or item.item.categories == categories
 
     def _named(self, memory_id: str) -> str | None:
-        item = self._evolve.item(self._run, memory_id)
+        item = self._evolve.item(memory_id)
         named = item.item.categories if item and item.item else ()
         return ", ".join(one.name for one in named) or None
 
@@ -121,11 +123,11 @@ class Deduplication:
         return done
 
     def _are_settled(self, events: Sequence[ItemsMerged]) -> bool:
-        return all(self._evolve.is_settled(self._run, event) for event in events)
+        return all(self._evolve.is_settled(event) for event in events)
 
     def _shown(self, memory_id: str, event: ItemsMerged) -> str | None:
         """What a difference says of an item: its text where it is merged, its stability where it fades."""
-        item = self._evolve.item(self._run, memory_id)
+        item = self._evolve.item(memory_id)
         if item is None or item.item is None:
             return None
         return item.text[:MAX_DIFF_CHARS] if event.into else str(item.item.stability)

@@ -8,7 +8,7 @@ the next, and the reply says so.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from agents.categories.categorize import Categorize
 from agents.consolidation.consolidate import Consolidate
@@ -22,8 +22,7 @@ from schemas.replies import SuccessReply, Warned
 from streams.flow.consolidation.deduplicating import Deduplication
 from streams.flow.consolidation.run_under_way import RunProgress
 from streams.flow.consolidation.summarising import ModeDistillation
-from streams.flow.requests.pipeline import Channel, HandlerResult, ReplyOptions
-from streams.flow.steps.step import Requested
+from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.support.awaiting import await_all
 from streams.flow.worker_context import WorkerContext
 
@@ -34,50 +33,55 @@ MAX_KEPT_RUNS = 8
 """Runs of a scope that are remembered: those that may come again after a kill, and the last one."""
 
 
-class RunConsolidations(Requested):
-    """Distils what was said again and again in a scope into one memory each, and lets the rest of it evolve."""
+class RunConsolidations:
+    """Handles `consolidate.v1`: summarises clusters of a scope, deduplicates its items and refreshes its categories."""
 
-    window = 64
-
-    def __init__(self, channel: Channel, consolidate: Consolidate, categorize: Categorize, ctx: WorkerContext) -> None:
-        super().__init__(channel, self._handle, ctx)
-        self._consolidate = consolidate
-        self._categorize = categorize
+    def __init__(
+        self,
+        consolidate_at: Callable[[int], Consolidate],
+        categorize_at: Callable[[int], Categorize],
+        ctx: WorkerContext,
+    ) -> None:
+        """Take the agents by partition."""
+        self._consolidate_at = consolidate_at
+        self._categorize_at = categorize_at
         self._ctx = ctx
         self._room = asyncio.Semaphore(MAX_CONCURRENT_RUNS)
         self._turn: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def _handle(self, trigger: ConsolidationTrigger, record: Record, _asked: ReplyOptions) -> HandlerResult:
-        modes = self._consolidate.modes(trigger, record.partition)
+    async def __call__(self, trigger: ConsolidationTrigger, record: Record, _options: ReplyOptions) -> HandlerResult:
+        """Run the consolidation as far as its limits allow."""
+        consolidate = self._consolidate_at(record.partition)
+        modes = consolidate.modes(trigger)
         async with self._turn[trigger.scope.boundary], self._room:
             run, safe = self._begun(trigger, record)
             await await_all(safe)
             job = Job(scope=trigger.scope, job_id=run.run, kind="consolidate", mode=trigger.mode, started_at=run.at)
             with self._ctx.jobs.running(job) as tally:
-                under_way = RunProgress(run, self._consolidate.bounds, tally, self._ctx)
-                await self._carry_out(under_way, modes)
+                under_way = RunProgress(run, consolidate.bounds, tally, self._ctx)
+                await self._carry_out(under_way, modes, consolidate)
         if not under_way.is_assigned():
-            # Whoever has the partition now is given the trigger again, and answers it.
+            # The worker that has the partition now gets the trigger again, and answers it.
             return HandlerResult(None)
         done = under_way.done()
         await under_way.tell([done])
         warnings = (Warned("unfinished", under_way.unfinished),) if under_way.unfinished else ()
         return HandlerResult(SuccessReply(_shown(done), warnings), pending_writes=self._ended(under_way))
 
-    async def _carry_out(self, under_way: RunProgress, modes: Sequence[str]) -> None:
+    async def _carry_out(self, under_way: RunProgress, modes: Sequence[str], consolidate: Consolidate) -> None:
         for mode in modes:
             under_way.modes[mode] = ModeCounts()
             try:
-                space = self._consolidate.space(under_way.run, mode)
+                space = consolidate.space(under_way.run, mode)
             except ModelMissing as missing:
                 under_way.unfinished = f"mode {mode!r}: {missing}"
             else:
-                await ModeDistillation(mode, space, self._consolidate, under_way).run_to_end()
-        evolving = Deduplication(self._consolidate.evolve, under_way)
+                await ModeDistillation(mode, space, consolidate, under_way).run_to_end()
+        evolving = Deduplication(consolidate.evolve, under_way)
         for mode in modes:
             await evolving.deduplicate_mode(mode)
         evolving.report_merged_entries()
-        await evolving.refresh_categories(self._categorize)
+        await evolving.refresh_categories(self._categorize_at(under_way.run.partition))
 
     def _begun(self, trigger: ConsolidationTrigger, record: Record) -> tuple[ConsolidationRun, list[Awaitable[None]]]:
         """The run of a trigger: as it began the first time, or as it begins now, which is noted."""
@@ -87,7 +91,7 @@ class RunConsolidations(Requested):
         kept = before.find(name)
         # A topic that was made anew counts from 0 again.
         if kept is None or kept.at != at:
-            until = self._ctx.words.applied(partition).get(self._ctx.topics.turns, 0)
+            until = self._ctx.commit.applied(partition, self._ctx.topics.turns)
             kept = StoredRun(run=name, until=until, at=at)
             others = tuple(one for one in before.runs if one.run != name)
             runs.put(partition, scope, RunHistory(runs=(*others, kept)[-MAX_KEPT_RUNS:]))

@@ -121,9 +121,7 @@ class ModeDistillation:
 
     async def _settled(self, events: Sequence[Distilled]) -> None:
         """Wait until the keeper has written or refused what it was told."""
-        await self._under_way.until(
-            lambda: all(self._consolidate.outcome_of(self._run, event) != "due" for event in events)
-        )
+        await self._under_way.until(lambda: all(self._consolidate.outcome_of(event) != "due" for event in events))
 
     def _note(self, cluster: TurnCluster) -> None:
         """Count a cluster that was distilled by this run, now or before it was cut off."""
@@ -136,6 +134,6 @@ class ModeDistillation:
         under_way.created.append(memory_id)
         under_way.superseded += [source.memory_id for source in cluster.sources]
         under_way.count(self._mode, created=1, superseded=size)
-        memory = under_way.ctx.memories.get(self._run.partition, memory_id)
+        memory = under_way.ctx.stores.memories.get(self._run.partition, memory_id)
         after = None if memory is None else memory.text[:MAX_DIFF_CHARS]
         under_way.diff.append(Difference(op="distil", memory_id=memory_id, before=f"{size} turns", after=after))

@@ -1,7 +1,7 @@
-"""The keeper of memories on its topic of changes: what commands change in memories, each answered when it is done.
+"""`Remember` on the topic of changes: what commands change in memories, each answered when it is done.
 
-A change is made a few memories at a time, each with its events safe before the word index may be committed, and others
-are handled in between. One that was cut off by a kill comes again, and goes on where it was.
+A change is made a few memories at a time, each batch with its events out before the lexical index may be committed;
+other records are handled in between. A change that was cut off by a kill is delivered again and resumes.
 """
 
 import asyncio
@@ -17,51 +17,55 @@ from schemas.failures import Unavailable
 from schemas.memories import Memory
 from schemas.records import Record
 from schemas.replies import SuccessReply
-from streams.flow.requests.pipeline import Channel, HandlerResult, ReplyOptions
-from streams.flow.steps.remember import STORAGE_TIMEOUT_S, Applied, derived_events, pending_memory_writes
+from streams.flow.requests.channel import HandlerResult, ReplyOptions
+from streams.flow.requests.events import derived_events
+from streams.flow.stores.stores import Stores
 from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
-from streams.flow.support.turns_log import wait_until_applied
-from streams.flow.worker_context import WorkerContext
+from streams.flow.support.lexical_commit import STORAGE_TIMEOUT_S, LexicalCommit
+from streams.flow.support.progress import AppliedOffsets
+from streams.flow.support.publisher import Publisher
+from streams.flow.support.turns_log import TurnsLog, wait_until_applied
+from streams.observability.metrics import Meters
+from streams.topics import Topics
 
 CHANGE_BATCH_SIZE = 50
-"""Memories that a command changes before others have their turn: some 20 ms."""
+"""Memories that a command changes before other records are handled: some 20 ms."""
 
 OnChanged = Callable[[Change, int], None]
-"""Is told of every change that was made in a partition."""
+"""Called after every change that was made in a partition."""
 
 
 class ChangeSteps:
-    """The steps of one change, each tried again while our own disk is full."""
+    """The steps of one change, each retried while the local disk is full."""
 
-    def __init__(self, remember: Remember, change: Change, partition: int, ctx: WorkerContext) -> None:
-        self._remember, self._change, self._partition = remember, change, partition
-        self._steps = remember.changed(change, partition)
-        self._ctx = ctx
+    def __init__(self, remember: Remember, change: Change, meters: Meters) -> None:
+        self._remember, self._change, self._meters = remember, change, meters
+        self._steps = remember.changed(change)
 
     async def next(self) -> WriteStep | None:
-        """The next step; None after the last."""
-        return await until_available(self._step, "storage", self._ctx.meters, at_most_s=STORAGE_TIMEOUT_S)
+        """Return the next step; None after the last."""
+        return await until_available(self._step, "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)
 
     async def _step(self) -> WriteStep | None:
         try:
             return next(self._steps, None)
         except Unavailable:
-            # A generator that has raised gives nothing more. A new one skips what is done.
-            self._steps = self._remember.changed(self._change, self._partition)
+            # A generator that has raised is finished. A new one skips what is done.
+            self._steps = self._remember.changed(self._change)
             raise
 
 
 @dataclass(slots=True)
 class ChangeTally:
-    """What a change has done so far: how many memories, and the last of them."""
+    """What a change has done so far: the number of memories, and the last of them."""
 
     action: str
     count: int = 0
     last: Memory | None = None
 
     def add(self, step: WriteStep) -> None:
-        """Count a step, unless nothing was done in it; what is served again was not forgotten."""
+        """Count a step that did something; a source that is current again was not forgotten."""
         memory, events = step
         forgotten = any(isinstance(event, Forgotten) for event in events)
         if forgotten if self.action == "forget" else memory is not None:
@@ -69,71 +73,82 @@ class ChangeTally:
             self.last = memory
 
 
-class RememberChanges(Applied):
-    """What commands change in memories that are there: all of it, then the command's reply.
+class ApplyChanges:
+    """Handles `change.v1`. A change that is made already and delivered again is only answered."""
 
-    One that was made already and comes again is only answered.
-    """
+    def __init__(
+        self,
+        remember_at: Callable[[int], Remember],
+        stores: Stores,
+        commit: LexicalCommit,
+        publisher: Publisher,
+        topics: Topics,
+        meters: Meters,
+        *,
+        progress: AppliedOffsets,
+        turns_log: TurnsLog | None,
+        on_changed: OnChanged,
+    ) -> None:
+        """Take the ports; without `turns_log` all turns are applied before any change comes."""
+        self._remember_at = remember_at
+        self._stores = stores
+        self._commit = commit
+        self._publisher = publisher
+        self._topics = topics
+        self._meters = meters
+        self._progress = progress
+        self._turns_log = turns_log
+        self._on_changed = on_changed
+        self._redelivered_until: dict[int, int] = {}
+        """By partition, the offset after the last change that was made before it was delivered."""
 
-    window = 16
-    pause_s = 0.0
-
-    def __init__(self, channel: Channel, remember: Remember, changed: OnChanged, ctx: WorkerContext) -> None:
-        """Take the keeper, and who is told of what was changed."""
-        super().__init__(channel, self._handle, ctx)
-        self._remember = remember
-        self._changed = changed
-        self._until: dict[int, int] = {}
-        """Where the changes end that were made before they were delivered, by partition."""
-
-    async def _handle(self, change: Change, record: Record, _asked: ReplyOptions) -> HandlerResult:
-        again = self._is_done(record) and change.memory_id is None
-        carried_out = ChangeTally(change.action) if again else await self._carried_out(change, record.partition)
-        self._changed(change, record.partition)
-        return HandlerResult(SuccessReply(_result(change, carried_out)))
+    async def __call__(self, change: Change, record: Record, _options: ReplyOptions) -> HandlerResult:
+        """Make the change."""
+        is_only_answered = self._is_done(record) and change.memory_id is None
+        tally = ChangeTally(change.action) if is_only_answered else await self._make(change, record.partition)
+        self._on_changed(change, record.partition)
+        return HandlerResult(SuccessReply(_result(change, tally)))
 
     def _is_done(self, record: Record) -> bool:
-        """Whether a record is delivered again: those before it, too, may have been, and set back what is applied."""
-        applied = self._ctx.words.applied(record.partition).get(record.topic, 0)
-        self._until[record.partition] = max(self._until.get(record.partition, 0), applied)
-        return record.offset < self._until[record.partition]
+        """True if a record is redelivered: records before it may be, too, and set back the applied offset."""
+        applied = self._commit.applied(record.partition, record.topic)
+        until = self._redelivered_until
+        until[record.partition] = max(until.get(record.partition, 0), applied)
+        return record.offset < until[record.partition]
 
-    async def _carried_out(self, change: Change, partition: int) -> ChangeTally:
-        """Make the change, a few memories at a time; others are handled in between."""
-        steps = ChangeSteps(self._remember, await self._caught_up(change, partition), partition, self._ctx)
-        done = ChangeTally(change.action)
-        more = True
-        while more:
-            more = await self._some(steps, done, change.scope.boundary, partition)
+    async def _make(self, change: Change, partition: int) -> ChangeTally:
+        """Make the change, a batch at a time; other records are handled in between."""
+        steps = ChangeSteps(self._remember_at(partition), await self._caught_up(change, partition), self._meters)
+        tally = ChangeTally(change.action)
+        while await self._batch(steps, tally, change.scope.boundary, partition):
             await asyncio.sleep(0)
-        return done
+        return tally
 
     async def _caught_up(self, change: Change, partition: int) -> Change:
-        """The change with the turns that it may not touch, once all that were said before it are applied."""
-        log, progress = self._ctx.turns_log, self._ctx.progress
-        if log is None or change.turns_before is None:
+        """Wait until all turns before the change are applied; return it with the offset of turns it must not touch."""
+        if self._turns_log is None or change.turns_before is None:
             return change
-        await wait_until_applied(log, progress, partition, change.turns_before)
-        return change.model_copy(update={"turns_until": progress.next_offset(partition)})
+        await wait_until_applied(self._turns_log, self._progress, partition, change.turns_before)
+        return change.model_copy(update={"turns_until": self._progress.next_offset(partition)})
 
-    async def _some(self, steps: ChangeSteps, done: ChangeTally, boundary: str, partition: int) -> bool:
-        """Take a few steps, and make them safe before the word index may be committed; says whether there were any."""
+    async def _batch(self, steps: ChangeSteps, tally: ChangeTally, boundary: str, partition: int) -> bool:
+        """Take some steps and make them safe before the lexical index may be committed; False if none was left."""
         taken = 0
-        safe: list[Awaitable[object]] = []
-        async with self._ctx.unsafe[partition]:
+        writes: list[Awaitable[object]] = []
+        async with self._commit.hold(partition):
             while taken < CHANGE_BATCH_SIZE and (step := await steps.next()):
-                # Taken before anybody else may write: what is awaited here are the writes of this change.
-                safe += pending_memory_writes(self._ctx)
-                safe += [await self._ctx.publisher.send(out) for out in derived_events(self._ctx, boundary, step[1])]
-                done.add(step)
+                # Taken before the next await: these are the writes of this step alone.
+                writes += self._stores.memory_writes()
+                writes += [await self._publisher.send(out) for out in derived_events(self._topics, boundary, step[1])]
+                tally.add(step)
                 taken += 1
-            await await_all(safe)
+            await await_all(writes)
         return taken > 0
 
 
-def _result(change: Change, done: ChangeTally) -> dict[str, object]:
-    """What the command is answered with: its own result, the memory, or how many there were."""
+def _result(change: Change, tally: ChangeTally) -> dict[str, object]:
+    """Return the command's answer: its own result, the memory, or the number of memories."""
     if change.result is None:
-        return {} if done.last is None else shown_memory(done.last)
+        return {} if tally.last is None else shown_memory(tally.last)
     counted = {"forget": "forgotten", "move": "moved"}.get(change.action, "")
-    return change.result | ({counted: done.count} if counted in change.result else {})
+    return change.result | ({counted: tally.count} if counted in change.result else {})

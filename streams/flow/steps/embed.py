@@ -1,10 +1,10 @@
-"""The indexer and the thinker on what was remembered: vectors and what turns are for, from the same pass of a model.
+"""`Embed` and `Understand` on what was remembered: vector and interaction mode from the same pass of a model.
 
-Many memories are under way at the same time; they are written in batches, in order, and the keeper is told of both in
-one event, so that a turn costs one write of its record. A language model is asked beside the events: none waits for it.
+Many memories are in flight at once; vectors are written in batches, in order. One event reports both to `Remember`, so
+that a turn costs one write of its record. Language models are asked in the background, and delay nothing.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agents.embedding.embed import Embed, EncodedMemory
@@ -14,76 +14,96 @@ from schemas.failures import ModelMissing
 from schemas.interaction import Interaction
 from schemas.memories import Memory
 from schemas.records import Record
-from streams.flow.steps.step import Internal, event_out
+from streams.flow.requests.events import EventReader, event_out
 from streams.flow.support.awaiting import await_all, no_writes
 from streams.flow.support.backoff import until_available
-from streams.flow.worker_context import WorkerContext
+from streams.flow.support.publisher import Publisher
+from streams.observability.metrics import Meters
+from streams.topics import Topics
 
 FLUSH_INTERVAL_S = 0.1
 """Between two writes to the vector index: each waits for the disk, however few its points are."""
 
+EMBEDDED_EVENTS: Mapping[str, type[Remembered | Forgotten]] = {"remembered.v1": Remembered, "forgotten.v1": Forgotten}
+"""The events read here, by schema name."""
+
 AskModel = Callable[[int, Memory], None]
-"""Has a language model asked of a memory of a partition, when there is one."""
+"""Queues a memory of a partition for the language model, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedMemory:
-    """A memory with its vector, and what it is for."""
+    """A memory with its vector and its interaction mode."""
 
-    vectored: EncodedMemory
+    encoded: EncodedMemory
     partition: int
     interaction: Interaction | None = None
 
 
-class EmbedRemembered(Internal):
-    """Memories into vectors, and into what they are for."""
+class EmbedRemembered:
+    """Memories into vectors and interaction modes."""
 
     window = 512
     pause_s = FLUSH_INTERVAL_S
 
-    def __init__(self, embed: Embed, understand: Understand, ask_model: AskModel, ctx: WorkerContext) -> None:
-        super().__init__({"remembered.v1": Remembered, "forgotten.v1": Forgotten}, ctx)
+    def __init__(
+        self,
+        reader: EventReader,
+        embed: Embed,
+        understand_at: Callable[[int], Understand],
+        ask_model: AskModel,
+        publisher: Publisher,
+        topics: Topics,
+        meters: Meters,
+        *,
+        worker_run_id: str = "",
+    ) -> None:
+        self._reader = reader
         self._embed = embed
-        self._understand = understand
+        self._understand_at = understand_at
         self._ask_model = ask_model
+        self._publisher = publisher
+        self._topics = topics
+        self._meters = meters
+        self._worker_run_id = worker_run_id
 
     async def begin(self, record: Record) -> Awaitable[EmbeddedMemory | None]:
-        """Start with one memory."""
-        event = await self.read(record)
-        return no_writes() if event is None else self._read(event, record.partition)
+        """Start to embed one memory."""
+        event = await self._reader.read(record)
+        return no_writes() if event is None else self._encode(event, record.partition)
 
     async def settle(self, finished: Sequence[EmbeddedMemory | None]) -> None:
-        """Write the vectors, then tell the keeper; what its record says is pending is asked of a model."""
-        read = [one for one in finished if one is not None]
-        if not read:
+        """Write the vectors, report them, and queue pending memories for the language model."""
+        memories = [one for one in finished if one is not None]
+        if not memories:
             return
-        meters = self._ctx.meters
-        batch = [one.vectored for one in read]
-        events = await until_available(lambda: self._embed.write(batch), "vector index", meters)
-        latest = {one.vectored.memory_id: one for one in read}
+        batch = [one.encoded for one in memories]
+        events = await until_available(lambda: self._embed.write(batch), "vector index", self._meters)
+        latest = {one.encoded.memory_id: one for one in memories}
         sent = []
         for event in events:
-            meters.embedded(event.status)
+            self._meters.embedded(event.status)
             one = latest[event.memory_id]
-            told = event.model_copy(update={"interaction": one.interaction, "run": self._ctx.worker_run_id})
-            assert one.vectored.memory is not None
-            out = event_out(self._ctx.topics.embedded, one.vectored.memory.boundary, told)
-            sent.append(await self._ctx.publisher.send(out))
+            report = event.model_copy(update={"interaction": one.interaction, "run": self._worker_run_id})
+            assert one.encoded.memory is not None
+            out = event_out(self._topics.embedded, one.encoded.memory.boundary, report)
+            sent.append(await self._publisher.send(out))
         await await_all(sent)
         for one in latest.values():
-            if one.vectored.memory is not None and one.vectored.memory.reading.status == "pending":
-                self._ask_model(one.partition, one.vectored.memory)
+            if one.encoded.memory is not None and one.encoded.memory.reading.status == "pending":
+                self._ask_model(one.partition, one.encoded.memory)
 
-    async def _read(self, event: Remembered | Forgotten, partition: int) -> EmbeddedMemory:
-        meters = self._ctx.meters
-        vectored = await until_available(lambda: self._embed.encode(event, partition), "embedder", meters)
+    async def _encode(self, event: Remembered | Forgotten, partition: int) -> EmbeddedMemory:
+        encoded = await until_available(lambda: self._embed.encode(event, partition), "embedder", self._meters)
         if isinstance(event, Forgotten):
-            return EmbeddedMemory(vectored, partition)
-        interaction = await until_available(lambda: self._interaction(event.memory), "embedder", meters)
-        return EmbeddedMemory(vectored, partition, interaction)
+            return EmbeddedMemory(encoded, partition)
+        understand = self._understand_at(partition)
+        interaction = await until_available(lambda: _classify(understand, event.memory), "embedder", self._meters)
+        return EmbeddedMemory(encoded, partition, interaction)
 
-    async def _interaction(self, memory: Memory) -> Interaction | None:
-        try:
-            return await self._understand.by_rules(memory)
-        except ModelMissing:
-            return None  # Whoever wants to know reads the turn when he asks.
+
+async def _classify(understand: Understand, memory: Memory) -> Interaction | None:
+    try:
+        return await understand.by_rules(memory)
+    except ModelMissing:
+        return None  # Classified lazily, at request time.

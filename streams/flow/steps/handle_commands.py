@@ -1,92 +1,108 @@
-"""Commands: answered from what is there, or passed on as a change or a job to where they are done and answered.
+"""Commands on their topic: answered at once, or forwarded as a change or a job to the step that does and answers it.
 
-What a command asks to be changed is noted before it is passed on. One that is delivered again, as the worker was killed
-before it was acknowledged, asks for the very same: the turns that were said since are none of its business. Nor is what
-commands after it have made of what it declared: it is answered as before.
+A change is noted before it is forwarded. A command that is delivered again after a kill asks for the very same change:
+turns that came since are not part of it. A declaration that is delivered again is answered as before, so that it does
+not undo what later commands have made of it.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 from pydantic import BaseModel
 
-from agents.commands.handle_commands import HandleCommands
+from agents.commands.dispatch import DispatchCommands
 from schemas.changes import IssuedCommands
 from schemas.commands import Command
 from schemas.records import Outgoing, Record
 from schemas.replies import SuccessReply
-from streams.flow.requests.pipeline import HandlerResult, ReplyOptions
+from streams.flow.requests.channel import HandlerResult, ReplyOptions
+from streams.flow.stores.stores import Stores
+from streams.flow.stores.tables import Table
 from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
-from streams.flow.worker_context import WorkerContext
+from streams.flow.support.turns_log import TurnsLog
+from streams.observability.metrics import Meters
+from streams.topics import Topics
 from streams.wire.relocation import forward
 
 FORGET_COMMAND = "forget"
-"""The command that is about what was said when it comes, and about nothing that is said later."""
+"""Concerns the turns that were written when it comes, and none that come later."""
 
 REVOKING_COMMANDS = frozenset({"delete_mode", "rename_mode"})
-"""Commands about all that is in a mode when they take it back. Nothing comes into it afterwards, unless it is declared
-anew, and that is none of their business."""
+"""Commands on all memories of a mode at the moment they take it back. No turn enters it afterwards, unless it is
+declared again, which is not part of them."""
 
 LOG_TIMEOUT_S = 30.0
-"""How long the log of turns is waited for once a mode is taken back. Given up, the same command may be given again."""
+"""How long the end of the turns log is asked for after a mode is taken back; then the command may be sent again."""
 
 DECLARING_COMMANDS = frozenset({"declare_mode", "set_default_mode"})
 """Commands that later ones may take back: carried out twice, they would undo these."""
 
 
 class AnswerCommand:
-    """Answers `command.v1`; what changes memories, and jobs, are answered where they are done."""
+    """Handles `command.v1`."""
 
-    def __init__(self, govern: HandleCommands, ctx: WorkerContext) -> None:
-        self._govern = govern
-        self._ctx = ctx
+    def __init__(
+        self,
+        dispatch_at: Callable[[int], DispatchCommands],
+        stores: Stores,
+        issued: Table[str, IssuedCommands],
+        topics: Topics,
+        meters: Meters,
+        turns_log: TurnsLog | None,
+    ) -> None:
+        """Take the dispatcher by partition, and the table that commands are noted in."""
+        self._dispatch_at = dispatch_at
+        self._stores = stores
+        self._issued = issued
+        self._topics = topics
+        self._meters = meters
+        self._turns_log = turns_log
 
-    async def __call__(self, command: Command, record: Record, _asked: ReplyOptions) -> HandlerResult:
-        """Carry the command out, or have it carried out."""
-        ctx, key = self._ctx, command.scope.boundary.encode()
-        issued = ctx.issued.get(record.partition, command.scope.boundary)
-        if (before := issued.changes.get(_place(record))) is not None:
-            return HandlerResult(None, [_passed_on(record, ctx.topics.changes, key, before)])
-        if (told := issued.answered.get(_place(record))) is not None:
-            return HandlerResult(SuccessReply(told))
+    async def __call__(self, command: Command, record: Record, _options: ReplyOptions) -> HandlerResult:
+        """Carry the command out, or forward what it asks for."""
+        key = command.scope.boundary.encode()
+        issued = self._issued.get(record.partition, command.scope.boundary)
+        if (change := issued.changes.get(_place(record))) is not None:
+            return HandlerResult(None, [_forwarded(record, self._topics.changes, key, change)])
+        if (answer := issued.answered.get(_place(record))) is not None:
+            return HandlerResult(SuccessReply(answer))
         turns_before = await self._turns_end(record.partition) if command.command == FORGET_COMMAND else None
-        governed = await self._govern.handle(command, record.partition, record.offset)
-        safe = [*ctx.modes.pending_writes(), *ctx.intentions.pending_writes(), *ctx.categories.pending_writes()]
-        if governed.is_correction:
-            ctx.meters.usage.corrected()
-        if governed.job is not None:
-            return HandlerResult(None, [_passed_on(record, ctx.topics.jobs, key, governed.job)], safe)
-        if governed.change is None:
+        result = await self._dispatch_at(record.partition).handle(command, record.offset)
+        writes = self._stores.command_writes()
+        if result.is_correction:
+            self._meters.usage.corrected()
+        if result.job is not None:
+            return HandlerResult(None, [_forwarded(record, self._topics.jobs, key, result.job)], writes)
+        if result.change is None:
             if command.command in DECLARING_COMMANDS:
                 # Carried out first: killed in between, it is done again, and nothing has followed it.
-                await await_all(safe)
-                await self._note(issued.with_answer(_place(record), governed.result), command, record)
-                safe = []
-            return HandlerResult(SuccessReply(governed.result), pending_writes=safe)
+                await await_all(writes)
+                await self._note(issued.with_answer(_place(record), result.result), command, record)
+                writes = []
+            return HandlerResult(SuccessReply(result.result), pending_writes=writes)
         if command.command in REVOKING_COMMANDS:
-            # Not before: while the log is asked where it ends, turns may come into the mode.
+            # Not before: turns may enter the mode while the log is asked for its end.
             end = partial(self._turns_end, record.partition)
-            turns_before = await until_available(end, "kafka", ctx.meters, at_most_s=LOG_TIMEOUT_S)
-        change = governed.change.model_copy(update={"turns_before": turns_before})
-        # Before anybody can do it: a turn that is said next must not count as before.
+            turns_before = await until_available(end, "kafka", self._meters, at_most_s=LOG_TIMEOUT_S)
+        change = result.change.model_copy(update={"turns_before": turns_before})
+        # Before it is forwarded: a turn that is written next must not count as before.
         await self._note(issued.with_change(_place(record), change), command, record)
-        return HandlerResult(None, [_passed_on(record, ctx.topics.changes, key, change)], safe)
+        return HandlerResult(None, [_forwarded(record, self._topics.changes, key, change)], writes)
 
     async def _note(self, issued: IssuedCommands, command: Command, record: Record) -> None:
-        kept = self._ctx.issued
-        kept.put(record.partition, command.scope.boundary, issued)
-        await await_all(kept.pending_writes())
+        self._issued.put(record.partition, command.scope.boundary, issued)
+        await await_all(self._issued.pending_writes())
 
     async def _turns_end(self, partition: int) -> int | None:
-        """Where the turns end that are written now. Raises Unavailable."""
-        log = self._ctx.turns_log
-        return None if log is None else await log.end(partition)
+        """Return the end offset of the turns log. Raises Unavailable."""
+        return None if self._turns_log is None else await self._turns_log.end(partition)
 
 
 def _place(record: Record) -> str:
-    """Which record this is, also where a topic was begun anew."""
+    """Identify a record, also across a topic that was created anew."""
     return f"{record.offset}@{record.timestamp_ms}"
 
 
-def _passed_on(record: Record, topic: str, key: bytes, what: BaseModel) -> Outgoing:
-    return forward(record, topic, key, what.model_dump_json(by_alias=True).encode())
+def _forwarded(record: Record, topic: str, key: bytes, message: BaseModel) -> Outgoing:
+    return forward(record, topic, key, message.model_dump_json(by_alias=True).encode())

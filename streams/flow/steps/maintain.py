@@ -6,7 +6,7 @@ turns are not held up; each is still found meanwhile as it was before.
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 
 from pydantic import BaseModel
@@ -16,8 +16,8 @@ from schemas.jobs import Job, JobProgress
 from schemas.records import Record
 from schemas.replies import SuccessReply
 from streams.batching import batches
-from streams.flow.requests.pipeline import Channel, HandlerResult, ReplyOptions
-from streams.flow.steps.step import Requested, event_out
+from streams.flow.requests.channel import HandlerResult, ReplyOptions
+from streams.flow.requests.events import event_out
 from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
 from streams.flow.worker_context import WorkerContext
@@ -35,22 +35,20 @@ MAX_CONCURRENT_JOBS = 4
 """Jobs of one worker that run at the same time; others wait for their turn."""
 
 
-class RunJobs(Requested):
-    """Goes through the vectors of a boundary, as a job says."""
+class RunJobs:
+    """Handles `job.v1`: checks the vectors of a boundary, and has missing and stale ones made."""
 
-    window = 64
-
-    def __init__(self, channel: Channel, maintain: Maintain, ctx: WorkerContext) -> None:
-        super().__init__(channel, self._handle, ctx)
-        self._maintain = maintain
+    def __init__(self, maintain_at: Callable[[int], Maintain], ctx: WorkerContext) -> None:
+        self._maintain_at = maintain_at
         self._ctx = ctx
         self._room = asyncio.Semaphore(MAX_CONCURRENT_JOBS)
 
-    async def _handle(self, job: Job, record: Record, _asked: ReplyOptions) -> HandlerResult:
+    async def __call__(self, job: Job, record: Record, _options: ReplyOptions) -> HandlerResult:
+        """Run the job to its end."""
         async with self._room:
             with self._ctx.jobs.running(job) as tally:
-                running = JobRun(job, tally, self._maintain, record.partition, self._ctx)
-                # Whoever has the partition now is given the job again, and answers it.
+                running = JobRun(job, tally, self._maintain_at(record.partition), record.partition, self._ctx)
+                # The worker that has the partition now gets the job again, and answers it.
                 if not await running.run_to_end():
                     return HandlerResult(None)
         return HandlerResult(SuccessReply(_summary(tally)), pending_writes=self._noted(job, record.partition))
@@ -58,7 +56,7 @@ class RunJobs(Requested):
     def _noted(self, job: Job, partition: int) -> list[Awaitable[None]]:
         if job.kind not in ("backfill", "rebuild"):
             return []
-        modes, now = self._maintain.modes(job, partition), self._ctx.clock.now()
+        modes, now = self._maintain_at(partition).modes(job), self._ctx.clock.now()
         return self._ctx.jobs.record_backfill(partition, job.scope.boundary, modes, now)
 
 
@@ -73,7 +71,7 @@ class JobRun:
 
     async def run_to_end(self) -> bool:
         """Go through all of it; False where the partition has left."""
-        ids = self._maintain.affected_ids(self._job, self._partition)
+        ids = self._maintain.affected_ids(self._job)
         self._tally.total = len(ids)
         for page in batches(ids, JOB_PAGE_SIZE):
             for looked in await self._looked_at(page):
@@ -88,7 +86,7 @@ class JobRun:
 
     async def _looked_at(self, page: Sequence[str]) -> list[InspectedMemory]:
         def look() -> Awaitable[list[InspectedMemory]]:
-            return self._maintain.inspect(self._job, page, self._partition)
+            return self._maintain.inspect(self._job, page)
 
         found = await until_available(look, "vector index", self._ctx.meters)
         self._tally.skipped += len(page) - len(found)
@@ -117,7 +115,7 @@ class JobRun:
             await asyncio.sleep(JOB_POLL_INTERVAL_S)
 
     def _is_settled(self, looked: InspectedMemory) -> bool:
-        became = self._maintain.outcome_of(looked, self._partition)
+        became = self._maintain.outcome_of(looked)
         if became is not None:
             setattr(self._tally, became, getattr(self._tally, became) + 1)
             self._tally.stale_cleared += looked.is_stale and became == "processed"
@@ -125,7 +123,7 @@ class JobRun:
 
     async def _remove_orphans(self) -> None:
         async def told() -> int:
-            found = [event async for event in self._maintain.orphans(self._job, self._partition)]
+            found = [event async for event in self._maintain.orphans(self._job)]
             for event in found:
                 await self._tell(event)
             return len(found)
@@ -137,8 +135,7 @@ class JobRun:
         await await_all([await self._ctx.publisher.send(out)])
 
     def _is_here(self) -> bool:
-        log = self._ctx.turns_log
-        return log is None or log.is_assigned(self._partition)
+        return self._ctx.is_assigned(self._partition)
 
 
 def _summary(tally: JobProgress) -> dict[str, object]:

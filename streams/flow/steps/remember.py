@@ -1,7 +1,7 @@
-"""The keeper of memories on its topics of turns, of what the indexer did, and of what was understood.
+"""`Remember` on its topics: turns, what the indexer did, what was understood, what a consolidation found.
 
-What is applied can be read at once; the word index is committed, and the changelog written, before anything is
-acknowledged. Each topic by itself is applied in order.
+An applied record is visible to readers at once. Its changelog writes and events are awaited before it is acknowledged;
+`CommittingStep` commits the lexical index. Records of one topic are applied in order.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -10,176 +10,136 @@ from functools import partial
 from agents.memory.items import MemoryEvent
 from agents.memory.remember import Remember, TurnResult
 from schemas.consolidation import Consolidated, Distilled, ItemsMerged
-from schemas.events import Embedded, Learned, Understood
-from schemas.records import Outgoing, Record
+from schemas.events import Embedded, Understood
+from schemas.records import Record
 from schemas.replies import SuccessReply, Warned
 from schemas.turns import Turn
-from streams.flow.requests.pipeline import Channel, Handler, HandlerResult, ReplyOptions
-from streams.flow.steps.step import Internal, Requested, event_out
+from streams.flow.requests.channel import HandlerResult, ReplyOptions
+from streams.flow.requests.events import EventReader, derived_events
+from streams.flow.stores.stores import Stores
 from streams.flow.support.awaiting import await_all
 from streams.flow.support.backoff import until_available
-from streams.flow.worker_context import WorkerContext
-
-COMMIT_INTERVAL_S = 0.05
-"""Between two commits of the word index; only acknowledgements wait for them, not readers."""
-
-STORAGE_TIMEOUT_S = 30.0
-"""How long our own disk is waited for. A full one may get room; what stays broken needs a new start of the process."""
+from streams.flow.support.lexical_commit import STORAGE_TIMEOUT_S
+from streams.flow.support.publisher import Publisher
+from streams.observability.metrics import Meters
+from streams.topics import Topics
 
 FORGOTTEN_WARNING = Warned("forgotten", "this turn was forgotten and stays so; nothing was stored")
-"""What the answer to a turn says that was forgotten before and comes again."""
+"""The warning for a turn that was forgotten and is sent again."""
 
-InternalEvent = Embedded | Understood | Distilled | ItemsMerged | Consolidated
-"""What the keeper is told by others. The last of a consolidation only sums up what it did."""
+MemoryInput = Embedded | Understood | Distilled | ItemsMerged | Consolidated
+"""Events that `Remember` applies. The last of a consolidation is its summary and changes nothing."""
 
-INTERNAL_EVENT_MODELS: Mapping[str, type[InternalEvent]] = {
+MEMORY_EVENTS: Mapping[str, type[MemoryInput]] = {
     "embedded.v1": Embedded,
     "understood.v1": Understood,
     "distilled.v1": Distilled,
     "evolved.v1": ItemsMerged,
     "consolidated.v1": Consolidated,
 }
-"""By the name of its schema what a record is."""
+"""Their models by schema name."""
+
+RememberAt = Callable[[int], Remember]
+"""The agent of a partition."""
 
 
-class Applied(Requested):
-    """Requests that change memories: each is noted as applied, whatever became of it, and committed before acks."""
+class RememberTurns:
+    """Handles `turn.v1`: a turn becomes a memory, found by its words when its reply is sent."""
 
-    window = 1024
-    pause_s = COMMIT_INTERVAL_S
+    def __init__(self, remember_at: RememberAt, stores: Stores, topics: Topics, meters: Meters) -> None:
+        self._remember_at = remember_at
+        self._stores = stores
+        self._topics = topics
+        self._meters = meters
 
-    def __init__(self, channel: Channel, handle: Handler, ctx: WorkerContext) -> None:
-        super().__init__(channel, handle, ctx)
-        self._ctx = ctx
+    async def __call__(self, turn: Turn, record: Record, _options: ReplyOptions) -> HandlerResult:
+        """Store the turn."""
 
-    async def begin(self, record: Record) -> Awaitable[int]:
-        """Apply the record."""
-        finishing = await super().begin(record)
-        self._ctx.words.set_applied(record.partition, record.topic, record.offset + 1)
-        return _then(finishing, record.partition)
-
-    async def settle(self, finished: Sequence[int]) -> None:
-        """Commit the word index of the partitions that were written."""
-        await _commit(self._ctx, finished)
-
-
-class RememberTurns(Applied):
-    """Turns into memories, one after another; what is applied can be read at once."""
-
-    def __init__(self, channel: Channel, remember: Remember, ctx: WorkerContext) -> None:
-        super().__init__(channel, self._handle, ctx)
-        self._remember = remember
-
-    async def begin(self, record: Record) -> Awaitable[int]:
-        """Apply the record, and tell those who wait for their own writes."""
-        finishing = await super().begin(record)
-        self._ctx.progress.advance(record.partition, record.offset + 1)
-        return finishing
-
-    async def _handle(self, turn: Turn, record: Record, _asked: ReplyOptions) -> HandlerResult:
-        async def remember() -> TurnResult:
-            return self._remember.turn(turn, record)
+        async def store() -> TurnResult:
+            return self._remember_at(record.partition).turn(turn, record)
 
         # A full disk is no reason to refuse a turn: it waits, and those behind it.
-        accepted = await until_available(remember, "storage", self._ctx.meters, at_most_s=STORAGE_TIMEOUT_S)
-        safe = pending_memory_writes(self._ctx)
-        if accepted.event is not None:
-            self._ctx.meters.usage.decided(accepted.result.mode_source)
-        warnings = (FORGOTTEN_WARNING,) if accepted.forgotten else ()
-        events = derived_events(self._ctx, turn.scope.boundary, accepted.events)
-        return HandlerResult(SuccessReply(accepted.result, warnings), events, safe)
+        stored = await until_available(store, "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)
+        pending_writes = self._stores.memory_writes()
+        if stored.event is not None:
+            self._meters.usage.decided(stored.result.mode_source)
+        warnings = (FORGOTTEN_WARNING,) if stored.forgotten else ()
+        events = derived_events(self._topics, turn.scope.boundary, stored.events)
+        return HandlerResult(SuccessReply(stored.result, warnings), events, pending_writes)
 
 
-HasWritten = Callable[[Embedded], Awaitable[bool]]
-"""Tells whether the vector of an event is in the index."""
+HasVector = Callable[[Embedded], Awaitable[bool]]
+"""True if the vector that an event reports is in the index."""
 
 
-class RememberEvents(Internal):
-    """What the indexer did, and what was understood: one event, one record.
+class RememberEvents:
+    """Applies events to records, one record an event.
 
-    A vector that another run of a worker has written is looked for before its memory is ready: that disk may be lost.
-    Those of this run, nearly all, cost nothing more.
+    A vector that an earlier process has written is looked up before its memory becomes ready: the disk it was written
+    to may be lost. Vectors of this process, nearly all, cost no lookup.
     """
 
-    window = 1024
-    pause_s = COMMIT_INTERVAL_S
+    def __init__(
+        self,
+        reader: EventReader,
+        remember_at: RememberAt,
+        stores: Stores,
+        publisher: Publisher,
+        topics: Topics,
+        meters: Meters,
+        *,
+        worker_run_id: str = "",
+        has_vector: HasVector | None = None,
+    ) -> None:
+        """Take the ports; without `has_vector` every reported vector is believed."""
+        self._reader = reader
+        self._remember_at = remember_at
+        self._stores = stores
+        self._publisher = publisher
+        self._topics = topics
+        self._meters = meters
+        self._worker_run_id = worker_run_id
+        self._has_vector = has_vector
 
-    def __init__(self, remember: Remember, ctx: WorkerContext, has_written: HasWritten | None = None) -> None:
-        """Take the keeper, and whom to ask for vectors; without him they are believed."""
-        super().__init__(INTERNAL_EVENT_MODELS, ctx)
-        self._remember = remember
-        self._has_written = has_written
+    async def __call__(self, record: Record) -> Awaitable[object]:
+        """Apply one event; return what to await."""
+        event = await self._verified(await self._reader.read(record), record.partition)
 
-    async def begin(self, record: Record) -> Awaitable[int]:
-        """Apply one event."""
-        event = await self._believed(await self.read(record), record.partition)
+        async def apply() -> Sequence[MemoryEvent]:
+            return [] if event is None else self._apply(event, self._remember_at(record.partition))
 
-        async def remember() -> Sequence[MemoryEvent]:
-            return [] if event is None else self._applied(event, record.partition)
-
-        events = await until_available(remember, "storage", self._ctx.meters, at_most_s=STORAGE_TIMEOUT_S)
-        safe = pending_memory_writes(self._ctx)
+        events = await until_available(apply, "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)
+        pending_writes = self._stores.memory_writes()
         boundary = (record.key or b"").decode()
-        safe += [await self._ctx.publisher.send(out) for out in derived_events(self._ctx, boundary, events)]
-        self._ctx.words.set_applied(record.partition, record.topic, record.offset + 1)
-        return _then(await_all(safe), record.partition)
+        sent = [await self._publisher.send(out) for out in derived_events(self._topics, boundary, events)]
+        return await_all([*pending_writes, *sent])
 
-    async def settle(self, finished: Sequence[int]) -> None:
-        """Commit the word index of the partitions that were written."""
-        await _commit(self._ctx, finished)
-
-    async def _believed(self, event: InternalEvent | None, partition: int) -> InternalEvent | None:
-        """The event; where it tells of a vector that the index does not have, one that has it made again."""
-        ask = self._has_written
-        if ask is None or not isinstance(event, Embedded) or not self._is_doubted(event, partition):
+    async def _verified(self, event: MemoryInput | None, partition: int) -> MemoryInput | None:
+        """Return the event; as `stale` if it reports a vector that the index does not have."""
+        lookup = self._has_vector
+        if lookup is None or not isinstance(event, Embedded) or not self._is_doubtful(event, partition):
             return event
-        is_there = await until_available(partial(ask, event), "vector index", self._ctx.meters)
+        is_there = await until_available(partial(lookup, event), "vector index", self._meters)
         return event if is_there else event.model_copy(update={"status": "stale"})
 
-    def _is_doubted(self, event: Embedded, partition: int) -> bool:
-        """Whether a memory would be ready by an event of another run."""
-        if event.status != "ready" or event.run == self._ctx.worker_run_id:
+    def _is_doubtful(self, event: Embedded, partition: int) -> bool:
+        """True if an event of another process would make a memory ready."""
+        if event.status != "ready" or event.run == self._worker_run_id:
             return False
-        memory = self._ctx.memories.get(partition, event.memory_id)
+        memory = self._stores.memories.get(partition, event.memory_id)
         return memory is not None and (memory.mode, memory.content_hash) == (event.mode, event.content_hash)
 
-    def _applied(self, event: InternalEvent, partition: int) -> Sequence[MemoryEvent]:
-        if isinstance(event, Consolidated):
-            return []
-        if isinstance(event, Distilled | ItemsMerged):
-            return self._remember.consolidated(event, partition)
-        if isinstance(event, Embedded):
-            after = self._remember.embedded(event, partition)
-            return [] if after is None else [after]
-        noted = self._remember.understood(event, partition)
-        if noted.agrees_with_default is not None:
-            self._ctx.meters.usage.model_answered(agrees=noted.agrees_with_default)
-        return noted.events
-
-
-async def _commit(ctx: WorkerContext, partitions: Sequence[int]) -> None:
-    async def commit() -> None:
-        for partition in set(partitions):
-            async with ctx.unsafe[partition]:
-                ctx.words.commit(partition)
-
-    await until_available(commit, "storage", ctx.meters, at_most_s=STORAGE_TIMEOUT_S)
-
-
-def derived_events(ctx: WorkerContext, boundary: str, events: Sequence[MemoryEvent]) -> list[Outgoing]:
-    """What must follow a write, as it is published: to the indexer, or to those who keep more of a turn."""
-    topics = ctx.topics
-    return [
-        event_out(topics.learned if isinstance(event, Learned) else topics.remembered, boundary, event)
-        for event in events
-    ]
-
-
-def pending_memory_writes(ctx: WorkerContext) -> list[Awaitable[object]]:
-    """What must be awaited for the keeper's writes since the last call."""
-    return [*ctx.memories.pending_writes(), *ctx.claims.pending_writes()]
-
-
-async def _then(finishing: Awaitable[object], partition: int) -> int:
-    await finishing
-    return partition
+    def _apply(self, event: MemoryInput, remember: Remember) -> Sequence[MemoryEvent]:
+        match event:
+            case Consolidated():
+                return []
+            case Distilled() | ItemsMerged():
+                return remember.consolidated(event)
+            case Embedded():
+                derived = remember.embedded(event)
+                return [] if derived is None else [derived]
+            case Understood():
+                result = remember.understood(event)
+                if result.agrees_with_default is not None:
+                    self._meters.usage.model_answered(agrees=result.agrees_with_default)
+                return result.events

@@ -1,85 +1,83 @@
-"""How an agent is run: its two halves for a `Delivery`, `begin` in order and `settle` before the acknowledgement."""
+"""A step: the two halves of an agent that a `Delivery` runs, `begin` in order and `settle` before acknowledgement."""
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
-import structlog
-from pydantic import BaseModel
-
-from schemas.decoding import decode
-from schemas.failures import Rejected
-from schemas.records import Outgoing, Record
-from streams.flow.requests.pipeline import Channel, Handler, RequestPipeline, log_context
-from streams.flow.worker_context import WorkerContext
-from streams.wire.dead_letters import dead_letter
-
-log = structlog.get_logger()
+from schemas.records import Record
+from streams.flow.requests.pipeline import RequestPipeline
+from streams.flow.support.lexical_commit import COMMIT_INTERVAL_S, LexicalCommit
+from streams.flow.support.progress import AppliedOffsets
 
 
 class Step(Protocol):
     """One agent as a delivery runs it."""
 
     window: int
-    """Events under way at most."""
+    """Maximum number of events in flight."""
     pause_s: float
-    """Seconds between two calls of `settle`, at least."""
+    """Minimum seconds between two calls of `settle`."""
 
     async def begin(self, record: Record) -> Awaitable[Any]:
-        """The part that must happen in order."""
+        """Run the part that depends on order; return an awaitable of the rest."""
         ...
 
     async def settle(self, finished: Sequence[Any]) -> None:
-        """The part that makes a run of events safe."""
+        """Make the effects of a run of finished events durable."""
         ...
 
 
-class Requested:
-    """A topic whose records are answered: every one is answered, moved, or a dead letter."""
+class RequestStep:
+    """A request pipeline as a step: a finished request is safe, so `settle` has nothing to do."""
 
-    window = 256
     pause_s = 0.0
 
-    def __init__(self, channel: Channel, handle: Handler, ctx: WorkerContext) -> None:
-        topics = ctx.topics
-        self._requests = RequestPipeline(
-            channel=channel,
-            handle=handle,
-            partitions=ctx.partitions,
-            replies=topics.replies,
-            dead_letters=topics.dead_letters,
-            publisher=ctx.publisher,
-            clock=ctx.clock,
-            meters=ctx.meters,
-            admit=ctx.admit,
-        )
+    def __init__(self, pipeline: RequestPipeline, *, window: int = 256) -> None:
+        self._pipeline = pipeline
+        self.window = window
 
     async def begin(self, record: Record) -> Awaitable[Any]:
-        """Take the record as far as order demands."""
-        return await self._requests.begin(record)
+        """Serve a request as far as order demands."""
+        return await self._pipeline.begin(record)
 
     async def settle(self, finished: Sequence[Any]) -> None:
-        """Nothing is left to do: replies and events are out."""
+        """Do nothing: replies and events are out."""
 
 
-class Internal:
-    """A topic that only we write to. What can't be read there is a dead letter all the same."""
-
-    def __init__(self, kinds: Mapping[str, type[Any]], ctx: WorkerContext) -> None:
-        self._kinds = kinds
-        self._ctx = ctx
-
-    async def read(self, record: Record) -> Any:
-        """The event in a record, or None for one that went to the dead letters."""
-        try:
-            return decode(record.value, self._kinds)
-        except Rejected as error:
-            log.warning("an event of our own can't be read", code=error.code, **log_context(record))
-            self._ctx.meters.rejected(record.topic, error.code)
-            letter = dead_letter(self._ctx.topics.dead_letters, record, error, self._ctx.clock.now())
-            await (await self._ctx.publisher.send(letter))
-            return None
+Begin = Callable[[Record], Awaitable[Awaitable[object]]]
 
 
-def event_out(topic: str, boundary: str, event: BaseModel) -> Outgoing:
-    """An event of ours as a record, in the partition of its boundary."""
-    return Outgoing(topic, boundary.encode(), event.model_dump_json(by_alias=True).encode())
+class CommittingStep:
+    """A step that changes memories: each record counts as applied, and is committed before it is acknowledged."""
+
+    def __init__(
+        self,
+        begin: Begin,
+        commit: LexicalCommit,
+        progress: AppliedOffsets | None = None,
+        *,
+        window: int = 1024,
+        pause_s: float = COMMIT_INTERVAL_S,
+    ) -> None:
+        """Take the first half; `progress` is advanced where clients wait for their own writes."""
+        self._begin = begin
+        self._commit = commit
+        self._progress = progress
+        self.window = window
+        self.pause_s = pause_s
+
+    async def begin(self, record: Record) -> Awaitable[int]:
+        """Apply the record, whatever becomes of it."""
+        finishing = await self._begin(record)
+        self._commit.set_applied(record)
+        if self._progress is not None:
+            self._progress.advance(record.partition, record.offset + 1)
+        return _then(finishing, record.partition)
+
+    async def settle(self, finished: Sequence[int]) -> None:
+        """Commit the lexical index of the partitions that were written."""
+        await self._commit.commit(finished)
+
+
+async def _then(finishing: Awaitable[object], partition: int) -> int:
+    await finishing
+    return partition

@@ -2,32 +2,17 @@
 
 from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from schemas.jobs import BackfillTimes, Job, JobProgress
-
-
-class AwaitableJobs(Protocol):
-    """When the modes of each boundary were last gone through."""
-
-    def get(self, partition: int, boundary: str) -> BackfillTimes:
-        """What is known of a boundary."""
-        ...
-
-    def put(self, partition: int, boundary: str, backfilled: BackfillTimes) -> None:
-        """Write it over what was. Only while an event of that partition is being handled."""
-        ...
-
-    def pending_writes(self) -> list[Awaitable[None]]:
-        """What must be awaited for the writes since the last call."""
-        ...
+from streams.flow.stores.tables import Table
 
 
 class JobLog:
-    """Implements `agents.ports.jobs.Jobs`."""
+    """The jobs of a worker; `at` gives the view of a partition, `agents.ports.jobs.Jobs`."""
 
-    def __init__(self, kept: AwaitableJobs) -> None:
+    def __init__(self, kept: Table[str, BackfillTimes]) -> None:
         self._kept = kept
         self._running: dict[str, JobProgress] = {}
 
@@ -55,3 +40,23 @@ class JobLog:
         last = {**self._kept.get(partition, boundary).last, **dict.fromkeys(modes, at)}
         self._kept.put(partition, boundary, BackfillTimes(last=last))
         return self._kept.pending_writes()
+
+    def at(self, partition: int) -> "PartitionJobs":
+        """Return the view of one partition."""
+        return PartitionJobs(self, partition)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionJobs:
+    """The jobs of one partition's boundaries. Implements `agents.ports.jobs.Jobs`."""
+
+    log: JobLog
+    partition: int
+
+    def under_way(self, boundary: str) -> Sequence[JobProgress]:
+        """Return the running jobs of a boundary."""
+        return self.log.under_way(boundary)
+
+    def last_backfill(self, boundary: str) -> Mapping[str, datetime]:
+        """Return when each mode was last backfilled completely."""
+        return self.log.last_backfill(self.partition, boundary)

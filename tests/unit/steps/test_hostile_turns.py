@@ -18,7 +18,7 @@ from schemas.memories import Memory
 from schemas.records import Record
 from schemas.replies import SuccessReply
 from schemas.turns import Turn
-from streams.flow.requests.pipeline import Channel
+from streams.flow.requests.channel import Channel
 from streams.flow.steps.embed import EmbedRemembered
 from streams.flow.steps.remember import RememberTurns
 from tests.builders.turns import record, turn_fields

@@ -7,7 +7,7 @@ from schemas.commands import Command
 from schemas.policies import Policy
 from schemas.replies import SuccessReply
 from streams.adapters.authorization.policy_file import PolicyFile
-from streams.flow.requests.pipeline import Channel, HandlerResult, ReplyOptions
+from streams.flow.requests.channel import Channel, HandlerResult, ReplyOptions
 from tests.builders.turns import record
 from tests.fakes.clock import FakeClock
 from tests.harnesses.requests import COMMANDS, CONCURRENT, EVENT, REPLY, TURNS, Served

@@ -31,12 +31,12 @@ def model(turns: list[Turn]) -> bytes:
     return trained(turns, vectors(turns), CUES.read_text()).model
 
 
-def test_the_same_examples_give_the_same_bytes(turns: list[Turn], model: bytes) -> None:
+def test_same_examples_give_same_bytes(turns: list[Turn], model: bytes) -> None:
     assert trained(turns, vectors(turns), CUES.read_text()).model == model
     assert InteractionClassifier.loads(model).about["data_sha256"] == digest(turns, CUES.read_text())
 
 
-def test_the_file_answers_as_the_training_does(turns: list[Turn], model: bytes) -> None:
+def test_model_file_predicts_its_training_examples(turns: list[Turn], model: bytes) -> None:
     made = vectors(turns)
     classifier = InteractionClassifier.loads(model)
     said = [classifier.probabilities(turn.text, vector).argmax() for turn, vector in zip(turns, made, strict=True)]
@@ -44,12 +44,12 @@ def test_the_file_answers_as_the_training_does(turns: list[Turn], model: bytes) 
     assert np.mean(right) > 0.95, "it has learnt these very turns"
 
 
-def test_the_shipped_model_was_trained_on_these_examples() -> None:
+def test_shipped_model_was_trained_on_these_examples() -> None:
     about = InteractionClassifier.loads(MODEL.read_bytes()).about
     assert about["data_sha256"] == digest(training_turns(), CUES.read_text()), "run python -m training.interaction"
 
 
-def test_there_are_six_hundred_examples_and_none_is_a_held_out_one() -> None:
+def test_at_least_600_examples_and_none_is_held_out() -> None:
     turns, held_out = training_turns(), read_turns([HELD_OUT])
     assert len(turns) >= 600
     long = {turn.text.casefold() for turn in turns if len(turn.text) > 25}
@@ -71,14 +71,14 @@ def test_every_text_has_one_label() -> None:
         ([{"id": "a", "language": "en", "turns": []}] * 2, "two conversations"),
     ],
 )
-def test_examples_with_mistakes_are_refused(tmp_path: Path, lines: list[dict[str, object]], reason: str) -> None:
+def test_invalid_examples_are_rejected(tmp_path: Path, lines: list[dict[str, object]], reason: str) -> None:
     file = tmp_path / "examples.jsonl"
     file.write_text("\n".join(map(json.dumps, lines)))
     with pytest.raises(ValueError, match=reason):
         read_turns([file])
 
 
-def test_turns_know_the_users_turns_before_them(tmp_path: Path) -> None:
+def test_turns_know_the_modes_of_earlier_user_turns(tmp_path: Path) -> None:
     said = [
         {"role": "user", "text": "x", "mode": "TASK"},
         {"role": "assistant", "text": "y"},
@@ -89,7 +89,7 @@ def test_turns_know_the_users_turns_before_them(tmp_path: Path) -> None:
     assert [turn.before for turn in read_turns([file])] == [(), ("TASK",)]
 
 
-def test_scores_count_what_the_threshold_leaves() -> None:
+def test_scores_apply_the_confidence_threshold() -> None:
     shares = np.array([[0.9, 0.1, 0, 0, 0], [0.6, 0.4, 0, 0, 0], [0.1, 0.9, 0, 0, 0]])
     modes = np.array([0, 0, 1])
     answered = answers(shares)
@@ -99,7 +99,7 @@ def test_scores_count_what_the_threshold_leaves() -> None:
     assert confusion(answered, modes)[0].tolist() == [1, 0, 0, 0, 1]
 
 
-def test_calibration_finds_the_temperature_and_an_honest_pool() -> None:
+def test_calibration_finds_temperature_and_pool() -> None:
     drawn = np.random.default_rng(1)
     true = drawn.dirichlet(np.full(5, 0.5), 4000)
     modes = np.array([drawn.choice(5, p=row) for row in true])

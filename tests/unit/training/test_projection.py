@@ -46,7 +46,7 @@ def _turn(place: str, text: str) -> dict[str, str]:
     return {"dia_id": place, "text": text}
 
 
-def test_a_conversation_is_read_in_the_order_of_its_sessions_with_captions_and_without_names(tmp_path: Path) -> None:
+def test_conversation_is_read_by_session_with_captions_without_names(tmp_path: Path) -> None:
     (tmp_path / "conv-made.json").write_text(json.dumps(conversation(blip_caption="a photo of a dog")))
     [read] = read_all(tmp_path)
     assert read.turns == ("Our dog [image: a photo of a dog]", "Hi", "Then", "Later")
@@ -54,29 +54,29 @@ def test_a_conversation_is_read_in_the_order_of_its_sessions_with_captions_and_w
     assert [(asked.text, asked.evidence) for asked in read.questions] == [("What did say of the dog?", (0, 2))]
 
 
-def test_components_give_all_directions_the_same_weight() -> None:
+def test_components_are_whitened() -> None:
     some = haystack(turns=400)
     mapped = some.passages @ components([some], DIM)
     squares = mapped.T @ mapped
     assert squares / squares[0, 0] == pytest.approx(np.eye(DIM), abs=0.01)
 
 
-def test_a_component_points_where_it_is_greatest_and_not_where_the_library_left_it() -> None:
+def test_sign_of_a_component_does_not_depend_on_the_library() -> None:
     made = components([haystack(), haystack(seed=4)], DIM)
     assert (made.max(axis=0) == np.abs(made).max(axis=0)).all()
 
 
-def test_a_map_comes_back_from_its_file(tmp_path: Path) -> None:
+def test_projection_file_round_trip(tmp_path: Path) -> None:
     some, path = haystack(), tmp_path / "made.bin"
     both = components([some], 4)
     path.write_bytes(dumps("linear", {"passage": both}))
     read = TokenProjection.of(read_learned(path))
     assert read.name.startswith("linear-4-")
     assert read.of_passage(some.passages) == pytest.approx(unit(some.passages @ both), abs=0.001)
-    assert read.of_question(some.passages) == pytest.approx(read.of_passage(some.passages))
+    assert read.of_query(some.passages) == pytest.approx(read.of_passage(some.passages))
 
 
-def test_rare_words_count_most_and_grammar_little() -> None:
+def test_rare_words_weigh_most_and_stop_words_little() -> None:
     spans = np.array([[0, 3], [4, 7], [8, 13], [13, 14]], np.int32)
     counts = piece_counts([["dog", "the"]] * 9 + [["zebra"]])
     weights = token_weights("the dog zebra?", spans, counts, 10)
@@ -86,17 +86,17 @@ def test_rare_words_count_most_and_grammar_little() -> None:
     assert weights[3] < weights[0] < weights[2]
 
 
-def test_recall_is_whole_where_each_question_is_its_turns_own_tokens() -> None:
+def test_recall_is_1_for_questions_equal_to_their_turn() -> None:
     same = np.eye(DIM, dtype=np.float32)
     assert recalls(haystack(), TokenProjection("same", same, same))[:, :2] == pytest.approx(1)
 
 
-def test_recall_is_small_where_the_sides_have_nothing_to_do_with_each_other() -> None:
+def test_recall_is_small_for_unrelated_projections() -> None:
     maps = [np.eye(DIM, dtype=np.float32)[:, order] for order in ([0, 1, 2, 3], [4, 5, 6, 7])]
     assert recalls(haystack(turns=200), TokenProjection("odd", maps[0], maps[1]))[:, 0].mean() < 0.3
 
 
-def test_only_neighbours_of_the_same_session_count_for_a_turn() -> None:
+def test_only_neighbours_of_the_same_session_count() -> None:
     """A question needs two tokens. Turns have one each, in turn; only the last two are one session."""
     turns = np.arange(12)
     tokens = np.eye(2, dtype=np.float32)
@@ -110,7 +110,7 @@ def test_only_neighbours_of_the_same_session_count_for_a_turn() -> None:
     assert recalls(some, TokenProjection("same", tokens, tokens))[0].tolist() == [0, 0, 1, 1]
 
 
-def test_a_mean_that_all_vectors_share_is_learned_and_a_short_one_is_not(tmp_path: Path) -> None:
+def test_only_a_long_common_mean_is_learned(tmp_path: Path) -> None:
     narrow, path = replace(haystack(), means=np.full((2, DIM), 0.3, np.float32)), tmp_path / "narrow.bin"
     path.write_bytes(dumps("linear", {"passage": components([narrow], 4), **means([narrow])}))
     assert PooledCentre.of(read_learned(path).arrays).passage == pytest.approx(narrow.means[0])

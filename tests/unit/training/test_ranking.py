@@ -7,17 +7,16 @@ import numpy as np
 import pytest
 
 from agents.rules.ranking.feature_names import is_feature_name
-from agents.rules.ranking.heads import MODEL_VARIANTS, ModelVariant
+from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
 from agents.rules.ranking.weights import RankingWeights
 from agents.rules.text.non_english import is_non_english
 from tests.builders.query_features import Said, clues_of
 from training.ranking.conversations import CROSSING, OWN, Asked, read
-from training.ranking.fitting import Fitted, Table
+from training.ranking.feature_list import features_for, must_help
+from training.ranking.fitting import Fitted, Table, dumps
 from training.ranking.library import Question
 from training.ranking.samples import BY_HAND, Sample, sample_of
-from training.ranking.signal_list import must_help, signals_for
 from training.ranking.validation import recalls
-from training.ranking.weights_file import dumps
 
 TALK = {
     "speaker_a": "Ana",
@@ -36,7 +35,7 @@ QUESTIONS = [
 ]
 
 
-def test_conversations_are_read_in_order_with_roles_captions_and_evidence(tmp_path: Path) -> None:
+def test_conversation_has_roles_captions_and_evidence_in_order(tmp_path: Path) -> None:
     sample = {"conversation": TALK, "qa": QUESTIONS}
     (tmp_path / "conv-x.json").write_text(json.dumps(sample))
     [conversation] = read(tmp_path)
@@ -47,13 +46,13 @@ def test_conversations_are_read_in_order_with_roles_captions_and_evidence(tmp_pa
     assert (asked.evidence, asked.named) == (("conv-x/D1:1",), 2)
 
 
-def test_every_conversation_of_ours_can_be_read_and_its_evidence_exists() -> None:
+def test_every_own_conversation_is_readable_with_its_evidence() -> None:
     for conversation in read(OWN):
         assert conversation.turns
         assert all(len(asked.evidence) == asked.named > 0 for asked in conversation.questions), conversation.name
 
 
-def test_questions_across_languages_are_asked_about_the_turns_of_ours_and_nothing_is_fitted_to_them() -> None:
+def test_cross_lingual_questions_reuse_turns_but_no_training_questions() -> None:
     ours = {conversation.name: conversation for conversation in read(OWN)}
     for crossing in read(CROSSING):
         own = ours[crossing.name]
@@ -64,17 +63,17 @@ def test_questions_across_languages_are_asked_about_the_turns_of_ours_and_nothin
 
 
 @pytest.mark.parametrize("head", MODEL_VARIANTS)
-def test_a_head_is_fitted_to_signals_that_it_can_compute(head: ModelVariant) -> None:
-    names = signals_for(head)
+def test_each_variant_has_only_features_it_can_compute(model: ModelVariant) -> None:
+    names = features_for(model)
     assert len(names) == len(set(names))
-    assert all(is_feature_name(name, late=head == "tokens", dense=head != "words") for name in names)
+    assert all(is_feature_name(name, maxsim=model == "tokens", dense=model != "words") for name in names)
 
 
 def made_up(seed: int, *, useful: int) -> Sample:
     """A question among ten memories, of which that one answers whose signal of this place is the greatest."""
     drawn = np.random.default_rng(seed).standard_normal((10, 3)).astype(np.float32)
-    clues = clues_of("x", [Said("y")])
-    question = Question("u", "u", Asked("x", ("m",), 1, 4), clues, clues.columns.live, frozenset())
+    features = clues_of("x", [Said("y")])
+    question = Question("u", "u", Asked("x", ("m",), 1, 4), features, features.columns.live, frozenset())
     return Sample(question, drawn, np.zeros(10, np.float32), np.arange(10) == drawn[:, useful].argmax())
 
 
@@ -84,18 +83,18 @@ NAMES = ["dense", "length", "late"]
 def fitted(*, useful: int, sign: float = 1.0) -> tuple[Fitted, list[Sample]]:
     samples = [made_up(seed, useful=useful) for seed in range(300)]
     for one in samples:
-        one.signals[:, useful] *= sign
+        one.ranking_features[:, useful] *= sign
     table = Table(samples, NAMES)
     return table.fit(np.ones(len(table.samples))), samples
 
 
-def test_the_signal_that_tells_gets_the_weight() -> None:
+def test_informative_feature_gets_the_weight() -> None:
     model, samples = fitted(useful=1)
     assert model.weights[1] > 3 * np.abs(model.weights[[0, 2]]).max()
     assert recalls(samples, model.sums).mean() > 0.99
 
 
-def test_a_signal_that_must_help_is_left_out_rather_than_turned_round() -> None:
+def test_feature_that_must_help_never_gets_a_negative_weight() -> None:
     model, _ = fitted(useful=0, sign=-1.0)
     assert must_help("dense")
     assert model.weights[0] == 0
@@ -104,33 +103,33 @@ def test_a_signal_that_must_help_is_left_out_rather_than_turned_round() -> None:
     assert other.weights[1] < 0
 
 
-def test_scores_are_probabilities_of_an_answer() -> None:
+def test_fitted_scores_are_probabilities() -> None:
     model, samples = fitted(useful=1)
     odds = np.concatenate([model.sums(one) for one in samples]) + model.intercept
     hits = np.concatenate([one.hits for one in samples])
     assert (1 / (1 + np.exp(-odds))).mean() == pytest.approx(hits.mean(), abs=0.005)
 
 
-def test_the_same_samples_give_the_same_file_and_it_can_be_read() -> None:
+def test_same_samples_give_the_same_readable_file() -> None:
     first, second = (
-        dumps({head: (fitted(useful=1)[0], NAMES, np.ones(3)) for head in MODEL_VARIANTS}).replace('"late', '"words')
+        dumps({model: (fitted(useful=1)[0], NAMES, np.ones(3)) for model in MODEL_VARIANTS}).replace('"late', '"words')
         for _ in range(2)
     )
     assert first == second
     assert set(json.loads(first)["words"]["weights"]) >= {"importance", "recency"}
 
 
-def test_the_weights_that_come_with_the_project_are_those_of_the_signals_we_fit() -> None:
+def test_shipped_weights_use_known_features_with_allowed_signs() -> None:
     path = Path(__file__).parents[3] / "agents" / "data" / "ranking_weights.json"
-    for name, head in RankingWeights.loads(path.read_text()).models.items():
-        assert set(head.weights) <= {*signals_for(name), *BY_HAND}
-        assert all(weight > 0 for signal, weight in head.weights.items() if must_help(signal))
+    for name, model in RankingWeights.loads(path.read_text()).models.items():
+        assert set(model.weights) <= {*features_for(name), *BY_HAND}
+        assert all(weight > 0 for feature, weight in model.weights.items() if must_help(feature))
 
 
-def test_a_sample_has_the_most_likely_memories_first_and_knows_those_that_answer() -> None:
-    clues = clues_of("violin", [Said("Soup."), Said("A violin."), Said("Good night.")])
-    question = Question("u", "u", Asked("violin", ("m1",), 1, 4), clues, clues.columns.live, frozenset({1}))
+def test_sample_has_likeliest_memories_first_and_marks_answers() -> None:
+    features = clues_of("violin", [Said("Soup."), Said("A violin."), Said("Good night.")])
+    question = Question("u", "u", Asked("violin", ("m1",), 1, 4), features, features.columns.live, frozenset({1}))
     sample = sample_of(question, "words", ["words", "?when*date"], 2)
     assert sample.hits.tolist() == [True, False]
-    assert sample.signals.shape == (2, 2)
-    assert sample.signals[0, 0] > sample.signals[1, 0] == sample.signals[1, 1] == 0
+    assert sample.ranking_features.shape == (2, 2)
+    assert sample.ranking_features[0, 0] > sample.ranking_features[1, 0] == sample.ranking_features[1, 1] == 0

@@ -53,7 +53,7 @@ async def test_an_orphan_is_ended_and_its_pid_file_taken_away(layout: Layout) ->
         layout.pid_file("worker").write_text(f"{orphan.pid}\n")
         await end_orphans(layout, told.append)
         assert orphan.wait() < 0
-    assert told == [f"ending the worker that an earlier start left behind, process {orphan.pid}"]
+    assert told == [f"ending the worker of an earlier start, process {orphan.pid}"]
     assert not layout.pid_file("worker").exists()
 
 

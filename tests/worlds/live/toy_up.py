@@ -6,8 +6,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from streams.up.options import UpOptions
 from streams.up.supervisor import run_up
+from streams.up.system import UpOptions
 
 if __name__ == "__main__":
     directory, port = Path(sys.argv[1]), int(sys.argv[2])

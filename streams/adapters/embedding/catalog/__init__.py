@@ -1,1 +1,1 @@
-"""Which embedders there are, and which are loaded."""
+"""The embedders by name, and their loading."""

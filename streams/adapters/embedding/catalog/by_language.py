@@ -1,12 +1,11 @@
-"""One embedder for all languages: a small fast model for English, a multilingual one for what that can't read.
+"""One embedder for all languages: a small fast model for English, a multilingual one for the other languages.
 
-Enters: texts. Leaves: vectors of one space. Guaranteed: a text always goes to the same model, whatever else is there,
-so that the same text has the same vectors; nobody who writes English waits for the other model, or is kept from
-vectors by its absence.
+Enters: texts. Leaves: vectors of one space. Guaranteed: the text alone decides which model embeds it, so the same text
+always has the same vectors; English texts need neither the other model nor its loading.
 
-Both models give vectors of the same length that spread around 0, so that texts of different models are about as alike
-as strangers. By itself a question is read by the model of its language; `other_language_model` gives the other one, which reads
-it for what was said in the other language.
+Both models give vectors of the same dimension that spread around 0, so texts of different models are about as similar
+as unrelated texts. A query is embedded by the model of its language; `other_language_model` returns the other one, for
+a cross-lingual search.
 """
 
 from collections.abc import Callable
@@ -21,9 +20,9 @@ class LanguageRoutingEmbedder:
     """Implements `agents.ports.Embedder`."""
 
     def __init__(self, english: Embedder, others: Callable[[], Embedder], others_name: str) -> None:
-        """Take the model of English, and what gives the other (it raises ModelMissing while that is not loaded).
+        """Take the English model, and a getter of the other one, which raises ModelMissing while that is not loaded.
 
-        `others_name` names the other model and all that decides on its vectors, before it is loaded.
+        `others_name` identifies the other model and everything that determines its vectors, before it is loaded.
         """
         self._english = english
         self._others = others
@@ -31,22 +30,22 @@ class LanguageRoutingEmbedder:
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """What decides where passages lie: both models."""
+        """The fingerprint of the vector space, which both models determine."""
         return self._fingerprint
 
     async def passage(self, text: str) -> Encoded:
-        """Embed a text that is kept. Raises ModelMissing while the model of its language is not loaded."""
+        """Embed a passage. Raises ModelMissing while the model of its language is not loaded."""
         return await self.model_for(text).passage(text)
 
     async def query(self, text: str) -> Encoded:
-        """Embed a question. Raises ModelMissing as above."""
+        """Embed a query. Raises ModelMissing as `passage`."""
         return await self.model_for(text).query(text)
 
     def model_for(self, text: str) -> Embedder:
-        """The model that reads a text. Raises ModelMissing as above."""
+        """Return the model that embeds a text. Raises ModelMissing as `passage`."""
         return self._others() if is_non_english(text) else self._english
 
     def other_language_model(self, text: str) -> Embedder:
-        """The model that does not read this text by itself, but may be asked to. Raises ModelMissing as above."""
+        """Return the model that does not embed this text by default. Raises ModelMissing as `passage`."""
         others = self._others()
         return self._english if is_non_english(text) else others

@@ -1,8 +1,8 @@
-"""Which embedders there are, under which names, and where their models come from.
+"""The embedders by name, and the source of each one's model.
 
 Enters: the folder of models and the setting `EMBEDDERS`. Leaves: an entry for each name that a mode may use.
 Guaranteed: `general` is always MiniLM, with the small multilingual model for other languages where its package is
-installed; a name means one embedder. No model is looked at.
+installed; a name means one embedder. No model is loaded.
 """
 
 from collections.abc import Mapping
@@ -16,14 +16,14 @@ from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.exported_models import E5, Precision
 
 AS_FOUND = "as found"
-"""The precision of a model that we did not make: its file decides, and the file's hash tells it apart."""
+"""The precision of a model that was not exported here: whatever its file has; the file's hash identifies it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """One embedder. `hub` is where its model may be downloaded from, `export` the precision it is made here in.
+    """One embedder. `hub` is the repository to download its model from, `export` the precision to export it in.
 
-    `others` is the embedder that takes the languages which this one can't read.
+    `others` is the embedder of the languages that this one can't read.
     """
 
     name: str
@@ -34,13 +34,13 @@ class CatalogEntry:
 
     @property
     def identity(self) -> str:
-        """What decides on its vectors, as far as it is known before it is loaded."""
+        """Everything that determines its vectors, as far as it is known before the model is loaded."""
         learned = self.local.learned_arrays()
         return f"{self.local.name}-{self.local.precision}-{'plain' if learned is None else learned.digest}"
 
     @property
     def description(self) -> EmbedderDescription:
-        """What is known of it before it is loaded."""
+        """What is known before the model is loaded."""
         return EmbedderDescription(
             name=self.name,
             dim=self.local.dim,
@@ -52,26 +52,26 @@ class CatalogEntry:
 def build_catalog(
     models: Path, configured: Mapping[str, ConfiguredEmbedder], precision: Precision
 ) -> dict[str, CatalogEntry]:
-    """Every embedder by each of its names: preset, model id with and without organisation, configured name.
+    """Return every embedder by each of its names: preset, model id with and without organisation, configured name.
 
-    A configured embedder takes the place of a preset of its name. `precision` is that of MiniLM.
-    Raises ValueError for one that would take the place of `general`.
+    A configured embedder replaces the preset of its name. `precision` is that of MiniLM. Raises ValueError for one that
+    would replace `general`.
     """
     reject_general_override(configured)
     entries = {preset.name: _entry(models, preset, precision) for preset in PRESETS if preset.name not in configured}
     if E5.is_installed() and MULTILINGUAL_SMALL.name in entries:
         entries[GENERAL] = replace(entries[GENERAL], others=entries[MULTILINGUAL_SMALL.name])
     by_name = {name: entries[preset.name] for preset in PRESETS if preset.name in entries for name in preset.names}
-    return by_name | {name: configured_entry(name, one) for name, one in configured.items()}
+    return by_name | {name: configured_entry(name, embedder) for name, embedder in configured.items()}
 
 
 def reject_general_override(configured: Mapping[str, ConfiguredEmbedder]) -> None:
-    """Raise ValueError where a configured embedder has a name of the general one."""
+    """Raise ValueError if a configured embedder has one of the names of `general`."""
     for name in GENERAL_PRESET.names:
         if name in configured:
             raise ValueError(
-                f"EMBEDDERS may not hold {name!r}: it names the embedder that everyone's memories of the mode"
-                f" {GENERAL_PRESET.name!r} lie in; give yours another name, and let modes name it"
+                f"EMBEDDERS may not hold {name!r}: this name is reserved for the embedder of the mode"
+                f" {GENERAL_PRESET.name!r}, which all users share; give yours another name, and let modes name it"
             )
 
 
@@ -82,13 +82,13 @@ def _entry(models: Path, preset: Preset, precision: Precision) -> CatalogEntry:
 
 
 def exported_entry(models: Path, preset: Preset, precision: Precision) -> CatalogEntry:
-    """A preset whose model is made here from a package that brings its weights."""
+    """Return the entry of a preset that is exported from the weights in an installed package."""
     local = _local(preset, models / f"{preset.model_name}-{precision}", precision)
     return CatalogEntry(preset.name, local, export=precision)
 
 
 def preset_entry(models: Path, preset: Preset) -> CatalogEntry:
-    """A preset whose model lies in the folder of its name, or is downloaded."""
+    """Return the entry of a preset with its model in the folder of its name, or downloaded."""
     return CatalogEntry(preset.name, _local(preset, models / preset.name, AS_FOUND), hub=preset.hub)
 
 
@@ -108,7 +108,7 @@ def _local(preset: Preset, directory: Path, precision: str) -> LocalModel:
 
 
 def configured_entry(name: str, configured: ConfiguredEmbedder) -> CatalogEntry:
-    """An embedder of the setting `EMBEDDERS`."""
+    """Return the entry of an embedder of the setting `EMBEDDERS`."""
     local = LocalModel(
         name=name,
         directory=configured.path,

@@ -1,6 +1,6 @@
-"""One model as one mode sees it: with the mode's prefixes.
+"""A loaded model with the prefixes of one mode.
 
-Enters: texts. Leaves: their vectors, passages' from the latest ones where they are there. Guaranteed: modes with the
+Enters: texts. Leaves: their vectors; those of passages come from the cache where possible. Guaranteed: modes with the
 same passage prefix share vectors, whatever their query prefixes are.
 """
 
@@ -12,19 +12,19 @@ from streams.adapters.embedding.catalog.recent_vectors import VectorCache
 
 
 class Prefixable(Protocol):
-    """A loaded model that takes a prefix with each text."""
+    """A loaded model that takes a prefix with each text; None is the model's own prefix."""
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """What decides where passages with the model's own prefix lie."""
+        """The fingerprint of passages with the model's own prefix."""
         ...
 
     async def passage(self, text: str, prefix: str | None = None) -> Encoded:
-        """Embed a text that is kept, with this prefix in place of the model's own."""
+        """Embed a passage with this prefix."""
         ...
 
     async def query(self, text: str, prefix: str | None = None) -> Encoded:
-        """Embed a question, with this prefix in place of the model's own."""
+        """Embed a query with this prefix."""
         ...
 
 
@@ -34,7 +34,7 @@ class ModeEmbedder:
     def __init__(
         self, model: Prefixable, recent: VectorCache, query_prefix: str | None, passage_prefix: str | None
     ) -> None:
-        """Take a loaded model and the vectors that all its modes share."""
+        """Take a loaded model and the cache of passages that all its modes share."""
         own = model.fingerprint
         self._model = model
         self._recent = recent
@@ -44,13 +44,13 @@ class ModeEmbedder:
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """What decides where this mode's passages lie."""
+        """The fingerprint of this mode's passages."""
         return self._fingerprint
 
     async def passage(self, text: str) -> Encoded:
-        """Embed a text that is kept; the pooled vector is read-only."""
+        """Embed a passage; the pooled vector is read-only."""
         return await self._recent.passage(text, self._passage_prefix)
 
     async def query(self, text: str) -> Encoded:
-        """Embed a question, ahead of any passages that are waiting."""
+        """Embed a query, ahead of all waiting passages."""
         return await self._model.query(text, self._query_prefix)

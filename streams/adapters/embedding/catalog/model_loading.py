@@ -1,7 +1,7 @@
-"""One model on its way to being loaded, in a process of its own, until it is.
+"""Loads one model in a process of its own, in the background.
 
-Enters: how to start its process. Leaves: the loaded model, or why it is not loaded. Guaranteed: nobody waits; what
-failed is tried again after a pause that doubles; once loaded it stays so.
+Enters: how to start the process. Leaves: the loaded model, or why it is not loaded. Guaranteed: no caller waits; a
+failed attempt is repeated with exponential backoff; a loaded model stays loaded.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class LoadBackoff:
-    """Seconds before a model is tried again: `first_s` after the first failure, then twice as long each time."""
+    """Seconds before the next attempt: `first_s` after the first failure, then doubled up to `longest_s`."""
 
     first_s: float = 30.0
     longest_s: float = 600.0
 
     def __iter__(self) -> Iterator[float]:
-        """One pause after another, without end."""
+        """Yield the pauses, without end."""
         pause = self.first_s
         while True:
             yield min(pause, self.longest_s)
@@ -32,32 +32,32 @@ class LoadBackoff:
 
 
 class ModelLoader:
-    """Loads one model. `loaded` is the model once it is, `error` why the last attempt failed."""
+    """Loads one model. `loaded` is the loaded model or None, `error` why the last attempt failed."""
 
     def __init__(self, name: str, start: Callable[[], ProcessEmbedder], pauses: LoadBackoff) -> None:
-        """`start` begins a process; nothing is started before `process_now` or `begin`."""
+        """Take what starts a process; it is called by `process_now` or `begin`, not before."""
         self.loaded: ProcessEmbedder | None = None
         self.error: str | None = None
         self._name = name
         self._start = start
         self._pauses = pauses
         self._process: ProcessEmbedder | None = None
-        self._trying: asyncio.Task[None] | None = None
+        self._attempts: asyncio.Task[None] | None = None
 
     def process_now(self) -> None:
-        """Start the process before there is an event loop, so that it loads meanwhile."""
+        """Start the process before there is an event loop, so that the model loads meanwhile."""
         self._process = self._start()
 
     def begin(self, on_loaded: Callable[[], None]) -> None:
-        """Try until it is loaded; a second call changes nothing. `on_loaded` is called once, on the event loop."""
-        if self._trying is None:
-            self._trying = asyncio.create_task(self._try_until_loaded(on_loaded))
+        """Try until it is loaded, then call `on_loaded` once, on the event loop. A second call changes nothing."""
+        if self._attempts is None:
+            self._attempts = asyncio.create_task(self._try_until_loaded(on_loaded))
 
     async def close(self) -> None:
         """Stop trying and end the process."""
-        if self._trying is not None:
-            self._trying.cancel()
-            await asyncio.wait([self._trying])
+        if self._attempts is not None:
+            self._attempts.cancel()
+            await asyncio.wait([self._attempts])
         await self._end_process()
 
     async def _try_until_loaded(self, on_loaded: Callable[[], None]) -> None:
@@ -65,7 +65,7 @@ class ModelLoader:
             if await self._try():
                 on_loaded()
                 return
-            log.warning("an embedder's model is missing", embedder=self._name, reason=self.error, again_in_s=pause)
+            log.warning("embedder model is missing", embedder=self._name, reason=self.error, again_in_s=pause)
             await asyncio.sleep(pause)
 
     async def _try(self) -> bool:

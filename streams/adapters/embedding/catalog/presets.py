@@ -1,6 +1,6 @@
-"""The embedders that come with the project, as data: modes name them by preset or by model.
+"""The built-in embedders, as data: modes name them by preset or by model.
 
-Guaranteed: dimension, pooling, prefixes, limit of tokens and file are those that each model was published with.
+Guaranteed: dimension, pooling, prefixes, token limit and file are those that each model was published with.
 """
 
 from dataclasses import dataclass
@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from schemas.embedders import Pooling
 
 BGE_QUERY = "Represent this sentence for searching relevant passages: "
-"""What bge's authors put before questions: https://huggingface.co/BAAI/bge-base-en-v1.5. Passages have no prefix."""
+"""The query prefix of bge's authors: https://huggingface.co/BAAI/bge-base-en-v1.5. Passages have no prefix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A published model. `hub` is the repository that holds it as ONNX; none: it is exported here."""
+    """A published model. `hub` is the repository that has it as ONNX; None: it is exported here.
+
+    `learned` names the file of what was learned about its vectors; empty: there is none.
+    """
 
     name: str
     model_id: str
@@ -33,7 +36,7 @@ class Preset:
 
     @property
     def names(self) -> tuple[str, str, str]:
-        """What modes may call it: its own name, the model's id with and without the organisation."""
+        """The names that a mode may use: the preset's, the model's id with and without the organisation."""
         return self.name, self.model_id, self.model_name
 
 
@@ -45,7 +48,7 @@ GENERAL_PRESET = Preset(
     pooling="mean",
     learned="all-MiniLM-L6-v2.bin",
 )
-"""Always loaded: the mode that every user has is embedded by it."""
+"""Always loaded: it embeds the mode `general`, which every user has."""
 
 MULTILINGUAL_SMALL = Preset(
     name="multilingual-small",
@@ -57,7 +60,7 @@ MULTILINGUAL_SMALL = Preset(
     passage_prefix="passage: ",
     learned="multilingual-e5-small.bin",
 )
-"""Embeds what is not English in the mode `general`; loaded when the first such text comes."""
+"""Embeds texts that are not English in the mode `general`; loaded with the first such text."""
 
 PRESETS = (
     GENERAL_PRESET,

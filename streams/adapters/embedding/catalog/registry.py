@@ -1,8 +1,8 @@
-"""All embedders that modes may name, each model in a process of its own, loaded when a mode first asks for it.
+"""The embedders of all modes: each model in a process of its own, loaded when a mode first needs it.
 
-Enters: modes. Leaves: their embedders, or why a model is not loaded. Guaranteed: `general` loads from the start;
-nobody waits for a model; one process and one set of recent vectors for each model, whatever prefixes modes have. The
-model that `general` has for other languages is made when the first text in one comes, and loaded from the start then.
+Enters: modes. Leaves: their embedders, or why a model is not loaded. Guaranteed: `general` loads from the start; no
+caller waits for a model; one process and one cache for each model, whatever prefixes modes have. The model that
+`general` uses for other languages is exported when the first such text comes, and loaded at every later start.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
 from streams.adapters.exported_models import Precision
 
 MAX_VIEWS = 4096
-"""Combinations of embedder and prefixes that are kept ready; users choose prefixes, so there has to be an end."""
+"""Cached combinations of embedder and prefixes; bounded, as users choose the prefixes."""
 
 LOADING_REASON = "its model is being loaded"
 
@@ -40,7 +40,7 @@ log = structlog.get_logger()
 class EmbedderRegistry:
     """Implements `agents.ports.Embedders`.
 
-    `on_loaded` is called on the event loop with an embedder's name when its model has become ready.
+    `on_loaded` is called on the event loop with an embedder's name once its model is loaded.
     """
 
     def __init__(
@@ -48,20 +48,20 @@ class EmbedderRegistry:
         entries: Mapping[str, CatalogEntry],
         threads: int = 0,
         pauses: LoadBackoff | None = None,
-        reader: Path | None = None,
+        classifier: Path | None = None,
     ) -> None:
         """Take the embedders by all their names, and start the process of `general`.
 
-        `threads` is how many texts each model embeds at the same time; 0: as many as there are cores. `reader` is the
-        file of the classifier of interaction modes, which reads what `general` embeds.
+        `threads` is the number of texts that each model embeds at the same time; 0: the number of cores. `classifier`
+        is the file of the classifier of interaction modes, which runs on the passages of `general`.
         """
-        self._reader = reader
+        self._classifier = classifier
         self.on_loaded: Callable[[str], None] = lambda _: None
         self._entries = entries
         self._threads = threads
         self._pauses = pauses or LoadBackoff()
         self._models: dict[str, ModelLoader] = {}
-        self._recent: dict[str, VectorCache] = {}
+        self._caches: dict[str, VectorCache] = {}
         self._views: dict[ViewKey, Embedder] = {}
         self._unknown: set[str] = set()
         self._model(entries[GENERAL]).process_now()
@@ -73,53 +73,52 @@ class EmbedderRegistry:
         configured: Mapping[str, ConfiguredEmbedder],
         precision: Precision,
         threads: int = 0,
-        reader: Path | None = None,
+        classifier: Path | None = None,
     ) -> Self:
-        """The presets, with models below the folder `models`, and what is configured; `precision` is `general`'s.
+        """Open the presets, with models below the folder `models`, and the configured embedders.
 
-        Raises ValueError for a configured embedder that would take the place of `general`.
+        `precision` is that of `general`. Raises ValueError for a configured embedder that would replace `general`.
         """
-        return cls(build_catalog(models, configured, precision), threads, reader=reader)
+        return cls(build_catalog(models, configured, precision), threads, classifier=classifier)
 
     async def start(self) -> None:
-        """Take `general` as soon as it is loaded, and its model of other languages if that was needed before."""
+        """Begin to load `general`, and its model of other languages if that was exported before."""
         general = self._entries[GENERAL]
         self._begin(general)
         if general.others is not None and not missing_files(general.others.local):
             self._begin(general.others)
 
     def described(self, name: str) -> EmbedderDescription | None:
-        """The preset or configured embedder of that name, or whose model has it; None for a name that is neither."""
+        """Describe the embedder of that preset, model or configured name; None for an unknown name."""
         entry = self._entries.get(name)
         return entry.description if entry else None
 
     def of(self, mode: Mode) -> Embedder:
-        """The loaded embedder of a mode, with the mode's prefixes. Begins to load it where it is not yet.
+        """Return the embedder of a mode, with the mode's prefixes; begin to load the model if it is not loaded.
 
-        Raises ModelMissing, whose text says why, while it is not loaded.
+        Raises ModelMissing, with the reason, until it is.
         """
-        seen = (mode.embedder, mode.query_prefix, mode.passage_prefix)
-        if (view := self._views.get(seen)) is not None:
+        key = (mode.embedder, mode.query_prefix, mode.passage_prefix)
+        if (view := self._views.get(key)) is not None:
             return view
-        entry = self._known(mode.embedder)
-        one = self._view(entry, mode.query_prefix, mode.passage_prefix)
+        entry = self._entry(mode.embedder)
+        own = self._view(entry, mode.query_prefix, mode.passage_prefix)
         if len(self._views) >= MAX_VIEWS:
             self._views.clear()
         if mode.embedder != GENERAL or entry.others is None:
-            return self._views.setdefault(seen, one)
-        return self._views.setdefault(
-            seen, LanguageRoutingEmbedder(one, partial(self._view, entry.others), entry.others.identity)
-        )
+            return self._views.setdefault(key, own)
+        routing = LanguageRoutingEmbedder(own, partial(self._view, entry.others), entry.others.identity)
+        return self._views.setdefault(key, routing)
 
     def for_text(self, mode: Mode, text: str) -> Embedder:
-        """The same, once the model is loaded that reads this text. Raises ModelMissing as `of` does."""
+        """As `of`, and raise ModelMissing also while the model of this text's language is not loaded."""
         embedder = self.of(mode)
         if isinstance(embedder, LanguageRoutingEmbedder):
             embedder.model_for(text)
         return embedder
 
     def cross_lingual(self, mode: Mode, text: str) -> Embedder | None:
-        """The model of a mode that does not read this text by itself; None where there is none, or not both."""
+        """Return the mode's model of the other language; None if there is none, or one of both is not loaded."""
         try:
             embedder = self.of(mode)
             return embedder.other_language_model(text) if isinstance(embedder, LanguageRoutingEmbedder) else None
@@ -127,10 +126,10 @@ class EmbedderRegistry:
             return None
 
     def status(self) -> dict[str, dict[str, Any]]:
-        """How each embedder stands that was asked for: `state` is ready, loading or missing, `error` says why."""
-        standing = {name: status_of(self._entries[name], model) for name, model in self._models.items()}
+        """Return the status of each requested embedder: `state` is ready, loading or missing, `error` says why."""
+        statuses = {name: status_of(self._entries[name], model) for name, model in self._models.items()}
         unknown = {name: {"state": "missing", "error": unknown_embedder(name)} for name in self._unknown}
-        return dict(sorted((standing | unknown).items()))
+        return dict(sorted((statuses | unknown).items()))
 
     async def close(self) -> None:
         """End all processes; nothing may be called afterwards."""
@@ -139,13 +138,13 @@ class EmbedderRegistry:
     def _view(
         self, entry: CatalogEntry, query_prefix: str | None = None, passage_prefix: str | None = None
     ) -> ModeEmbedder:
-        """A model with these prefixes in place of its own. Begins to load it; raises ModelMissing until it is."""
+        """Return a model with these prefixes, None for its own; begin to load it, raise ModelMissing until it is."""
         model = self._begin(entry)
         if model.loaded is None:
             raise ModelMissing(f"embedder {entry.name!r} is missing: {missing_reason(entry, model) or LOADING_REASON}")
-        return ModeEmbedder(model.loaded, self._recent[entry.name], query_prefix, passage_prefix)
+        return ModeEmbedder(model.loaded, self._caches[entry.name], query_prefix, passage_prefix)
 
-    def _known(self, name: str) -> CatalogEntry:
+    def _entry(self, name: str) -> CatalogEntry:
         entry = self._entries.get(name)
         if entry is None:
             self._unknown.add(name)
@@ -165,7 +164,7 @@ class EmbedderRegistry:
                 self._threads,
                 export=entry.export,
                 hub=entry.hub,
-                reader=self._reader if entry is self._entries[GENERAL] else None,
+                classifier=self._classifier if entry is self._entries[GENERAL] else None,
             )
             self._models[entry.name] = ModelLoader(entry.name, start, self._pauses)
         return self._models[entry.name]
@@ -173,27 +172,27 @@ class EmbedderRegistry:
     def _loaded(self, name: str) -> None:
         loaded = self._models[name].loaded
         assert loaded is not None
-        self._recent[name] = VectorCache(loaded.passage)
-        log.info("an embedder's model is loaded", embedder=name)
+        self._caches[name] = VectorCache(loaded.passage)
+        log.info("embedder model is loaded", embedder=name)
         try:
             self.on_loaded(name)
         except Exception:
-            log.exception("what follows a loaded model failed", embedder=name)
+            log.exception("the callback for a loaded model failed", embedder=name)
 
 
 def status_of(entry: CatalogEntry, model: ModelLoader) -> dict[str, Any]:
-    """How one model stands."""
+    """Return the status of one model."""
     if model.loaded is not None:
         return {"state": "ready", "error": None}
     return {"state": "missing" if model.error else "loading", "error": missing_reason(entry, model)}
 
 
 def missing_reason(entry: CatalogEntry, model: ModelLoader) -> str | None:
-    """Why a model is not loaded, for anybody's eyes: this machine's folders have the names of their settings."""
+    """Return why a model is not loaded, for users: a folder is named by its setting, not by its path."""
     folder = f"MODEL_DIR/{entry.local.directory.name}" if entry.hub else f"the path of {entry.name!r}"
     return model.error and model.error.replace(str(entry.local.directory), folder)
 
 
 def unknown_embedder(name: str) -> str:
-    """Why a mode that names this embedder has none."""
+    """Return why a mode that names this embedder has none."""
     return f"embedder {name!r} is neither a preset nor in EMBEDDERS"

@@ -1,7 +1,7 @@
 """One ONNX embedding model in this process, through fastembed, from a folder and never from the network.
 
-Enters: a folder and how to read the model's output. Leaves: vectors of one text. Guaranteed: one thread a run, any
-number of runs at once from any threads, pooled and token vectors from the same run, and a fingerprint.
+Enters: a folder and how to read the model's output. Leaves: vectors of one text, and the model's fingerprint.
+Guaranteed: thread-safe; each run uses one thread; pooled and token vectors come from the same run.
 """
 
 import hashlib
@@ -15,31 +15,30 @@ from schemas.vectors import Encoded, Matrix, Vector
 from streams.adapters.embedding.inference.fastembed_opening import limit_tokens, open_model
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.inference.model_run import ModelRun
-from streams.adapters.embedding.inference.pooled_centre import PooledCentre
+from streams.adapters.embedding.inference.pooled_centre import PooledCentre, unit_vector
 from streams.adapters.embedding.inference.token_vectors import TokenVectors
-from streams.adapters.embedding.inference.unit_length import unit_vector
 
 PROBE_TEXT = "probe"
-"""Any text of at least one token: what the model makes of it shows its dimension, and whether it gives token states."""
+"""Any text of at least one token: its output shows the model's dimension, and whether it has token states."""
 
 
 class FastembedModel:
-    """A loaded model. All methods block; any thread may call them. A prefix that is None is the model's own."""
+    """A loaded model. All methods block and are thread-safe. A prefix that is None is the model's own."""
 
     def __init__(self, local: LocalModel, onnx: OnnxTextEmbedding, file_sha256: str) -> None:
-        """Take an opened model and try it; `load` opens one."""
+        """Take an opened model and run the probe; `load` opens one."""
         max_tokens = limit_tokens(onnx, local.max_tokens)
         self._local = local
         self._onnx = onnx
         self._run = ModelRun(onnx)
         learned = local.learned_arrays()
         self._centre = PooledCentre.of({} if learned is None else learned.arrays)
-        self._tokens = TokenVectors.of(learned, local.dim) if self._gives_states() else None
+        self._tokens = TokenVectors.of(learned, local.dim) if self._has_token_states() else None
         self.fingerprint = _fingerprint(local, file_sha256, max_tokens, self._tokens)
 
     @classmethod
     def load(cls, local: LocalModel) -> Self:
-        """Load and try the model; takes a tenth of a second for a small one.
+        """Load and probe the model; takes 0.1 s for a small one.
 
         Raises OSError for a missing file, ValueError for a model of another dimension or without a usable tokenizer.
         """
@@ -48,7 +47,7 @@ class FastembedModel:
         return cls(local, open_model(local), file_sha256)
 
     def passage(self, text: str, prefix: str | None = None) -> Encoded:
-        """Embed a text that is kept."""
+        """Embed a passage."""
         output = self._run(self._local.passage_prefix if prefix is None else prefix, text)
         pooled = self._centre.of_passage(self._pooled(output.states))
         if self._tokens is None:
@@ -56,23 +55,23 @@ class FastembedModel:
         return Encoded(pooled, self._tokens.of_passage(text, output.spans, output.states[output.is_own_token]))
 
     def query(self, text: str, prefix: str | None = None) -> Encoded:
-        """Embed a question."""
+        """Embed a query."""
         output = self._run(self._local.query_prefix if prefix is None else prefix, text)
-        pooled = self._centre.of_question(self._pooled(output.states))
+        pooled = self._centre.of_query(self._pooled(output.states))
         if self._tokens is None:
             return Encoded(pooled, np.empty((0, 0), np.float32), spans=np.empty((0, 2), np.int32))
-        tokens, spans = self._tokens.of_question(output.spans, output.states[output.is_own_token])
+        tokens, spans = self._tokens.of_query(output.spans, output.states[output.is_own_token])
         return Encoded(pooled, tokens, spans=spans)
 
     def _pooled(self, states: Matrix | Vector) -> Vector:
-        """Of length 1 where the embedder normalises; never a view that would keep all token states alive."""
+        """Pool, and normalise if the embedder does; never a view, which would keep all token states alive."""
         vector = states
         if states.ndim > 1:
             vector = states.mean(axis=0) if self._local.pooling == "mean" else states[0]
         return unit_vector(vector) if self._local.normalize else vector.copy()
 
-    def _gives_states(self) -> bool:
-        """Try the model: raises ValueError for vectors of another dimension, or that are not finite."""
+    def _has_token_states(self) -> bool:
+        """Probe the model. Raises ValueError for vectors of another dimension, or not finite."""
         states = self._run(self._local.passage_prefix, PROBE_TEXT).states
         pooled = self._pooled(states)
         if pooled.shape != (self._local.dim,):

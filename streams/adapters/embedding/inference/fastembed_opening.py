@@ -1,7 +1,7 @@
 """Opens a folder with an ONNX model through fastembed.
 
-Enters: a described model. Leaves: its session and its tokenizer, which cuts where it is told. Guaranteed: no network,
-nothing written outside the folder, one thread a run, no padding.
+Enters: a described model. Leaves: its session and its tokenizer, which truncates at the given limit. Guaranteed: no
+network, nothing written outside the folder, one thread a run, no padding.
 """
 
 from contextlib import suppress
@@ -14,10 +14,10 @@ from streams.adapters.embedding.inference.local_model import LocalModel
 
 
 def open_model(local: LocalModel) -> OnnxTextEmbedding:
-    """Open the session. fastembed knows models by id: one is registered for each way to read a model's output."""
+    """Open the session. fastembed knows models by id, so one is registered for each way to read an output."""
     length = "unit" if local.normalize else "raw"
     model_id = f"modestream/{local.pooling}-{length}-{local.dim}-{local.model_file}"
-    with suppress(ValueError):  # It is registered already; asking first would race with another thread.
+    with suppress(ValueError):  # Registered already; a check beforehand would race with another thread.
         TextEmbedding.add_custom_model(
             model_id,
             pooling=PoolingType(local.pooling.upper()),
@@ -27,7 +27,7 @@ def open_model(local: LocalModel) -> OnnxTextEmbedding:
             model_file=local.model_file,
         )
     folder = str(local.directory)
-    # With a folder given nothing is looked up; the cache would otherwise be made in the system's temporary folder.
+    # With a given folder nothing is looked up; without `cache_dir` a folder is made in the system's temporary one.
     embedding = TextEmbedding(
         model_id, cache_dir=folder, threads=1, providers=["CPUExecutionProvider"], specific_model_path=folder
     )
@@ -37,15 +37,15 @@ def open_model(local: LocalModel) -> OnnxTextEmbedding:
 
 
 def limit_tokens(onnx: OnnxTextEmbedding, max_tokens: int | None) -> int:
-    """Set the opened model's tokenizer to cut at `max_tokens` and to pad nothing; give where it cuts.
+    """Set the tokenizer to truncate at `max_tokens`, without padding; return its limit, which may be lower.
 
-    Raises ValueError where there is no usable tokenizer.
+    Raises ValueError if there is no usable tokenizer.
     """
     tokenizer = onnx.tokenizer
     if tokenizer is None or tokenizer.truncation is None:
-        raise ValueError("the model's folder has no tokenizer with a limit of tokens")
+        raise ValueError("the model's folder has no tokenizer with a token limit")
     folder_limit: int = tokenizer.truncation["max_length"]
     limit = min(max_tokens or folder_limit, folder_limit)
     tokenizer.enable_truncation(max_length=limit, direction=tokenizer.truncation["direction"])
-    tokenizer.no_padding()  # One text a run: padding could only come from a fixed multiple, and cost time.
+    tokenizer.no_padding()  # One text a run: padding to a fixed multiple would only cost time.
     return limit

@@ -1,4 +1,4 @@
-"""A model on this machine's disk, described; the model itself is not loaded by this module."""
+"""The description of a model on the local disk. The model itself is not loaded here."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -10,11 +10,11 @@ from streams.adapters.embedding.inference.learned_arrays import LearnedArrays, r
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """A folder with an ONNX model and its tokenizer, and what its output means.
+    """A folder with an ONNX model and its tokenizer, and how to read its output.
 
-    `max_tokens` can only lower the limit that the folder's tokenizer has. The model's first output is either token
-    states, which `pooling` makes one vector of, or already one vector for a text; then there are no token vectors.
-    `learned` names the file beside this one that holds what was learned about this model's vectors; empty: nothing.
+    `max_tokens` can only lower the limit of the folder's tokenizer. The model's first output is either token states,
+    which are pooled to one vector, or already one vector for a text; then there are no token vectors. `learned` names
+    the file of learned arrays beside this module; empty: there is none.
     """
 
     name: str
@@ -30,7 +30,7 @@ class LocalModel:
     learned: str = ""
 
     def learned_arrays(self) -> LearnedArrays | None:
-        """What was learned about this model's vectors; None where nothing was."""
+        """Return the arrays that were learned from this model's vectors; None if there are none."""
         return _learned(self.learned) if self.learned else None
 
 

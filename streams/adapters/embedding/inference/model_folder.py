@@ -1,7 +1,7 @@
-"""Where a model's files are: in the folder that was named for it, or in fastembed's own download.
+"""Finds a model's files, or has them exported or downloaded.
 
-Enters: a model as described, and the repository that it may be downloaded from. Leaves: a folder that has its file.
-Guaranteed: a folder that is filled by hand is used before anything is downloaded; an error says what to put where.
+Enters: a described model, and where its files may come from. Leaves: a folder with the files. Guaranteed: a folder that
+has the files is used as it is; an error says which files to put where.
 """
 
 import os
@@ -16,19 +16,19 @@ from streams.adapters.exported_models import Precision, is_complete
 EXPORT_COMMAND = (sys.executable, "-m", "streams.adapters.export", "--exit-with-parent")
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
-"""What has to stand beside the model; `config.json` and `special_tokens_map.json` are read where they are."""
+"""Required beside the model; `config.json` and `special_tokens_map.json` are optional."""
 
 OFFLINE_VARIABLE = "HF_HUB_OFFLINE"
-"""The environment variable of Hugging Face's client that forbids downloads; fastembed honours it too."""
+"""The environment variable by which Hugging Face's client and fastembed forbid downloads."""
 
 TRUTHY_VALUES = frozenset({"1", "TRUE", "YES", "ON"})
-"""What both take for a yes, in any case."""
+"""The values that both of them take for a yes, ignoring case."""
 
 
 def ensure_exported(local: LocalModel, precision: Precision) -> None:
-    """Run the exporter where the model's folder does not hold its export; the memory goes back with that process.
+    """Run the exporter if the model's folder lacks the complete export. Its memory is freed with its process.
 
-    Blocks for some seconds then; each step is a line on standard output. Raises ModelMissing, with the reason.
+    Blocks for some seconds; each step is a line on standard output. Raises ModelMissing, with the reason.
     """
     if is_complete(local.name, local.directory, precision):
         return
@@ -41,10 +41,10 @@ def ensure_exported(local: LocalModel, precision: Precision) -> None:
 
 
 def ensure_model_folder(local: LocalModel, hub: str | None) -> Path:
-    """The model's folder, after a download where its own is not filled and `hub` names a repository.
+    """Return the model's folder or, if it lacks files, the folder of the download from the repository `hub`.
 
-    The download may take minutes, and 39 s to find out that there is no network. It goes beside the model's folder,
-    and is found again there. Raises FileNotFoundError, which says what is missing and what to do.
+    A download may take minutes, and 39 s to fail without a network. It is kept beside the model's folder for the next
+    start. Raises FileNotFoundError, which says what is missing and what to do.
     """
     missing = missing_files(local)
     if not missing:
@@ -55,21 +55,21 @@ def ensure_model_folder(local: LocalModel, hub: str | None) -> Path:
         return download_model(local, hub)
     except Exception as problem:
         forbidden = os.environ.get(OFFLINE_VARIABLE, "").strip().upper() in TRUTHY_VALUES
-        why = f"{OFFLINE_VARIABLE} forbids the download" if forbidden else f"the download failed: {problem}"
+        reason = f"{OFFLINE_VARIABLE} forbids the download" if forbidden else f"the download failed: {problem}"
         raise FileNotFoundError(
-            f"{', '.join(missing)} not found, and {why}: put the files of {hub} into {local.directory},"
+            f"{', '.join(missing)} not found, and {reason}: put the files of {hub} into {local.directory},"
             " or allow the download"
         ) from problem
 
 
 def missing_files(local: LocalModel) -> list[str]:
-    """Which files the model's folder lacks."""
+    """Return the names of the files that the model's folder lacks."""
     return [name for name in (local.model_file, *TOKENIZER_FILES) if not (local.directory / name).is_file()]
 
 
 def download_model(local: LocalModel, hub: str) -> Path:
-    """The folder of fastembed's download, which is made where it isn't there; blocks. Raises ValueError without it."""
-    # Imported here: the process that has its files needs none of it.
+    """Return the folder of fastembed's download; block for it if it is missing. Raises ValueError on failure."""
+    # Imported here: a process with local files does not need them.
     from fastembed.common.model_description import DenseModelDescription, ModelSource  # noqa: PLC0415
     from fastembed.text.onnx_embedding import OnnxTextEmbedding  # noqa: PLC0415
 

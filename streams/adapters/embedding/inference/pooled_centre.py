@@ -1,42 +1,52 @@
-"""Takes what all texts have in common out of their pooled vectors.
+"""Centres pooled vectors: subtracts the mean vector of all texts.
 
-Enters: pooled vectors of length 1 of a model whose vectors all point nearly the same way, as those of the e5 family do
-(the cosine of unrelated texts is 0.75 and more there). Leaves: vectors of length 1 whose cosines spread around 0, as
-the ranking expects them. Guaranteed: pure; the same centre for all texts of one side.
+Enters: pooled unit vectors of an anisotropic model, such as the e5 family (cosine of unrelated texts: 0.75 and more).
+Leaves: unit vectors with cosines around 0, as the ranking expects them. Guaranteed: pure; one mean for all passages,
+one for all queries.
 
-Taking the mean off is the first step of all-but-the-top, Mu and Viswanath 2018, https://arxiv.org/abs/1702.01417.
+Method: the first step of all-but-the-top, Mu and Viswanath 2018, https://arxiv.org/abs/1702.01417.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from schemas.vectors import Matrix, Vector
-from streams.adapters.embedding.inference.unit_length import unit_vector
 
 PASSAGE_MEAN, QUESTION_MEAN = "passage_mean", "question_mean"
-"""The arrays of a learned file that hold the means, each of shape (1, dim)."""
+"""The names of the means in a file of learned arrays, each of shape (1, dim)."""
+
+MIN_NORM = 1e-12
+"""Lower bound of the divisor; the value is fastembed's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class PooledCentre:
-    """The mean vectors of passages and of questions; 0 for a model that needs none."""
+    """The mean vectors of passages and of queries; 0 for a model that needs none."""
 
     passage: Vector | float = 0.0
-    question: Vector | float = 0.0
+    query: Vector | float = 0.0
 
     @classmethod
     def of(cls, arrays: Mapping[str, Matrix]) -> "PooledCentre":
-        """The centre that was learned; none where nothing was."""
+        """Return the learned means; without them vectors stay as they are."""
         return cls(arrays[PASSAGE_MEAN][0], arrays[QUESTION_MEAN][0]) if PASSAGE_MEAN in arrays else cls()
 
     def of_passage(self, vector: Vector) -> Vector:
-        """The vector of a text that is kept, less what passages have in common."""
-        return _less(vector, self.passage)
+        """Centre the vector of a passage."""
+        return _centred(vector, self.passage)
 
-    def of_question(self, vector: Vector) -> Vector:
-        """The vector of a question, less what questions have in common."""
-        return _less(vector, self.question)
+    def of_query(self, vector: Vector) -> Vector:
+        """Centre the vector of a query."""
+        return _centred(vector, self.query)
 
 
-def _less(vector: Vector, mean: Vector | float) -> Vector:
+def _centred(vector: Vector, mean: Vector | float) -> Vector:
     return vector if isinstance(mean, float) else unit_vector(vector - mean)
+
+
+def unit_vector(vector: Vector) -> Vector:
+    """Return the vector scaled to length 1."""
+    scaled: Vector = vector / max(float(np.sqrt(np.dot(vector, vector))), MIN_NORM)
+    return scaled

@@ -1,7 +1,7 @@
-"""Passages' token vectors as 8-bit integers: what goes over the pipe, is kept at hand, and lies in the index.
+"""Quantises the token vectors of passages to 8-bit integers, for the pipe, the cache and the index.
 
-Enters: rows of length 1. Leaves: integers, and the same rows again, a little moved. Guaranteed: rows that were on the
-grid come back as they were, to the last bit.
+Enters: unit rows. Leaves: integers, and the rows that these stand for. Guaranteed: quantising such rows again gives the
+same integers.
 """
 
 import numpy as np
@@ -13,12 +13,12 @@ QuantisedTokens = NDArray[np.int8]
 """Shape (tokens, dim)."""
 
 QUANTISATION_STEPS = 128
-"""Steps from 0 to 1. A power of two: every step is a number that 16-bit floats hold exactly as well. Of 128
-dimensions, rounding moves a dot product of two unit vectors by 0.002 on average."""
+"""Steps from 0 to 1. A power of two: 16-bit floats hold every step exactly as well. With 128 dimensions, rounding moves
+a dot product of two unit vectors by 0.002 on average."""
 
 
 def quantise_tokens(tokens: Matrix) -> QuantisedTokens:
-    """The nearest steps; 1 itself, which no row of more than one dimension needs, is cut to 127."""
+    """Round to the nearest steps; clip 1 itself to 127, which a unit row of several dimensions hardly reaches."""
     grid: QuantisedTokens = np.clip(
         np.rint(tokens * np.float32(QUANTISATION_STEPS)), 1 - QUANTISATION_STEPS, QUANTISATION_STEPS - 1
     ).astype(np.int8)
@@ -26,5 +26,5 @@ def quantise_tokens(tokens: Matrix) -> QuantisedTokens:
 
 
 def dequantise_tokens(grid: QuantisedTokens) -> Matrix:
-    """The rows that the integers stand for."""
+    """Return the rows that the integers stand for."""
     return grid.astype(np.float32) * np.float32(1 / QUANTISATION_STEPS)

@@ -1,8 +1,8 @@
-"""The embedder's own process: `python -m streams.adapters.embedding.process.child OPTIONS`, started by `ProcessEmbedder`.
+"""The embedder's process, started by `ProcessEmbedder`: `python -m streams.adapters.embedding.process.child OPTIONS`.
 
-Frames with texts come in on standard input, frames with vectors leave on standard output, each as soon as it is
-done; logs go to standard error. The first frame says what was loaded, or why nothing could be. It ends when its input
-ends, which is when its worker does, however that dies, and in the middle of a download too.
+Requests come in on standard input, responses leave on standard output, each as soon as it is done; logs go to standard
+error. The first frame has the fingerprint of the loaded model, or why it could not be loaded. The process ends when its
+input is closed, which is when the worker ends, however it dies, also in the middle of a download.
 """
 
 import json
@@ -37,15 +37,15 @@ from streams.adapters.embedding.process.frames import (
 from streams.adapters.parent_watch import exit_with_parent
 
 MAX_REASON_BYTES = 1000
-"""No reason needs more, and a pipe takes as much in one piece."""
+"""Enough for any reason, and written to a pipe in one piece."""
 
 
 def main() -> None:
-    """Load the model, make or fetch it first where that is asked for, and serve."""
+    """Export or download the model where the options say so, load it, and serve."""
     options: dict[str, Any] = json.loads(sys.argv[1])
-    # The worker is told to stop, and stops this process when it is done with it.
-    for order in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(order, signal.SIG_IGN)
+    # The worker handles these signals, and ends this process when it no longer needs it.
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, signal.SIG_IGN)
     exit_with_parent()
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
@@ -53,16 +53,17 @@ def main() -> None:
         model = FastembedModel.load(ensure_model(options))
     except Exception as problem:
         is_reason = isinstance(problem, FileNotFoundError | ModelMissing)
-        said = str(problem) if is_reason else f"{type(problem).__name__}: {problem}"
-        answers.write(encode_frame(0, ERROR, said.encode(errors="replace")[:MAX_REASON_BYTES]))
+        reason = str(problem) if is_reason else f"{type(problem).__name__}: {problem}"
+        answers.write(encode_frame(0, ERROR, reason.encode(errors="replace")[:MAX_REASON_BYTES]))
         os._exit(1)
-    reads = InteractionClassifier.loads(Path(options["reader"]).read_bytes()) if options["reader"] else None
-    EmbeddingServer(model, answers, options["threads"], reads).serve(sys.stdin.buffer)
+    file = options["classifier"]
+    classifier = InteractionClassifier.loads(Path(file).read_bytes()) if file else None
+    EmbeddingServer(model, answers, options["threads"], classifier).serve(sys.stdin.buffer)
     os._exit(0)
 
 
 def ensure_model(options: dict[str, Any]) -> LocalModel:
-    """The model in a folder that has its files: as it is, exported, or downloaded."""
+    """Return the model with a folder that has its files: found, exported or downloaded."""
     local = LocalModel(**options["model"] | {"directory": Path(options["model"]["directory"])})
     if options["export"]:
         ensure_exported(local, options["export"])
@@ -70,45 +71,46 @@ def ensure_model(options: dict[str, Any]) -> LocalModel:
 
 
 class EmbeddingServer:
-    """Answers in any order: passages on as many threads as told; a query at once, by the thread that read it."""
+    """Answers in any order: passages in a pool of `threads`; a query at once, in the thread that read it."""
 
     def __init__(
         self,
         model: FastembedModel,
         answers: BinaryIO,
         threads: int,
-        reads: InteractionClassifier | None = None,
+        classifier: InteractionClassifier | None = None,
     ) -> None:
         self._model = model
-        self._reads = reads
+        self._classifier = classifier
         self._answers = answers
         self._writing = threading.Lock()
         self._passages = ThreadPoolExecutor(threads)
 
-    def serve(self, questions: BinaryIO) -> None:
-        """Say hello, then answer until the input ends."""
+    def serve(self, requests: BinaryIO) -> None:
+        """Send the fingerprint, then answer requests until the input ends."""
         self._write(encode_frame(0, HELLO, self._model.fingerprint.model_dump_json().encode()))
-        while len(head := questions.read(FRAME_HEADER.size)) == FRAME_HEADER.size:
+        while len(head := requests.read(FRAME_HEADER.size)) == FRAME_HEADER.size:
             number, kind, length = decode_header(head)
-            prefix, text = decode_request(questions.read(length))
+            prefix, text = decode_request(requests.read(length))
             if kind == PASSAGE:
                 self._passages.submit(self._answer, number, prefix, text, self._passage)
             else:
                 self._answer(number, prefix, text, self._query)
 
-    def _answer(self, number: int, prefix: str, text: str, made: Callable[[str, str], bytes]) -> None:
+    def _answer(self, number: int, prefix: str, text: str, embed: Callable[[str, str], bytes]) -> None:
         try:
-            answer = encode_frame(number, VECTORS, made(prefix, text))
+            answer = encode_frame(number, VECTORS, embed(prefix, text))
         except Exception as problem:
             answer = encode_frame(number, ERROR, f"{type(problem).__name__}: {problem}".encode(errors="replace"))
         self._write(answer)
 
     def _passage(self, prefix: str, text: str) -> bytes:
         encoded = self._model.passage(text, prefix)
-        if self._reads is not None:
-            # Here, as the worker's event loop has less time to spare than the threads that wait for a core.
+        if self._classifier is not None:
+            # Here, not in the worker: its event loop has less time to spare than these threads.
             encoded = replace(
-                encoded, interaction_probabilities=self._reads.probabilities(text, encoded.pooled).astype(np.float32)
+                encoded,
+                interaction_probabilities=self._classifier.probabilities(text, encoded.pooled).astype(np.float32),
             )
         return encode_vectors(encoded)
 

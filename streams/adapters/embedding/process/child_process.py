@@ -1,7 +1,7 @@
 """The worker's end of the pipes to an embedder's process.
 
-Enters: texts with their prefixes. Leaves: their vectors. Guaranteed: whoever waits when the process ends is told
-`Unavailable`; a process that is told to end has ended, with its pipes, when `end` returns.
+Enters: texts with their prefixes. Leaves: their vectors. Guaranteed: calls that wait when the process ends raise
+`Unavailable`; the process has ended, and its pipes are closed, when `end` returns.
 """
 
 import asyncio
@@ -25,20 +25,20 @@ from streams.adapters.embedding.process.frames import (
 )
 
 PROJECT_ROOT = Path(__file__).parents[4]
-"""Where the project lies: it is not installed, so the child is started there."""
+"""The child's working directory: the project is not an installed package."""
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-"""As many passages run at once as there are cores: a product of matrices must not take all of them for itself."""
+"""Passages run in parallel on all cores, so one matrix product must not use more than one."""
 
 CHILD_STOP_TIMEOUT_S = 5.0
-"""How long a child may take to end once its input has."""
+"""How long a child may take to end after its input is closed."""
 
 
 class EmbedderChild:
     """One run of the embedder's process."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        """Start it."""
+        """Start the process."""
         self._process = subprocess.Popen(  # noqa: S603
             command,
             stdin=subprocess.PIPE,
@@ -55,9 +55,9 @@ class EmbedderChild:
         self.ended = False
 
     def hello(self) -> Fingerprint:
-        """Wait for its first frame. Blocks; to be called once, before anything is asked.
+        """Read the first frame. Blocks; to be called once, before any request.
 
-        Raises ModelMissing, with the reason, where it could not load its model.
+        Raises ModelMissing, with the reason, if the child could not load its model.
         """
         head = self._read_blocking(FRAME_HEADER.size)
         if len(head) < FRAME_HEADER.size:
@@ -69,24 +69,24 @@ class EmbedderChild:
         return Fingerprint.model_validate_json(content)
 
     async def loaded(self) -> Fingerprint:
-        """As `hello`, in a thread of its own, as it may take minutes. Cancelling it kills the process."""
-        waiting = ThreadPoolExecutor(1, thread_name_prefix="embedder-hello")
+        """As `hello`, in a thread of its own, as it may take minutes. Cancellation kills the process."""
+        thread = ThreadPoolExecutor(1, thread_name_prefix="embedder-hello")
         try:
-            return await asyncio.get_running_loop().run_in_executor(waiting, self.hello)
+            return await asyncio.get_running_loop().run_in_executor(thread, self.hello)
         except asyncio.CancelledError:
-            self._process.kill()  # Ends the thread's read, before somebody closes the pipe under it.
-            waiting.shutdown()
+            self._process.kill()  # Ends the thread's read before `end` closes the pipe under it.
+            thread.shutdown()
             raise
         finally:
-            waiting.shutdown(wait=False)
+            thread.shutdown(wait=False)
 
     async def ask(self, kind: int, prefix: str, text: str) -> Encoded:
-        """Have one text embedded. Unavailable when the process ends first, RuntimeError where the model can't."""
+        """Embed one text. Raises Unavailable if the process ends first, RuntimeError if the model fails on the text."""
         async with self._opening:
             if self._writing is None and not self.ended:
                 await self._open()
         if self.ended or self._writing is None:
-            raise Unavailable("the embedder's process has ended; it is being started again")
+            raise Unavailable("the embedder's process has ended and is being restarted")
         number = next(self._numbers) % 2**32
         answer: asyncio.Future[Encoded] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
@@ -97,7 +97,7 @@ class EmbedderChild:
             self._waiting.pop(number, None)
 
     async def end(self) -> None:
-        """Close its input, which ends it; kill it where that does not help."""
+        """Close the child's input, which ends it; kill it if that takes too long."""
         self.ended = True
         for pipe in (self._process.stdin, self._process.stdout) if self._writing is None else ():
             assert pipe is not None
@@ -113,7 +113,7 @@ class EmbedderChild:
             await self._reading
 
     def _read_blocking(self, length: int) -> bytes:
-        """So many bytes, or fewer where the output ends."""
+        """Return `length` bytes, or fewer at the end of the output."""
         assert self._process.stdout is not None
         content = b""
         while len(content) < length and (more := self._process.stdout.read(length - len(content))):
@@ -127,19 +127,19 @@ class EmbedderChild:
         self._reading = asyncio.create_task(self._read(reader, source))
 
     async def _read(self, reader: asyncio.StreamReader, transport: asyncio.ReadTransport) -> None:
-        """Hand each answer to whoever waits for it; when the process ends, tell all of them."""
+        """Resolve the future of each response; fail all open ones when the process ends."""
         try:
             while True:
                 number, kind, length = decode_header(await reader.readexactly(FRAME_HEADER.size))
-                self._hand_over(number, kind, await reader.readexactly(length))
+                self._resolve(number, kind, await reader.readexactly(length))
         except asyncio.IncompleteReadError:
             self.ended = True
             transport.close()
             for answer in self._waiting.values():
                 if not answer.done():
-                    answer.set_exception(Unavailable("the embedder's process ended while it had this text"))
+                    answer.set_exception(Unavailable("the embedder's process ended before it answered"))
 
-    def _hand_over(self, number: int, kind: int, content: bytes) -> None:
+    def _resolve(self, number: int, kind: int, content: bytes) -> None:
         answer = self._waiting.get(number)
         if answer is None or answer.done():
             return

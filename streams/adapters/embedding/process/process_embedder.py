@@ -1,8 +1,8 @@
 """The embedder port over a process of its own.
 
-A model in this process would fight the event loop for the interpreter: each text cost the loop several times what
-it takes to hand it over a pipe. The child ends with this process. One that dies is started again; what it had in
-hand is `Unavailable`, and comes again.
+A model in the worker's process would contend with the event loop for the interpreter: each text cost the loop several
+times what passing it over a pipe does. The child ends with the worker. A child that dies is restarted; its unanswered
+texts fail with `Unavailable`, for the caller to retry.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ log = structlog.get_logger()
 
 
 class ProcessEmbedder:
-    """Implements `agents.ports.Embedder`, with prefixes that a caller may put in place of the embedder's own."""
+    """Implements `agents.ports.Embedder`; a prefix that is None is the embedder's own."""
 
     def __init__(self, command: Sequence[str], query_prefix: str = "", passage_prefix: str = "") -> None:
         """Start the child; `load` and `fingerprint` wait for its model."""
@@ -49,38 +49,37 @@ class ProcessEmbedder:
         *,
         export: Precision | None = None,
         hub: str | None = None,
-        reader: Path | None = None,
+        classifier: Path | None = None,
     ) -> Self:
-        """Start with a model; 0 threads stands for as many as this process may use cores.
+        """Start with a model; 0 threads means one for each core that this process may use.
 
-        `export` makes the model of that name first, from published weights; `hub` names the repository that it is
-        downloaded from where its folder is not filled; `reader` is the file of a classifier that reads every passage
-        as well.
+        `export` is the precision to export the model in if it is missing; `hub` names the repository to download it
+        from if its folder lacks files; `classifier` is the file of the classifier that also runs on every passage.
         """
         threads = threads_at_once or len(os.sched_getaffinity(0))
         model = asdict(local) | {"directory": str(local.directory.absolute())}
         options = {"model": model, "threads": threads, "export": export, "hub": hub}
-        options["reader"] = None if reader is None else str(reader.absolute())
+        options["classifier"] = None if classifier is None else str(classifier.absolute())
         return cls((*CHILD_COMMAND, json.dumps(options)), local.query_prefix, local.passage_prefix)
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """What decides where passages lie. Blocks until the model is loaded; ModelMissing where it can't be."""
+        """The fingerprint of the model. Blocks until it is loaded; raises ModelMissing if it can't be."""
         if self._fingerprint is None:
             self._fingerprint = self._child.hello()
         return self._fingerprint
 
     async def load(self) -> Fingerprint:
-        """Wait for the model without blocking; to be called once, first. Raises ModelMissing, with the reason."""
+        """Wait until the model is loaded; to be called once, first. Raises ModelMissing, with the reason."""
         self._fingerprint = await self._child.loaded()
         return self._fingerprint
 
     async def passage(self, text: str, prefix: str | None = None) -> Encoded:
-        """Embed a text that is kept."""
+        """Embed a passage."""
         return await self._ask(PASSAGE, self._passage_prefix if prefix is None else prefix, text)
 
     async def query(self, text: str, prefix: str | None = None) -> Encoded:
-        """Embed a question, ahead of any passages that are waiting."""
+        """Embed a query, ahead of all waiting passages."""
         return await self._ask(QUERY, self._query_prefix if prefix is None else prefix, text)
 
     async def close(self) -> None:
@@ -93,7 +92,7 @@ class ProcessEmbedder:
     async def _ask(self, kind: int, prefix: str, text: str) -> Encoded:
         _ = self.fingerprint
         if self._child.ended and (self._restarting is None or self._restarting.done()):
-            log.warning("the embedder's process ended and is started again")
+            log.warning("embedder process ended, restarting it")
             self._restarting = asyncio.create_task(self._restart())
         return await self._child.ask(kind, prefix, text)
 
@@ -111,8 +110,8 @@ class ProcessEmbedder:
             if loaded == self._fingerprint:
                 self._child = child
             else:
-                await self._give_up(child, "its model is another one now; only a new worker can use it")
+                await self._give_up(child, "its model has changed; restart the worker to use the new one")
 
     async def _give_up(self, child: EmbedderChild, reason: str) -> None:
-        log.warning("the embedder's process could not be started again", reason=reason)
+        log.warning("embedder process could not be restarted", reason=reason)
         await child.end()

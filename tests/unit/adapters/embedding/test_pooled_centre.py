@@ -24,11 +24,11 @@ def test_texts_that_differ_little_from_the_mean_are_far_apart() -> None:
 
 def test_vectors_keep_length_one() -> None:
     assert np.linalg.norm(CENTRE.of_passage(unit(1, 2, 3))) == pytest.approx(1)
-    assert np.linalg.norm(CENTRE.of_question(unit(1, 2, 3))) == pytest.approx(1)
+    assert np.linalg.norm(CENTRE.of_query(unit(1, 2, 3))) == pytest.approx(1)
 
 
 def test_questions_have_a_mean_of_their_own() -> None:
-    assert CENTRE.of_question(unit(1, 2, 3))[0] > unit(1, 2, 3)[0] > CENTRE.of_passage(unit(1, 2, 3))[0]
+    assert CENTRE.of_query(unit(1, 2, 3))[0] > unit(1, 2, 3)[0] > CENTRE.of_passage(unit(1, 2, 3))[0]
 
 
 def test_the_mean_itself_stays_finite() -> None:

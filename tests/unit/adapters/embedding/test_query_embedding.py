@@ -19,7 +19,7 @@ async def reading(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pro
     """The general model with the classifier that comes with the project."""
     folder = exported_minilm("int8", tmp_path_factory)
     local = LocalModel("all-MiniLM-L6-v2", folder, 384, "int8", max_tokens=256)
-    started = ProcessEmbedder.start(local, 1, reader=INTERACTION_MODEL)
+    started = ProcessEmbedder.start(local, 1, classifier=INTERACTION_MODEL)
     yield started
     await started.close()
 

@@ -175,7 +175,7 @@ async def test_what_fails_after_a_model_was_loaded_harms_nobody(registry: Embedd
         registry.of(TINY)
     await called.wait()
     assert registry.of(TINY).fingerprint.dim == 32
-    loading = registry._models["tiny"]._trying
+    loading = registry._models["tiny"]._attempts
     assert loading
     await loading
 

@@ -31,7 +31,7 @@ def cosines(rows: Matrix) -> Matrix:
 @pytest.mark.parametrize("projection", [loaded(), TokenProjection.plain(384), TokenProjection.plain(96)])
 def test_rows_have_length_one_and_the_projections_dimension(projection: TokenProjection) -> None:
     dim = 96 if projection.dim == 96 else 384
-    for rows in (projection.of_passage(3 * states(5, dim)), projection.of_question(3 * states(5, dim))):
+    for rows in (projection.of_passage(3 * states(5, dim)), projection.of_query(3 * states(5, dim))):
         assert rows.shape == (5, projection.dim)
         assert rows.dtype == np.float32
         assert np.linalg.norm(rows, axis=1) == pytest.approx(1)
@@ -61,7 +61,7 @@ def test_the_plain_projection_keeps_how_alike_states_are(dim: int) -> None:
 def test_the_plain_projection_leaves_short_states_as_they_are() -> None:
     projection, some = TokenProjection.plain(32), states(9, 32)
     assert projection.dim == 32
-    assert cosines(projection.of_question(some)) == pytest.approx(cosines(some), abs=1e-5)
+    assert cosines(projection.of_query(some)) == pytest.approx(cosines(some), abs=1e-5)
 
 
 def test_names_tell_projections_apart(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_file_may_map_questions_otherwise(tmp_path: Path) -> None:
     )
     projection = loaded(path)
     assert projection.name.startswith("made-2-")
-    assert projection.of_question(some) == pytest.approx(projection.of_passage(some)[:, ::-1])
+    assert projection.of_query(some) == pytest.approx(projection.of_passage(some)[:, ::-1])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from schemas.vectors import Matrix, Spans
-from streams.adapters.embedding.inference.content_tokens import content_token_mask
 from streams.adapters.embedding.inference.token_grid import QUANTISATION_STEPS, dequantise_tokens, quantise_tokens
 from streams.adapters.embedding.inference.token_projection import TokenProjection
 from streams.adapters.embedding.inference.token_vectors import MAX_TOKEN_ROWS, TokenVectors
@@ -92,7 +91,7 @@ def test_of_a_long_text_the_first_tokens_are_kept_and_of_a_passage_the_first_tel
     spans = np.array([match.span() for match in re.finditer(r"\w+", text)], np.int32)
     states = drawn(600, 16)
     passage = vectors.of_passage(text, spans, states)
-    tokens, places = vectors.of_question(spans, states)
+    tokens, places = vectors.of_query(spans, states)
     assert np.allclose(passage, states[1::2][:MAX_TOKEN_ROWS], atol=0.5 / QUANTISATION_STEPS + 1e-6)
     assert np.allclose(tokens, states[:MAX_TOKEN_ROWS], atol=1e-6)
     assert np.array_equal(places, spans[:MAX_TOKEN_ROWS])

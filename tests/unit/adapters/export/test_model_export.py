@@ -114,7 +114,7 @@ def test_fp32_gives_what_the_formulas_give(fp32: FastembedModel, text: str) -> N
     expected = states.mean(axis=0)
     encoded = fp32.passage(text)
     assert np.abs(encoded.pooled - expected / np.linalg.norm(expected)).max() < 1e-5
-    projected = TokenProjection.plain(384).of_question(states[1:-1])
+    projected = TokenProjection.plain(384).of_query(states[1:-1])
     assert np.allclose(fp32.query(text).tokens, projected, atol=1e-4)
 
 

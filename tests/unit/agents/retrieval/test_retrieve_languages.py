@@ -11,7 +11,7 @@ from agents.retrieval.lexical_features import LexicalFeatures
 from agents.retrieval.vector_search import VectorSearch
 from agents.rules.query.plans import plan_searches
 from agents.rules.ranking.cross_lingual import CROSS_LINGUAL_BIAS
-from agents.rules.ranking.rank_fusion import LaneResult
+from agents.rules.ranking.rank_fusion import ModeSearchResult
 from schemas.memories import Memory
 from schemas.modes import GENERAL, Mode
 from schemas.retrieval import RetrieveRequest
@@ -57,7 +57,7 @@ async def remember(library: Library, *texts: str) -> list[Memory]:
     return memories
 
 
-async def nearest(library: Library, query: str) -> LaneResult:
+async def nearest(library: Library, query: str) -> ModeSearchResult:
     """What the vectors say."""
     selector = Selector.model_validate({"user_id": "ana", "project_id": "*"})
     request = RetrieveRequest(scope=selector, query=query, mode=GENERAL)

@@ -12,31 +12,31 @@ from schemas.categories import Category
 ENGLISH, GERMAN = LANGUAGES.index("english"), LANGUAGES.index("german")
 
 
-def sought(
+def coverage_of(
     terms: list[str], weights: list[float] | None = None, languages: tuple[int, ...] = (ENGLISH,)
 ) -> TermCoverage:
     return TermCoverage(terms, weights or [1.0] * len(terms), languages)
 
 
-def test_a_text_has_a_term_by_its_stem_in_a_language_that_is_spoken() -> None:
-    asked = sought(["deploying", "ledger"])
+def test_terms_match_by_stem_in_known_languages() -> None:
+    asked = coverage_of(["deploying", "ledger"])
     assert asked.terms_in("We deploy it.") == {0}
     assert asked.terms_in("LEDGERS were deployed") == {0, 1}
-    assert sought(["katzen"]).terms_in("eine Katze") == frozenset()
-    assert sought(["katzen"], languages=(ENGLISH, GERMAN)).terms_in("eine Katze") == {0}
+    assert coverage_of(["katzen"]).terms_in("eine Katze") == frozenset()
+    assert coverage_of(["katzen"], languages=(ENGLISH, GERMAN)).terms_in("eine Katze") == {0}
 
 
-def test_a_share_is_one_of_weight() -> None:
-    asked = sought(["harbour", "tram"], [3.0, 1.0])
+def test_share_is_relative_to_the_total_weight() -> None:
+    asked = coverage_of(["harbour", "tram"], [3.0, 1.0])
     assert [asked.share(places) for places in ([], [0], [1], [0, 1])] == [0.0, 0.75, 0.25, 1.0]
-    assert sought([]).share([]) == 0.0
+    assert coverage_of([]).share([]) == 0.0
 
 
-def test_entries_come_best_first_without_those_that_share_little() -> None:
-    asked = sought(["ship", "beta", "harbour", "tram", "rail"])
+def test_matches_are_best_first_without_weak_ones() -> None:
+    asked = coverage_of(["ship", "beta", "harbour", "tram", "rail"])
     texts = ["the tram", "the harbour tram ships", "ship the beta by rail", "the beta", "dinner"]
     assert [one.place for one in match_entries(texts, asked)] == [1, 2]
-    assert [one.place for one in match_entries(["the beta", "a ship", "soup"], sought(["ship", "beta"]))] == [0, 1]
+    assert [one.place for one in match_entries(["the beta", "a ship", "soup"], coverage_of(["ship", "beta"]))] == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -50,24 +50,24 @@ def test_entries_come_best_first_without_those_that_share_little() -> None:
         ("is it?", False),
     ],
 )
-def test_nearly_all_telling_words_are_enough_and_what_is_asked_for_must_be_there(query: str, enough: bool) -> None:
+def test_high_coverage_suffices_unless_date_or_number_is_missing(query: str, enough: bool) -> None:
     question = parse_question(query, ())
-    asked = sought(list(question.terms))
+    asked = coverage_of(list(question.terms))
     texts = ["The harbour tram is late. Is it?", "Trams run on rails."]
     assert is_sufficient(match_entries(texts, asked), texts, question, asked) is enough
 
 
-def test_a_number_or_a_date_answers_what_asks_for_one() -> None:
+def test_number_or_date_answers_a_question_for_one() -> None:
     texts = ["The harbour tram leaves at nine on Friday, with 12 seats."]
     for query in ("when does the harbour tram leave?", "how many seats has the harbour tram?"):
         question = parse_question(query, ())
-        asked = sought(list(question.terms))
+        asked = coverage_of(list(question.terms))
         assert is_sufficient(match_entries(texts, asked), texts, question, asked)
 
 
 @pytest.mark.parametrize(("summary", "enough"), [("The knee heals.", True), (None, False)])
-def test_a_description_alone_is_never_enough(summary: str | None, enough: bool) -> None:
+def test_description_alone_never_suffices(summary: str | None, enough: bool) -> None:
     category = Category(name="health", description="doctors and sports", summary=summary)
     question = parse_question("doctors and sports?", ())
-    layer = category_layer([({}, category)], question, sought(list(question.terms)))
+    layer = category_layer([({}, category)], question, coverage_of(list(question.terms)))
     assert (layer.suffices, [one["name"] for one in layer.shown]) == (enough, ["health"])

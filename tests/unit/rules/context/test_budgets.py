@@ -13,7 +13,7 @@ SUMS = {"TASK": 53000, "EXPLORATION": 62000, "DEBUGGING": 49000, "LEARNING": 600
 """Added up by hand from the seed's tables."""
 
 
-def test_every_interaction_mode_has_the_budgets_of_the_seed() -> None:
+def test_every_interaction_mode_has_budgets() -> None:
     assert set(SECTION_BUDGETS) == set(INTERACTION_MODES)
     assert {mode: sum(shares) for mode, shares in SECTION_BUDGETS.items()} == SUMS
 
@@ -31,13 +31,13 @@ def test_every_interaction_mode_has_the_budgets_of_the_seed() -> None:
         ("GENERAL", "recent_window", 8000),
     ],
 )
-def test_the_seeds_own_total_gives_the_seeds_own_budgets(mode: InteractionMode, section: str, tokens: int) -> None:
+def test_total_of_the_table_gives_the_table(mode: InteractionMode, section: str, tokens: int) -> None:
     assert (section, tokens) in scale_budgets(mode, SUMS[mode]).items()
 
 
 @pytest.mark.parametrize("budget", [300, 301, 4000, 9999, 1_000_000])
 @pytest.mark.parametrize("mode", INTERACTION_MODES)
-def test_budgets_keep_their_proportions_and_never_exceed_the_whole(mode: InteractionMode, budget: int) -> None:
+def test_budgets_keep_proportions_and_never_exceed_the_total(mode: InteractionMode, budget: int) -> None:
     sections = scale_budgets(mode, budget)
     assert list(sections) == list(SECTIONS)
     assert budget - len(SECTIONS) < sum(sections.values()) <= budget
@@ -45,7 +45,7 @@ def test_budgets_keep_their_proportions_and_never_exceed_the_whole(mode: Interac
         assert 0 <= wanted / SUMS[mode] * budget - given < 1
 
 
-def test_every_sticky_kind_has_its_own_priority_highest_first() -> None:
+def test_sticky_kinds_have_descending_priorities() -> None:
     assert [(invariant.kind, invariant.priority) for invariant in INVARIANTS] == [
         ("safety_requirement", 1000),
         ("user_correction", 900),
@@ -56,12 +56,12 @@ def test_every_sticky_kind_has_its_own_priority_highest_first() -> None:
     assert all(invariant.description for invariant in INVARIANTS)
 
 
-def test_where_nothing_is_used_yet_each_section_has_its_budget() -> None:
+def test_unused_context_has_the_full_budgets() -> None:
     budget = scale_budgets("TASK", 5300)
     assert allocate_remaining_tokens(budget, dict.fromkeys(SECTIONS, 0), 5300) == budget
 
 
-def test_what_one_section_took_too_much_is_missing_in_all_others_in_proportion() -> None:
+def test_overdrawn_section_shrinks_the_others_in_proportion() -> None:
     budget, used = scale_budgets("TASK", 5300), {**dict.fromkeys(SECTIONS, 0), "rules": 3150}
     room = allocate_remaining_tokens(budget, used, 5300 - 3150)
     assert (room["rules"], room["retrieved_evidence"]) == (0, 1400)
@@ -69,7 +69,7 @@ def test_what_one_section_took_too_much_is_missing_in_all_others_in_proportion()
     assert all(room[section] == budget[section] // 2 for section in SECTIONS if section != "rules")
 
 
-def test_a_context_that_is_full_has_no_room_anywhere() -> None:
+def test_full_context_has_no_room_left() -> None:
     assert set(
         allocate_remaining_tokens(
             scale_budgets("LEARNING", 4000), {**dict.fromkeys(SECTIONS, 0), "rules": 4000}, 0

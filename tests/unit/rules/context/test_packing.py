@@ -13,10 +13,10 @@ rooms = st.integers(min_value=0, max_value=300)
 
 def kept_of(sizes: list[int], room: int) -> list[int]:
     """The places of the turns that an unbroken section keeps; the newest turn comes first."""
-    filling = ContextPacker(10_000)
+    packer = ContextPacker(10_000)
     newest_first = [sized(len(sizes) - place, size) for place, size in enumerate(sizes)]
-    filling.offer("recent_window", newest_first, room, contiguous=True)
-    return [place for place, one in enumerate(newest_first) if filling.has(one.memory.memory_id)]
+    packer.offer("recent_window", newest_first, room, contiguous=True)
+    return [place for place, one in enumerate(newest_first) if packer.has(one.memory.memory_id)]
 
 
 @pytest.mark.parametrize(
@@ -32,12 +32,12 @@ def kept_of(sizes: list[int], room: int) -> list[int]:
     ],
     ids=["none", "all", "the oldest goes", "no gap", "too large for all", "too large in between", "no room"],
 )
-def test_the_newest_turns_are_kept(sizes: list[int], room: int, kept: list[int]) -> None:
+def test_newest_turns_are_kept(sizes: list[int], room: int, kept: list[int]) -> None:
     assert kept_of(sizes, room) == kept
 
 
 @given(sizes_of_turns, rooms)
-def test_no_older_turn_is_kept_where_a_newer_one_found_no_room(sizes: list[int], room: int) -> None:
+def test_no_older_turn_is_kept_without_the_newer_ones(sizes: list[int], room: int) -> None:
     kept = kept_of(sizes, room)
     possible = [place for place, size in enumerate(sizes) if size <= room]
     assert sum(sizes[place] for place in kept) <= room
@@ -46,10 +46,10 @@ def test_no_older_turn_is_kept_where_a_newer_one_found_no_room(sizes: list[int],
         assert sum(sizes[place] for place in possible[: len(kept) + 1]) > room
 
 
-def test_elsewhere_what_has_no_room_does_not_end_it() -> None:
-    filling = ContextPacker(10)
-    filling.offer("retrieved_evidence", [sized(3, 6), sized(2, 8), sized(1, 4)], 10)
-    assert filling.sections()["retrieved_evidence"] == memory_ids(1, 3)
+def test_non_contiguous_section_skips_what_does_not_fit() -> None:
+    packer = ContextPacker(10)
+    packer.offer("retrieved_evidence", [sized(3, 6), sized(2, 8), sized(1, 4)], 10)
+    assert packer.sections()["retrieved_evidence"] == memory_ids(1, 3)
 
 
 def sized(number: int, tokens: int) -> SizedMemory:
@@ -61,59 +61,59 @@ def memory_ids(*numbers: int) -> list[str]:
     return [made("", number).memory_id for number in numbers]
 
 
-def test_what_is_offered_first_has_room_first() -> None:
-    filling = ContextPacker(10)
-    filling.offer("retrieved_evidence", [sized(0, 6)], filling.left)
-    filling.offer("recent_window", [sized(3, 3), sized(2, 3), sized(1, 3)], 100, contiguous=True)
-    assert filling.sections()["retrieved_evidence"] == memory_ids(0)
-    assert filling.sections()["recent_window"] == memory_ids(3)
-    assert filling.tokens()["recent_window"] == 3
-    assert filling.left == 1
-    assert sorted(filling.dropped) == sorted(memory_ids(1, 2))
+def test_earlier_offers_take_precedence() -> None:
+    packer = ContextPacker(10)
+    packer.offer("retrieved_evidence", [sized(0, 6)], packer.left)
+    packer.offer("recent_window", [sized(3, 3), sized(2, 3), sized(1, 3)], 100, contiguous=True)
+    assert packer.sections()["retrieved_evidence"] == memory_ids(0)
+    assert packer.sections()["recent_window"] == memory_ids(3)
+    assert packer.tokens()["recent_window"] == 3
+    assert packer.left == 1
+    assert sorted(packer.dropped) == sorted(memory_ids(1, 2))
 
 
-def test_a_section_keeps_to_its_own_room() -> None:
-    filling = ContextPacker(100)
-    filling.offer("recent_window", [sized(2, 3), sized(1, 3), sized(0, 3)], 7)
-    assert filling.lines() == ["turn 1", "turn 2"]
+def test_section_respects_its_room() -> None:
+    packer = ContextPacker(100)
+    packer.offer("recent_window", [sized(2, 3), sized(1, 3), sized(0, 3)], 7)
+    assert packer.lines() == ["turn 1", "turn 2"]
 
 
-def test_all_that_is_kept_stands_in_order_of_time() -> None:
-    filling = ContextPacker(100)
-    filling.offer("retrieved_evidence", [sized(5, 1), sized(1, 1)], 100)
-    filling.offer("recent_window", [sized(6, 1), sized(3, 1)], 100)
-    assert filling.lines() == ["turn 1", "turn 3", "turn 5", "turn 6"]
-    assert filling.sections()["retrieved_evidence"] == memory_ids(1, 5)
+def test_kept_memories_are_sorted_by_time() -> None:
+    packer = ContextPacker(100)
+    packer.offer("retrieved_evidence", [sized(5, 1), sized(1, 1)], 100)
+    packer.offer("recent_window", [sized(6, 1), sized(3, 1)], 100)
+    assert packer.lines() == ["turn 1", "turn 3", "turn 5", "turn 6"]
+    assert packer.sections()["retrieved_evidence"] == memory_ids(1, 5)
 
 
-def test_the_oldest_of_the_least_important_section_is_given_up_first() -> None:
-    filling = ContextPacker(100)
-    filling.offer("retrieved_evidence", [sized(1, 10)], 100)
-    filling.offer("recent_window", [sized(6, 5), sized(3, 5)], 100)
-    assert filling.drop_least_important()
-    assert filling.drop_least_important()
-    assert (filling.lines(), filling.left) == (["turn 1"], 90)
-    assert filling.dropped == memory_ids(3, 6)
-    assert filling.drop_least_important()
-    assert not filling.drop_least_important()
+def test_memory_kept_last_is_dropped_first() -> None:
+    packer = ContextPacker(100)
+    packer.offer("retrieved_evidence", [sized(1, 10)], 100)
+    packer.offer("recent_window", [sized(6, 5), sized(3, 5)], 100)
+    assert packer.drop_least_important()
+    assert packer.drop_least_important()
+    assert (packer.lines(), packer.left) == (["turn 1"], 90)
+    assert packer.dropped == memory_ids(3, 6)
+    assert packer.drop_least_important()
+    assert not packer.drop_least_important()
 
 
-def test_what_a_section_had_no_room_for_another_one_may_keep() -> None:
-    filling = ContextPacker(10)
-    filling.offer("rules", [sized(1, 5)], 4)
-    assert (filling.dropped, filling.is_missing(memory_ids(1)[0])) == (memory_ids(1), True)
-    filling.offer("retrieved_evidence", [sized(1, 5)], filling.left)
-    assert (filling.dropped, filling.is_missing(memory_ids(1)[0])) == ([], False)
+def test_memory_dropped_by_one_section_can_fit_another() -> None:
+    packer = ContextPacker(10)
+    packer.offer("rules", [sized(1, 5)], 4)
+    assert (packer.dropped, packer.is_missing(memory_ids(1)[0])) == (memory_ids(1), True)
+    packer.offer("retrieved_evidence", [sized(1, 5)], packer.left)
+    assert (packer.dropped, packer.is_missing(memory_ids(1)[0])) == ([], False)
 
 
-def test_what_says_the_same_again_is_dropped_and_not_missed() -> None:
-    filling = ContextPacker(100)
+def test_near_duplicate_is_dropped_and_not_missing() -> None:
+    packer = ContextPacker(100)
     texts = [
         "The deploy target is fly.io since the first of March.",
         "The deploy target is fly.io since the first of March!",
     ]
     first, again = (SizedMemory(made(text, number), text, 5) for number, text in enumerate(texts))
-    filling.offer("rules", [first, again], 100)
-    assert filling.lines() == texts[:1]
-    assert filling.dropped == [again.memory.memory_id]
-    assert not filling.is_missing(again.memory.memory_id)
+    packer.offer("rules", [first, again], 100)
+    assert packer.lines() == texts[:1]
+    assert packer.dropped == [again.memory.memory_id]
+    assert not packer.is_missing(again.memory.memory_id)

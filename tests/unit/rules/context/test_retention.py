@@ -11,12 +11,12 @@ FILLER: list[tuple[str, SentenceLabel, InteractionMode | None]] = [
 ]
 
 
-def test_every_mode_says_what_it_keeps() -> None:
+def test_every_mode_has_a_policy() -> None:
     assert set(RETENTION_POLICIES) == set(INTERACTION_MODES)
 
 
 @pytest.mark.parametrize(
-    ("mode", "marks", "said_as", "stays"),
+    ("mode", "labels", "interaction_mode", "stays"),
     [
         ("TASK", SentenceLabel.SPECULATION, None, False),
         ("TASK", NO_LABELS, "EXPLORATION", False),
@@ -39,14 +39,14 @@ def test_every_mode_says_what_it_keeps() -> None:
     ],
     ids=str,
 )
-def test_a_mode_drops_what_the_seed_says(
-    mode: InteractionMode, marks: SentenceLabel, said_as: InteractionMode | None, stays: bool
+def test_mode_drops_unwanted_memories(
+    mode: InteractionMode, labels: SentenceLabel, interaction_mode: InteractionMode | None, stays: bool
 ) -> None:
-    kept, dropped = apply_retention([*FILLER, ("hit", marks, said_as)], RETENTION_POLICIES[mode])
+    kept, dropped = apply_retention([*FILLER, ("hit", labels, interaction_mode)], RETENTION_POLICIES[mode])
     assert ("hit" in kept, "hit" in dropped) == (stays, not stays)
 
 
-def test_the_best_hits_stay_whatever_they_are() -> None:
+def test_best_hits_are_always_kept() -> None:
     hits: list[tuple[str, SentenceLabel, InteractionMode | None]] = [
         (f"hit {place}", SentenceLabel.SPECULATION, "EXPLORATION") for place in range(5)
     ]
@@ -55,7 +55,7 @@ def test_the_best_hits_stay_whatever_they_are() -> None:
     assert dropped == ["hit 3", "hit 4"]
 
 
-def test_what_is_wanted_comes_forward_but_not_before_everything() -> None:
+def test_wanted_hits_move_up_but_not_to_the_top() -> None:
     hits: list[tuple[str, SentenceLabel, InteractionMode | None]] = [
         (str(place), NO_LABELS, None) for place in range(7)
     ]

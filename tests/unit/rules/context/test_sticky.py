@@ -13,7 +13,7 @@ from schemas.vectors import MemoryFilter
 from tests.builders.memories import made
 
 
-def sight_of(memories: Sequence[Memory], conversation: str | None = "c1", project: str = "default") -> VisibleSet:
+def fused(memories: Sequence[Memory], conversation: str | None = "c1", project: str = "default") -> VisibleSet:
     """What is seen of these memories; their places are their numbers."""
     traits = {place: Trait.of(memory) for place, memory in enumerate(memories)}
     rows = [
@@ -27,7 +27,7 @@ def sight_of(memories: Sequence[Memory], conversation: str | None = "c1", projec
             importance=0.5,
             superseded=one.superseded_by is not None,
             space=None,
-            marks=label_memory(one).value,
+            labels=label_memory(one).value,
         )
         for place, one in enumerate(memories)
     ]
@@ -38,12 +38,11 @@ def sight_of(memories: Sequence[Memory], conversation: str | None = "c1", projec
 def kept(*memories: Memory, **where: Any) -> list[tuple[int, str]]:
     """The priorities and texts of what is sticky, in order."""
     return [
-        (invariant.priority, memories[number].text)
-        for invariant, number in sticky_memories(sight_of(memories, **where))
+        (invariant.priority, memories[number].text) for invariant, number in sticky_memories(fused(memories, **where))
     ]
 
 
-def test_the_highest_priority_comes_first() -> None:
+def test_highest_priority_comes_first() -> None:
     turns = [
         made("Stack trace: Authentication failing", 0),
         made("Must support 10,000 concurrent users", 1),
@@ -54,7 +53,7 @@ def test_the_highest_priority_comes_first() -> None:
     assert [priority for priority, _ in kept(*turns)] == [1000, 900, 800, 700]
 
 
-def test_within_a_priority_the_conversation_comes_first_and_then_the_newest() -> None:
+def test_within_a_priority_conversation_then_newest_come_first() -> None:
     turns = [
         made("It must run offline.", 0),
         made("It must run on Postgres.", 5, conversation_id="c2"),
@@ -67,32 +66,32 @@ def test_within_a_priority_the_conversation_comes_first_and_then_the_newest() ->
     ]
 
 
-def test_only_the_latest_corrections_stay() -> None:
+def test_only_the_latest_corrections_are_sticky() -> None:
     turns = [made(f"No, use port {number}.", number) for number in range(10)]
     assert [text for _, text in kept(*turns)] == [f"No, use port {9 - place}." for place in range(MAX_CORRECTIONS)]
     elsewhere = [made(f"No, use port {number}.", number, conversation_id="c2") for number in range(10)]
     assert [text for _, text in kept(*elsewhere)] == ["No, use port 9."]
 
 
-def test_an_error_that_was_resolved_later_in_its_conversation_is_not_current() -> None:
+def test_error_resolved_later_in_its_conversation_is_not_current() -> None:
     error, other = made("The login fails again.", 0), made("The export crashes.", 4)
     assert kept(error, made("It works now, thanks!", 1)) == []
     assert kept(error, made("It works now, thanks!", 1), other) == [(700, "The export crashes.")]
     assert kept(error, made("It works now, thanks!", 1, conversation_id="c2")) == [(700, "The login fails again.")]
 
 
-def test_only_the_last_errors_of_a_conversation_block() -> None:
+def test_only_the_latest_errors_of_a_conversation_are_sticky() -> None:
     turns = [made(f"Error: step {number} failed", number) for number in range(6)]
     assert [text for _, text in kept(*turns)] == [f"Error: step {5 - place} failed" for place in range(MAX_ERRORS)]
 
 
-def test_an_error_from_elsewhere_is_current_for_a_week() -> None:
+def test_error_of_another_conversation_is_sticky_for_a_week() -> None:
     error, week = made("The export crashes.", 0, conversation_id="c2"), 7 * 24 * 60
     assert kept(error, made("Hello.", week)) == [(700, "The export crashes.")]
     assert kept(error, made("Hello.", week + 1)) == []
 
 
-def test_an_assistant_says_neither_what_must_be_nor_that_it_works() -> None:
+def test_assistants_set_no_rules_and_resolve_no_errors() -> None:
     rule, error = "It must run offline.", made("The login fails again.", 0)
     assert kept(made(rule, role="assistant")) == []
     assert kept(made(rule, role="tool")) == []
@@ -101,17 +100,17 @@ def test_an_assistant_says_neither_what_must_be_nor_that_it_works() -> None:
     assert kept(made("1 failed\nE   AssertionError: no", role="tool")) == [(700, "1 failed\nE   AssertionError: no")]
 
 
-def test_what_was_superseded_or_belongs_to_another_project_is_not_sticky() -> None:
+def test_superseded_or_other_project_memories_are_not_sticky() -> None:
     assert kept(made("It must run offline.", superseded_by="x")) == []
     assert kept(made("It must run offline.", project="p2")) == []
 
 
-def test_without_a_conversation_the_scope_is_asked() -> None:
+def test_without_a_conversation_the_scope_is_used() -> None:
     turns = [made("It must run offline.", 0), made("No, use port 8080.", 1), made("The login fails again.", 2)]
     assert [priority for priority, _ in kept(*turns, conversation=None)] == [900, 800, 700]
 
 
-def test_a_memory_is_sticky_once_and_not_without_end() -> None:
+def test_memory_is_sticky_once_and_the_number_is_limited() -> None:
     assert kept(made("Must validate all user input. It must run offline. The login fails.")) == [
         (1000, "Must validate all user input. It must run offline. The login fails.")
     ]

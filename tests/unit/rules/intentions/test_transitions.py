@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agents.rules.intentions.transitions import (
     MAX_DONE_ENTRIES,
     MAX_OPEN_ENTRIES,
-    MAX_PENDING_SIGNS,
+    MAX_PENDING_SIGNALS,
     apply_learned,
     apply_set_intention,
     drop_set_entries,
@@ -233,8 +233,8 @@ def test_what_is_done_is_kept_for_a_while_only() -> None:
 
 
 def test_signs_that_end_nothing_are_bounded() -> None:
-    signs = [learned(f"The engine{number} is fixed.", number) for number in range(MAX_PENDING_SIGNS + 5)]
-    assert len(after(*signs).signs) == MAX_PENDING_SIGNS
+    signs = [learned(f"The engine{number} is fixed.", number) for number in range(MAX_PENDING_SIGNALS + 5)]
+    assert len(after(*signs).signs) == MAX_PENDING_SIGNALS
 
 
 def test_what_is_set_replaces_what_was_set_and_leaves_what_was_inferred() -> None:

@@ -4,8 +4,12 @@ from typing import Any
 
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
-from agents.rules.modes.mode_choices import chosen_segments_by_mode, default_segments_by_location
-from agents.rules.modes.segments import MAX_SEGMENT_TURNS, split_segments
+from agents.rules.modes.segments import (
+    MAX_SEGMENT_TURNS,
+    chosen_segments_by_mode,
+    default_segments_by_location,
+    split_segments,
+)
 from schemas.memories import Memory, VectorLocation
 from tests.builders.items import distilled_of
 from tests.builders.memories import embedded_in, made

@@ -32,7 +32,7 @@ from agents.rules.query.question_types import QUESTION_TYPES, detect_question_ty
         ("What did you suggest?", "yours"),
     ],
 )
-def test_a_question_has_the_trait_that_its_words_tell(question: str, trait: str) -> None:
+def test_question_has_type(question: str, trait: str) -> None:
     assert trait in detect_question_types(question)
 
 
@@ -46,9 +46,9 @@ def test_a_question_has_the_trait_that_its_words_tell(question: str, trait: str)
         ("What is it like where she lives?", "yes_no"),
     ],
 )
-def test_and_not_another(question: str, trait: str) -> None:
+def test_question_does_not_have_type(question: str, trait: str) -> None:
     assert trait not in detect_question_types(question)
 
 
-def test_all_traits_are_known_by_name_and_a_long_page_is_read_in_no_time() -> None:
+def test_long_text_yields_only_known_types() -> None:
     assert detect_question_types("when, why and who? " * 100_000) <= QUESTION_TYPES

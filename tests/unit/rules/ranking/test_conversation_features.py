@@ -6,20 +6,20 @@ from agents.rules.ranking.conversation_features import conversation_best, last_p
 from tests.builders.query_features import Said, clues_of
 
 FIELD = np.array([1.0, 5.0, 3.0, 4.0, 2.0, 7.0, 6.0])
-TALKS = np.array([0, 0, 0, 0, 1, -1, -1])
+CONVERSATIONS = np.array([0, 0, 0, 0, 1, -1, -1])
 
 
-def test_the_best_of_each_conversation() -> None:
-    assert conversation_best(FIELD, TALKS, np.arange(7)).tolist() == [5, 5, 5, 5, 2, 7, 6]
-    assert conversation_best(FIELD, TALKS, np.array([5, 0])).tolist() == [7, 5]
+def test_conversation_best() -> None:
+    assert conversation_best(FIELD, CONVERSATIONS, np.arange(7)).tolist() == [5, 5, 5, 5, 2, 7, 6]
+    assert conversation_best(FIELD, CONVERSATIONS, np.array([5, 0])).tolist() == [7, 5]
 
 
-def test_where_each_conversation_ends() -> None:
+def test_last_positions() -> None:
     order = clues_of("x", [Said("a"), Said("b"), Said("c", talk="c2"), Said("d", talk=None)]).order
     assert last_positions(order, np.array([1, 0, -1, 0])).tolist() == [0, 1, 0, 1]
 
 
-def test_steps_along_a_conversation_end_where_it_ends() -> None:
+def test_shift_stops_at_the_end_of_a_conversation() -> None:
     order = clues_of("x", [Said("a"), Said("b"), Said("c"), Said("d", talk="c2")]).order
     numbers = np.arange(4)
     assert shift_turns(numbers, order, -1).tolist() == [-1, 0, 1, -1]

@@ -28,7 +28,7 @@ IDS = ["english", "spanish", "short", "japanese"]
 
 
 @pytest.fixture
-def roster() -> MemoryColumns:
+def memory_columns() -> MemoryColumns:
     """One memory of each kind, numbered from 0, with the ids above."""
     memories = [made(text, number) for number, text in enumerate((ENGLISH, SPANISH, SHORT, JAPANESE))]
     rows = [
@@ -41,16 +41,16 @@ def roster() -> MemoryColumns:
     return MemoryColumns(rows, {0: Trait.of(memories[0])})
 
 
-def test_to_an_english_question_unlike_are_those_that_the_other_model_embedded(roster: MemoryColumns) -> None:
-    assert other_language_mask(roster, foreign=False).tolist()[:4] == [False, True, False, True]
+def test_english_question_masks_foreign_memories(memory_columns: MemoryColumns) -> None:
+    assert other_language_mask(memory_columns, foreign=False).tolist()[:4] == [False, True, False, True]
 
 
-def test_to_a_foreign_question_unlike_are_those_known_to_be_english(roster: MemoryColumns) -> None:
-    assert other_language_mask(roster, foreign=True).tolist()[:4] == [True, False, False, False]
+def test_foreign_question_masks_memories_detected_as_english(memory_columns: MemoryColumns) -> None:
+    assert other_language_mask(memory_columns, foreign=True).tolist()[:4] == [True, False, False, False]
 
 
-def test_ids_are_divided_in_their_order_and_who_is_gone_is_in_neither_part(roster: MemoryColumns) -> None:
-    parts = split_by_language(["japanese", "gone", "english", "spanish", "short"], roster, foreign=False)
+def test_split_keeps_order_and_drops_unknown_ids(memory_columns: MemoryColumns) -> None:
+    parts = split_by_language(["japanese", "gone", "english", "spanish", "short"], memory_columns, foreign=False)
     assert parts == {False: ["english", "short"], True: ["japanese", "spanish"]}
 
 
@@ -65,40 +65,46 @@ def test_ids_are_divided_in_their_order_and_who_is_gone_is_in_neither_part(roste
         (MIN_OTHER_LANGUAGE_COUNT, 50_000, True),
     ],
 )
-def test_a_few_quotes_in_another_language_do_not_matter(unlike_ones: int, all_of_them: int, expected: bool) -> None:
+def test_second_model_is_asked_only_for_enough_memories(unlike_ones: int, all_of_them: int, expected: bool) -> None:
     assert is_worth_asking(unlike_ones, all_of_them) == expected
 
 
-def test_without_crossing_what_was_found_is_left_as_it_is(roster: MemoryColumns) -> None:
+def test_merge_returns_a_single_own_language_result_unchanged(memory_columns: MemoryColumns) -> None:
     found = [Scored("spanish", 0.1), Scored("gone", 0.5)]
-    assert merge_cross_lingual({False: found}, roster, foreign=False, bias=0.11, limit=1) == found
+    assert merge_cross_lingual({False: found}, memory_columns, foreign=False, bias=0.11, limit=1) == found
 
 
-def test_each_model_tells_of_its_own_memories_alone_and_those_of_the_other_language_are_raised(
-    roster: MemoryColumns,
+def test_merge_takes_own_memories_of_each_model_and_adds_the_bias(
+    memory_columns: MemoryColumns,
 ) -> None:
     own = [Scored("spanish", 0.9), Scored("english", 0.5), Scored("short", 0.1)]
     other = [Scored("english", 0.8), Scored("spanish", 0.45), Scored("gone", 0.4), Scored("japanese", -0.25)]
-    found = merge_cross_lingual({False: own, True: other}, roster, foreign=False, bias=0.125, limit=9)
+    found = merge_cross_lingual({False: own, True: other}, memory_columns, foreign=False, bias=0.125, limit=9)
     assert found == [Scored("spanish", 0.575), Scored("english", 0.5), Scored("short", 0.1), Scored("japanese", -0.125)]
-    assert merge_cross_lingual({False: own, True: other}, roster, foreign=False, bias=0.125, limit=2) == found[:2]
+    assert (
+        merge_cross_lingual({False: own, True: other}, memory_columns, foreign=False, bias=0.125, limit=2) == found[:2]
+    )
 
 
-def test_asked_of_the_other_model_alone_all_that_it_found_counts_and_nothing_is_nearer_than_the_same(
-    roster: MemoryColumns,
+def test_single_cross_lingual_result_is_kept_and_capped(
+    memory_columns: MemoryColumns,
 ) -> None:
     found = merge_cross_lingual(
-        {True: [Scored("short", 0.95), Scored("b", 0.5)]}, roster, foreign=False, bias=0.125, limit=9
+        {True: [Scored("short", 0.95), Scored("b", 0.5)]}, memory_columns, foreign=False, bias=0.125, limit=9
     )
     assert found == [Scored("short", 1.0), Scored("b", 0.625)]
 
 
-def test_equals_of_two_models_are_ordered_by_id(roster: MemoryColumns) -> None:
+def test_merge_breaks_ties_by_id(memory_columns: MemoryColumns) -> None:
     found = merge_cross_lingual(
-        {False: [Scored("short", 0.5)], True: [Scored("japanese", 0.5)]}, roster, foreign=False, bias=0.0, limit=2
+        {False: [Scored("short", 0.5)], True: [Scored("japanese", 0.5)]},
+        memory_columns,
+        foreign=False,
+        bias=0.0,
+        limit=2,
     )
     assert [one.memory_id for one in found] == ["japanese", "short"]
 
 
-def test_likenesses_across_languages_are_raised_and_never_lowered() -> None:
+def test_cross_lingual_bias_is_never_negative() -> None:
     assert all(one >= 0 for raised in CROSS_LINGUAL_BIAS.values() for one in raised)

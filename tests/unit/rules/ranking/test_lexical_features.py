@@ -16,28 +16,30 @@ TALK = [
 ]
 
 
-def test_a_turn_is_read_with_its_neighbours() -> None:
-    clues = clues_of("violin attic", TALK)
-    found = neighbourhood_bm25(clues.postings, clues.columns.lengths, clues.order, clues.documents)
+def test_neighbourhood_bm25_includes_adjacent_turns() -> None:
+    features = clues_of("violin attic", TALK)
+    found = neighbourhood_bm25(features.postings, features.columns.lengths, features.order, features.documents)
     assert found[0] > 0
     assert found[1] > found[2] > found[3] == 0, "the last has one neighbour with one of the words, the fourth none"
     assert found[4] > 0, "what stands alone is read by itself"
 
 
-def test_a_conversation_is_read_as_one_text() -> None:
-    clues = clues_of("violin attic", TALK)
-    found = conversation_bm25(clues.postings, clues.columns)[:5].tolist()
+def test_conversation_bm25_treats_a_conversation_as_one_text() -> None:
+    features = clues_of("violin attic", TALK)
+    found = conversation_bm25(features.postings, features.columns)[:5].tolist()
     assert found[0] == found[1] == found[2] > 0
     assert found[3:] == [0, 0]
 
 
-def test_the_share_of_entities() -> None:
+def test_matched_term_share() -> None:
     both, one = Postings(np.array([0, 2]), np.array([1, 1])), Postings(np.array([2]), np.array([9]))
     assert matched_term_share([both, one], 3).tolist() == [0.5, 0.0, 1.0]
     assert matched_term_share([], 3).tolist() == [0, 0, 0]
 
 
-def test_nobody_has_said_anything_yet() -> None:
-    clues = clues_of("violin", [])
-    assert neighbourhood_bm25(clues.postings, clues.columns.lengths, clues.order, 0).tolist() == pytest.approx([])
-    assert conversation_bm25(clues.postings, clues.columns).tolist() == []
+def test_bm25_without_memories() -> None:
+    features = clues_of("violin", [])
+    assert neighbourhood_bm25(features.postings, features.columns.lengths, features.order, 0).tolist() == pytest.approx(
+        []
+    )
+    assert conversation_bm25(features.postings, features.columns).tolist() == []

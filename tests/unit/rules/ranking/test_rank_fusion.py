@@ -8,11 +8,11 @@ import pytest
 from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import MemoryKind, Trait
-from agents.rules.query.vector_lanes import ModeSearch
+from agents.rules.query.mode_searches import ModeSearch
 from agents.rules.ranking.rank_fusion import (
     FusionMethod,
-    LaneResult,
-    LaneStatus,
+    ModeSearchResult,
+    ModeSearchStatus,
     VectorScores,
     choose_fusion_method,
     fuse_vector_scores,
@@ -25,23 +25,25 @@ from schemas.vectors import MemoryFilter, Scored
 
 
 @pytest.mark.parametrize(
-    ("sights", "strategy", "method"),
+    ("statuses", "strategy", "method"),
     [
-        (["seen"], "hybrid", "weighted_mean"),
+        (["ok"], "hybrid", "weighted_mean"),
         (["empty"], "hybrid", "weighted_mean"),
-        (["waiting"], "lexical", "weighted_mean"),
-        (["blind"], "lexical", "weighted_mean"),
-        (["seen", "seen"], "cross_mode", "rank_fusion"),
-        (["seen", "empty"], "cross_mode", "rank_fusion"),
+        (["not_indexed"], "lexical", "weighted_mean"),
+        (["unavailable"], "lexical", "weighted_mean"),
+        (["ok", "ok"], "cross_mode", "rank_fusion"),
+        (["ok", "empty"], "cross_mode", "rank_fusion"),
         (["empty", "empty"], "cross_mode", "rank_fusion"),
-        (["seen", "waiting"], "cross_mode", "rank_fusion"),
-        (["waiting", "empty"], "cross_mode", "lexical_merge"),
-        (["seen", "blind", "seen"], "cross_mode", "lexical_merge"),
-        (["blind", "empty"], "cross_mode", "lexical_merge"),
+        (["ok", "not_indexed"], "cross_mode", "rank_fusion"),
+        (["not_indexed", "empty"], "cross_mode", "lexical_merge"),
+        (["ok", "unavailable", "ok"], "cross_mode", "lexical_merge"),
+        (["unavailable", "empty"], "cross_mode", "lexical_merge"),
     ],
 )
-def test_what_can_be_seen_decides_how_it_is_ranked(sights: list[LaneStatus], strategy: str, method: str) -> None:
-    assert (strategy_of(sights), choose_fusion_method(sights)) == (strategy, method)
+def test_statuses_decide_strategy_and_fusion_method(
+    statuses: list[ModeSearchStatus], strategy: str, method: str
+) -> None:
+    assert (strategy_of(statuses), choose_fusion_method(statuses)) == (strategy, method)
 
 
 def found(*cosines: float) -> list[Scored]:
@@ -52,12 +54,12 @@ def scores(cosines: list[float], count: int) -> list[float]:
     return [one.score for one in normal_scores(found(*cosines), count)]
 
 
-def test_normal_scores_are_those_of_the_tables() -> None:
+def test_normal_scores_match_published_tables() -> None:
     """Blom's scores for five values: 1.18, 0.50, 0, and what lies below the mean is 0."""
     assert scores([0.9, 0.8, 0.7, 0.6, 0.5], 5) == pytest.approx([0.118, 0.050, 0, 0, 0], abs=1e-3)
 
 
-def test_only_ranks_count_whatever_a_model_calls_near() -> None:
+def test_normal_scores_depend_on_ranks_only() -> None:
     assert scores([0.99, 0.98, 0.97], 40) == scores([0.3, 0.1, -0.2], 40)
 
 
@@ -76,12 +78,12 @@ def test_equal_cosines_share_a_rank() -> None:
     assert before > second > after, "which is the mean of theirs"
 
 
-def test_ids_stay_in_their_order_and_nothing_is_nothing() -> None:
+def test_normal_scores_keep_order_and_accept_no_results() -> None:
     assert [one.memory_id for one in normal_scores(found(0.5, 0.4), 9)] == ["m0", "m1"]
     assert normal_scores([], 0) == normal_scores([], 7) == []
 
 
-def test_a_count_that_is_too_small_does_no_harm() -> None:
+def test_too_small_count_is_tolerated() -> None:
     assert scores([0.5, 0.4, 0.3], 1) == scores([0.5, 0.4, 0.3], 3)
 
 
@@ -89,17 +91,17 @@ KIND = MemoryKind((("user_id", "ana"),), "code", "episodic", "medium")
 LANE = ModeSearch(Mode(name="code", embedder="tiny32", embedding_dim=32), MemoryFilter("ana"))
 
 
-def roster(*spaces: str | None) -> MemoryColumns:
+def memory_columns(*spaces: str | None) -> MemoryColumns:
     rows = [MemoryRow(number, f"m{number}", 0, 0, number, 5, 0.5, False, space) for number, space in enumerate(spaces)]
     return MemoryColumns(rows, {0: Trait(KIND, None, None)})
 
 
-def lane(space: str, cosines: dict[str, float], sight: LaneStatus = "seen") -> LaneResult:
-    return LaneResult(LANE, sight, space, len(cosines), [Scored(*pair) for pair in cosines.items()])
+def result(space: str, cosines: dict[str, float], scores_: ModeSearchStatus = "ok") -> ModeSearchResult:
+    return ModeSearchResult(LANE, scores_, space, len(cosines), [Scored(*pair) for pair in cosines.items()])
 
 
-def sight_of(
-    nearest: list[LaneResult],
+def fused(
+    nearest: list[ModeSearchResult],
     method: FusionMethod,
     memories: MemoryColumns,
     admitted: Mask | None = None,
@@ -112,81 +114,81 @@ def sight_of(
     return fuse_vector_scores(nearest, method, memories, memories.columns.live if admitted is None else admitted, words)
 
 
-def dense(sight: VectorScores) -> list[float]:
-    assert sight.dense is not None
-    found: list[float] = sight.dense.tolist()
+def dense(scores_: VectorScores) -> list[float]:
+    assert scores_.dense is not None
+    found: list[float] = scores_.dense.tolist()
     return found
 
 
-def late(sight: VectorScores) -> list[float]:
-    assert sight.maxsim is not None
-    found: list[float] = sight.maxsim.tolist()
+def maxsim(scores_: VectorScores) -> list[float]:
+    assert scores_.maxsim is not None
+    found: list[float] = scores_.maxsim.tolist()
     return found
 
 
-def test_in_one_space_the_cosines_stand_as_they_are() -> None:
-    sight = sight_of([lane("a", {"m0": 0.7, "m1": -0.2})], "weighted_mean", roster("a", "a"))
-    assert (dense(sight)[:2], sight.maxsim) == ([0.7, -0.2], None)
+def test_single_space_keeps_its_cosines() -> None:
+    scores_ = fused([result("a", {"m0": 0.7, "m1": -0.2})], "weighted_mean", memory_columns("a", "a"))
+    assert (dense(scores_)[:2], scores_.maxsim) == ([0.7, -0.2], None)
 
 
-def test_late_interaction_stands_beside_the_cosines() -> None:
-    nearest = replace(lane("a", {"m0": 0.7, "m1": 0.2}), maxsim=[Scored("m1", 0.6), Scored("m0", 0.5)])
-    assert late(sight_of([nearest], "weighted_mean", roster("a", "a")))[:2] == [0.5, 0.6]
+def test_single_space_keeps_its_late_interaction_scores() -> None:
+    nearest = replace(result("a", {"m0": 0.7, "m1": 0.2}), maxsim=[Scored("m1", 0.6), Scored("m0", 0.5)])
+    assert maxsim(fused([nearest], "weighted_mean", memory_columns("a", "a")))[:2] == [0.5, 0.6]
 
 
-def test_what_is_far_off_counts_as_the_last_that_was_found() -> None:
-    memories = roster("a", "a", "a")
-    assert dense(sight_of([lane("a", {"m0": 0.7, "m1": 0.4})], "weighted_mean", memories))[2] == 0.4
+def test_memory_not_found_gets_the_lowest_score() -> None:
+    memories = memory_columns("a", "a", "a")
+    assert dense(fused([result("a", {"m0": 0.7, "m1": 0.4})], "weighted_mean", memories))[2] == 0.4
 
 
-def test_what_has_no_vector_yet_counts_as_near_as_its_words_tell() -> None:
-    memories = roster("a", "a", None, None, None)
-    sight = sight_of([lane("a", {"m0": 0.8, "m1": 0.2})], "weighted_mean", memories, m2=0.4, m3=0.2)
-    assert dense(sight)[2:5] == pytest.approx([0.8, 0.5, 0.2])
+def test_vectorless_memory_is_estimated_from_its_words() -> None:
+    memories = memory_columns("a", "a", None, None, None)
+    scores_ = fused([result("a", {"m0": 0.8, "m1": 0.2})], "weighted_mean", memories, m2=0.4, m3=0.2)
+    assert dense(scores_)[2:5] == pytest.approx([0.8, 0.5, 0.2])
 
 
-def test_two_spaces_of_one_size_say_the_same_of_the_same_ranks() -> None:
-    memories = roster("a", "a", "b", "b", None)
-    both = [lane("a", {"m1": 0.9, "m0": 0.8}), lane("b", {"m2": 0.2, "m3": 0.1})]
-    found = dense(sight_of(both, "rank_fusion", memories))
+def test_equal_ranks_in_equal_spaces_score_the_same() -> None:
+    memories = memory_columns("a", "a", "b", "b", None)
+    both = [result("a", {"m1": 0.9, "m0": 0.8}), result("b", {"m2": 0.2, "m3": 0.1})]
+    found = dense(fused(both, "rank_fusion", memories))
     assert found[1] == found[2] > found[0] == found[3] == found[4]
 
 
-def test_a_space_without_token_vectors_is_told_by_its_cosines() -> None:
-    memories = roster("a", "a", "b", "b")
-    first = replace(lane("a", {"m1": 0.9, "m0": 0.8}), maxsim=[Scored("m0", 0.6), Scored("m1", 0.5)])
-    found = late(sight_of([first, lane("b", {"m2": 0.2, "m3": 0.1})], "rank_fusion", memories))
+def test_space_without_token_vectors_uses_its_cosine_ranks() -> None:
+    memories = memory_columns("a", "a", "b", "b")
+    first = replace(result("a", {"m1": 0.9, "m0": 0.8}), maxsim=[Scored("m0", 0.6), Scored("m1", 0.5)])
+    found = maxsim(fused([first, result("b", {"m2": 0.2, "m3": 0.1})], "rank_fusion", memories))
     assert found[0] == found[2] > found[1] == found[3]
 
 
-def test_a_vector_of_another_space_counts_for_nothing() -> None:
-    memories = roster("a", "old", "a")
-    nearest = [lane("a", {"m1": 0.9, "m0": 0.8, "m2": 0.1}), lane("b", {})]
-    found = dense(sight_of(nearest, "rank_fusion", memories))
+def test_vector_of_another_space_is_ignored() -> None:
+    memories = memory_columns("a", "old", "a")
+    nearest = [result("a", {"m1": 0.9, "m0": 0.8, "m2": 0.1}), result("b", {})]
+    found = dense(fused(nearest, "rank_fusion", memories))
     assert found[0] > found[1] == found[2], "it takes no rank either"
 
 
-def test_what_may_not_be_shown_takes_no_rank() -> None:
-    memories = roster("a", "a", "a")
-    nearest = [lane("a", {"m1": 0.9, "m0": 0.8, "m2": 0.1}), lane("b", {})]
+def test_memory_not_admitted_takes_no_rank() -> None:
+    memories = memory_columns("a", "a", "a")
+    nearest = [result("a", {"m1": 0.9, "m0": 0.8, "m2": 0.1}), result("b", {})]
     admitted = memories.columns.live.copy()
     admitted[1] = False
-    everything = dense(sight_of(nearest, "rank_fusion", memories))
-    without = dense(sight_of(nearest, "rank_fusion", memories, admitted))
+    everything = dense(fused(nearest, "rank_fusion", memories))
+    without = dense(fused(nearest, "rank_fusion", memories, admitted))
     assert without[0] == everything[1] > everything[0]
 
 
-def test_what_was_found_and_is_gone_is_passed_over() -> None:
-    both = [lane("a", {"gone": 0.9, "m0": 0.8}), lane("b", {})]
-    assert dense(sight_of(both, "rank_fusion", roster("a")))[0] >= 0
+def test_deleted_results_are_skipped() -> None:
+    both = [result("a", {"gone": 0.9, "m0": 0.8}), result("b", {})]
+    assert dense(fused(both, "rank_fusion", memory_columns("a")))[0] >= 0
 
 
-def test_a_merge_by_words_uses_no_vector_at_all() -> None:
-    both = [lane("a", {"m0": 0.9}), LaneResult(LANE, "blind", "b", 1, missing="gone")]
-    sight = sight_of(both, "lexical_merge", roster("a", "b"))
-    assert sight.dense is None
-    assert sight.maxsim is None
-    assert not sight.embedded.any()
+def test_lexical_merge_uses_no_vectors() -> None:
+    both = [result("a", {"m0": 0.9}), ModeSearchResult(LANE, "unavailable", "b", 1, missing="gone")]
+    scores_ = fused(both, "lexical_merge", memory_columns("a", "b"))
+    assert scores_.dense is None
+    assert scores_.maxsim is None
+    assert not scores_.embedded.any()
 
 
 @pytest.mark.parametrize(
@@ -200,5 +202,5 @@ def test_a_merge_by_words_uses_no_vector_at_all() -> None:
         ([], ["deploy"], 0.0),
     ],
 )
-def test_a_topic_matches_as_far_as_the_question_names_it(question: list[str], topic: list[str], share: float) -> None:
+def test_topic_share_counts_distinct_terms(question: list[str], topic: list[str], share: float) -> None:
     assert topic_share(question, topic) == pytest.approx(share)

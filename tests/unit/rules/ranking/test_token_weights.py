@@ -19,23 +19,23 @@ def test_the_weights_sum_to_one() -> None:
     assert sum(weights({"violin": 3, "new": 20})) == pytest.approx(1.0, abs=1e-5)
 
 
-def test_a_rare_word_tells_more_than_a_common_one_and_that_more_than_grammar() -> None:
+def test_rare_words_outweigh_common_ones_and_stop_words() -> None:
     is_, the, violin, piece, new, mark = weights({"violin": 3, "new": 20})
     assert violin > new > is_ == the > mark > 0
     assert piece == pytest.approx(CONTINUATION_WEIGHT * violin)
 
 
-def test_a_word_with_the_same_stem_is_the_same_word() -> None:
+def test_words_with_the_same_stem_share_a_weight() -> None:
     assert weights({"violins": 3, "new": 20}) == weights({"violin": 3, "new": 20})
 
 
-def test_a_word_that_nobody_said_tells_most() -> None:
+def test_word_without_memories_weighs_most() -> None:
     assert weights({"violin": 0, "new": 20})[2] > weights({"violin": 3, "new": 20})[2]
 
 
-def test_no_token_is_no_token() -> None:
+def test_question_without_tokens() -> None:
     assert weight_query_tokens(np.zeros((0, 8), np.float32), np.zeros((0, 2), np.int32), "", {}, 0).shape == (0, 8)
 
 
-def test_a_user_without_memories_is_asked_all_the_same() -> None:
+def test_weights_without_memories_are_finite() -> None:
     assert np.isfinite(weights({}, documents=0)).all()

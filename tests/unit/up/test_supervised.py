@@ -1,6 +1,6 @@
 """How soon a child comes back."""
 
-from streams.up.restart_backoff import RestartBackoff
+from streams.up.supervised import RestartBackoff
 
 
 def test_the_first_short_life_is_followed_at_once_and_more_of_them_ever_later_up_to_five_seconds() -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from streams.up.logs import MAX_LOG_BYTES, rotate_log, tail_log
+from streams.up.child import MAX_LOG_BYTES, rotate_log, tail_log
 
 
 def test_a_log_that_grew_too_large_is_put_aside_and_its_writer_goes_on_in_an_empty_one(tmp_path: Path) -> None:

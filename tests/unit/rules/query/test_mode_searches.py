@@ -7,7 +7,7 @@ import pytest
 
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import MemoryKind, Trait
-from agents.rules.query.vector_lanes import (
+from agents.rules.query.mode_searches import (
     ModeSearch,
     count_other_modes,
     current_mode,
@@ -43,7 +43,9 @@ DECLARED = ModeDeclarations(
         (["local", "*"], ("p1",), ["local", "code", "general", "journal"]),
     ],
 )
-def test_modes_are_asked_for_by_name(asked: str | list[str], projects: Sequence[str] | None, names: list[str]) -> None:
+def test_requested_modes_keep_their_order(
+    asked: str | list[str], projects: Sequence[str] | None, names: list[str]
+) -> None:
     assert requested_modes(asked, DECLARED, projects) == names
 
 
@@ -58,13 +60,13 @@ def test_modes_are_asked_for_by_name(asked: str | list[str], projects: Sequence[
         ([], None, "invalid_value"),
     ],
 )
-def test_what_is_no_mode_there_is_refused(asked: str | list[str], projects: Sequence[str] | None, code: str) -> None:
+def test_undeclared_modes_are_rejected(asked: str | list[str], projects: Sequence[str] | None, code: str) -> None:
     with pytest.raises(Rejected) as refused:
         requested_modes(asked, DECLARED, projects)
     assert (refused.value.code, refused.value.field) == (code, "mode")
 
 
-def test_the_error_does_not_repeat_a_page() -> None:
+def test_error_message_stays_short() -> None:
     with pytest.raises(Rejected) as refused:
         requested_modes("x" * 100_000, DECLARED, None)
     assert len(refused.value.message) < 200
@@ -84,11 +86,13 @@ def test_the_error_does_not_repeat_a_page() -> None:
         ("local", None, "local"),
     ],
 )
-def test_without_a_name_the_scope_tells_the_mode(spoken: str | None, projects: Sequence[str] | None, name: str) -> None:
+def test_default_mode_comes_from_conversation_then_project_then_user(
+    spoken: str | None, projects: Sequence[str] | None, name: str
+) -> None:
     assert current_mode(spoken, DECLARED, projects) == name
 
 
-def test_without_anything_declared_the_mode_is_general() -> None:
+def test_default_mode_without_declarations_is_general() -> None:
     assert current_mode(None, ModeDeclarations(), ("p1",)) == "general"
     assert current_mode("gone", ModeDeclarations(user_default="gone"), None) == "general"
 
@@ -100,7 +104,7 @@ def kind(project: str, name: str, type_: str = "episodic") -> MemoryKind:
 HELD = [kind("p1", "code"), kind("p2", "code"), kind("p3", "general")]
 
 
-def lanes(declared: ModeDeclarations, names: list[str], projects: tuple[str, ...] | None) -> list[ModeSearch]:
+def searches(declared: ModeDeclarations, names: list[str], projects: tuple[str, ...] | None) -> list[ModeSearch]:
     where = MemoryFilter("ana", {"user_id": ("ana",), "project_id": projects}, modes=tuple(names), types=("episodic",))
     return mode_searches_of(names, declared, where, HELD)
 
@@ -124,47 +128,47 @@ def shapes(found: list[ModeSearch]) -> list[tuple[str, str, tuple[str, ...] | No
         (["journal", "general"], ("p1",), [("journal", "tiny32", ("p1",)), ("general", "general", ("p1",))]),
     ],
 )
-def test_each_vector_space_is_a_lane_with_its_projects(
+def test_each_vector_space_has_one_search_with_its_projects(
     names: list[str], projects: tuple[str, ...] | None, found: list[tuple[str, str, tuple[str, ...] | None]]
 ) -> None:
-    assert shapes(lanes(DECLARED, names, projects)) == found
+    assert shapes(searches(DECLARED, names, projects)) == found
 
 
-def test_a_lane_sees_its_mode_alone_and_keeps_the_other_filters() -> None:
-    for lane in lanes(DECLARED, ["code", "journal"], None):
-        assert lane.where.modes == (lane.mode.name,)
-        assert (lane.where.boundary, lane.where.types) == ("ana", ("episodic",))
-        assert lane.where.scope["user_id"] == ("ana",)
+def test_mode_search_narrows_the_mode_and_keeps_other_filters() -> None:
+    for result in searches(DECLARED, ["code", "journal"], None):
+        assert result.where.modes == (result.mode.name,)
+        assert (result.where.boundary, result.where.types) == ("ana", ("episodic",))
+        assert result.where.scope["user_id"] == ("ana",)
 
 
-def test_projects_whose_modes_make_the_same_vectors_share_a_lane() -> None:
+def test_projects_with_equal_embedders_share_a_search() -> None:
     declared = ModeDeclarations(
         modes=(mode("code"), mode("code", project="p2", description="another"), mode("code", "x", "p3"))
     )
-    assert shapes(lanes(declared, ["code"], None)) == [("code", "tiny32", ("p1", "p2")), ("code", "x", ("p3",))]
+    assert shapes(searches(declared, ["code"], None)) == [("code", "tiny32", ("p1", "p2")), ("code", "x", ("p3",))]
 
 
 @pytest.mark.parametrize("prefix", ["query_prefix", "passage_prefix"])
-def test_another_prefix_is_another_lane(prefix: str) -> None:
+def test_another_prefix_needs_another_search(prefix: str) -> None:
     declared = ModeDeclarations(modes=(mode("code"), mode("code", project="p2", **{prefix: "search: "})))
-    assert len(lanes(declared, ["code"], ("p1", "p2"))) == 2
+    assert len(searches(declared, ["code"], ("p1", "p2"))) == 2
 
 
-def test_a_mode_without_any_memories_is_a_lane_all_the_same() -> None:
-    assert shapes(lanes(ModeDeclarations(modes=(mode("local", project="p7"),)), ["local"], None)) == [
+def test_mode_without_memories_still_has_a_search() -> None:
+    assert shapes(searches(ModeDeclarations(modes=(mode("local", project="p7"),)), ["local"], None)) == [
         ("local", "tiny32", ("p7",))
     ]
 
 
-def test_a_project_of_its_own_general_is_a_lane_beside_that_of_all() -> None:
+def test_project_with_its_own_general_gets_a_second_search() -> None:
     declared = ModeDeclarations(modes=(mode("general", "tiny48", "p2"),))
-    assert shapes(lanes(declared, ["general"], ("p1", "p2"))) == [
+    assert shapes(searches(declared, ["general"], ("p1", "p2"))) == [
         ("general", "general", ("p1",)),
         ("general", "tiny48", ("p2",)),
     ]
 
 
-def roster(*memories: tuple[MemoryKind, int, bool]) -> MemoryColumns:
+def memory_columns(*memories: tuple[MemoryKind, int, bool]) -> MemoryColumns:
     kinds = dict.fromkeys(one[0] for one in memories)
     traits = {place: Trait(one, None, None) for place, one in enumerate(kinds)}
     places = list(kinds)
@@ -175,7 +179,7 @@ def roster(*memories: tuple[MemoryKind, int, bool]) -> MemoryColumns:
     return MemoryColumns(rows, traits)
 
 
-MEMORIES = roster(
+MEMORIES = memory_columns(
     (kind("p1", "general"), 1, False),
     (kind("p1", "journal"), 2, False),
     (kind("p1", "journal"), 3, False),
@@ -199,7 +203,7 @@ SEARCHED = MemoryFilter("ana", {"project_id": None}, modes=("general",))
         (replace(SEARCHED, scope={"project_id": ("p9",)}), False, {}),
     ],
 )
-def test_other_modes_count_what_the_read_would_see(
+def test_count_other_modes_applies_the_other_filters(
     where: MemoryFilter, include_superseded: bool, counts: dict[str, int]
 ) -> None:
     found = count_other_modes(MEMORIES, where, include_superseded=include_superseded)

@@ -1,6 +1,6 @@
 """The signals of each head, chosen by cross-validation: `docs/ranking_report.md` says what else was tried."""
 
-from agents.rules.ranking.heads import ModelVariant
+from agents.rules.ranking.query_features import ModelVariant
 
 _FIELDS = {"words": ("words",), "vectors": ("words", "dense"), "tokens": ("words", "dense", "late")}
 """Fields that are looked up in neighbours and in the conversation, by head."""
@@ -25,7 +25,7 @@ _ASKED_FOR = {
 """What an answer to each kind of question looks like."""
 
 
-def signals_for(head: ModelVariant) -> list[str]:
+def features_for(head: ModelVariant) -> list[str]:
     """The names of all signals that a head has, before those are left out that tell nothing."""
     fields = _FIELDS[head]
     near = [f"{field}{step}" for field in fields for step in ("-1", "+1")]

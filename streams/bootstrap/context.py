@@ -1,0 +1,58 @@
+"""Builds the context of a worker: its tables in the Faust app, and the services that its steps share."""
+
+from schemas.consolidation import RunHistory
+from schemas.jobs import BackfillTimes
+from schemas.modes import ModeDeclarations
+from schemas.scope_models import bind_issued_scope
+from streams.bootstrap.adapters import SystemClock, open_admission
+from streams.flow.stores.stores import Stores
+from streams.flow.stores.tables import LexicalStore
+from streams.flow.support.job_log import JobLog
+from streams.flow.support.lexical_commit import LexicalCommit
+from streams.flow.support.progress import AppliedOffsets
+from streams.flow.support.publisher import Publisher
+from streams.flow.worker_context import WorkerContext
+from streams.observability.metrics import Meters
+from streams.runtime.kafka_app import App
+from streams.runtime.turns_log import KafkaTurnsLog
+from streams.settings import Settings
+from streams.tables.category_table import CategoryTable
+from streams.tables.intention_table import IntentionTable, scope_key
+from streams.tables.json_table import MAX_PARSED_MODES, ClaimTable, JsonTable
+from streams.tables.memory_table import MemoryTable
+from streams.topics import topics_with_prefix
+
+
+def build_stores(app: App, settings: Settings, words: LexicalStore) -> Stores:
+    """Add the tables that agents read and write to the app."""
+    return Stores(
+        memories=MemoryTable(app),
+        modes=JsonTable(app, "modes", ModeDeclarations, key=str, max_parsed=MAX_PARSED_MODES),
+        claims=ClaimTable(app),
+        intentions=IntentionTable(app),
+        categories=CategoryTable(app, settings.categories.root),
+        words=words,
+    )
+
+
+def build_context(
+    app: App, settings: Settings, words: LexicalStore, publisher: Publisher, meters: Meters
+) -> WorkerContext:
+    """Build the shared services of a worker; adds every table to the app."""
+    topics = topics_with_prefix(settings.topic_prefix)
+    return WorkerContext(
+        topics=topics,
+        partitions=settings.partitions,
+        stores=build_stores(app, settings, words),
+        consolidations=JsonTable(app, "consolidations", RunHistory, key=scope_key),
+        issued=JsonTable(app, "issued", bind_issued_scope(settings.scope_model), key=str),
+        commit=LexicalCommit(words, meters),
+        progress=AppliedOffsets(),
+        publisher=publisher,
+        clock=SystemClock(),
+        meters=meters,
+        jobs=JobLog(JsonTable(app, "jobs", BackfillTimes, key=str)),
+        admit=open_admission(settings),
+        scope_model=settings.scope_model,
+        turns_log=KafkaTurnsLog(app, topics.turns),
+    )

@@ -1,0 +1,74 @@
+"""Admission of a record: reply address, deadline, decoding, partition, authorisation.
+
+A record enters; it leaves admitted with its message, relocated to the partition of its key, or expired. Raises Rejected
+for everything else.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from agents.commands.admit import Admit
+from agents.ports.clock import Clock
+from agents.rules.access.grants import PRINCIPAL_HEADER
+from schemas.decoding import decode
+from schemas.failures import Rejected
+from schemas.records import Outgoing, Record
+from schemas.replies import ReplyAddress
+from streams.flow.requests.channel import Channel, ReplyOptions
+from streams.wire.partitioning import partition_of
+from streams.wire.relocation import may_move, relocate
+from streams.wire.reply_address import deadline_ms, parse_reply_address, with_reply_partition
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Admits records of one channel."""
+
+    channel: Channel
+    admit: Admit
+    partitions: int
+    replies_topic: str
+    clock: Clock
+
+    def reply_address(self, record: Record) -> ReplyAddress | None:
+        """Read the topic of the reply. Raises Rejected `reply_topic_refused`."""
+        return parse_reply_address(record, self.replies_topic)
+
+    def reply_options(self, record: Record, address: ReplyAddress | None) -> ReplyOptions:
+        """Read the partition and the deadline of the reply. Raises Rejected, which goes to the address itself."""
+        return ReplyOptions(with_reply_partition(address, record), deadline_ms(record))
+
+    def is_expired(self, options: ReplyOptions) -> bool:
+        """True if the deadline has passed."""
+        return options.deadline_ms is not None and self.clock.now().timestamp() * 1000 > options.deadline_ms
+
+    def message(self, record: Record) -> Any:
+        """Decode the record. Raises Rejected with the code of the contract."""
+        return decode(record.value, self.channel.kinds)
+
+    def relocated(self, record: Record, key: bytes) -> Outgoing | None:
+        """Return the record for the partition of its key, or None if it is there.
+
+        Relocation is bounded: a record that is still misplaced afterwards may mean that partition counts differ.
+        """
+        partition = partition_of(key, self.partitions)
+        if partition == record.partition:
+            return None
+        if not may_move(record):
+            message = (
+                f"moved too often; it is in {record.partition}, and its key belongs to {partition} of {self.partitions}"
+            )
+            raise Rejected("internal", message)
+        return relocate(record, key, partition)
+
+    def authorised(self, message: Any, record: Record) -> Any:
+        """Return the message narrowed to what its sender may do. Raises Rejected `not_allowed` or a limit's code."""
+        if self.channel.act is None:
+            return message
+        return self.admit.admit(message, self.channel.act, _principal(record))
+
+
+def _principal(record: Record) -> str | None:
+    """Return the principal that the record names: Kafka tells a consumer nothing of the producer's identity."""
+    value = record.header(PRINCIPAL_HEADER)
+    return None if value is None else value.decode(errors="replace")

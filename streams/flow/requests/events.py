@@ -1,0 +1,48 @@
+"""Events between agents: read from internal topics, and written to them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import structlog
+from pydantic import BaseModel
+
+from schemas.decoding import decode
+from schemas.events import Learned
+from schemas.failures import Rejected
+from schemas.records import Outgoing, Record
+from streams.flow.requests.replies import Replies, log_context
+from streams.topics import Topics
+
+log = structlog.get_logger()
+
+
+class EventReader:
+    """Decodes the events of an internal topic; an unreadable one becomes a dead letter."""
+
+    def __init__(self, kinds: Mapping[str, type[Any]], replies: Replies) -> None:
+        """Take the models by schema name, and the writer of dead letters."""
+        self._kinds = kinds
+        self._replies = replies
+
+    async def read(self, record: Record) -> Any:
+        """Return the event, or None for a record that went to the dead letters."""
+        try:
+            return decode(record.value, self._kinds)
+        except Rejected as error:
+            log.warning("unreadable event of an internal topic", code=error.code, **log_context(record))
+            self._replies.meters.rejected(record.topic, error.code)
+            await (await self._replies.dead_letter(record, error))
+            return None
+
+
+def event_out(topic: str, boundary: str, event: BaseModel) -> Outgoing:
+    """Return an event as a record in the partition of its boundary."""
+    return Outgoing(topic, boundary.encode(), event.model_dump_json(by_alias=True).encode())
+
+
+def derived_events(topics: Topics, boundary: str, events: Sequence[BaseModel]) -> list[Outgoing]:
+    """Return the events that follow a write of memories: for the indexer, or for keepers of derived state."""
+    return [
+        event_out(topics.learned if isinstance(event, Learned) else topics.remembered, boundary, event)
+        for event in events
+    ]

@@ -1,0 +1,71 @@
+"""Replies, error replies and dead letters of the records that a worker reads."""
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+import structlog
+
+from agents.ports.clock import Clock
+from schemas.failures import Rejected
+from schemas.records import Outgoing, Record
+from schemas.replies import ReplyAddress, encode_error
+from streams.flow.support.publisher import Publisher
+from streams.observability.metrics import Meters
+from streams.topics import MAX_OUTPUT_BYTES
+from streams.wire.dead_letters import dead_letter
+from streams.wire.relocation import original_record
+
+log = structlog.get_logger()
+
+MAX_REPLY_BYTES = MAX_OUTPUT_BYTES - 64 * 1024
+"""Bytes of a reply: the largest record of the reply topics, less room for key and headers. A hundred turns of the
+longest content may exceed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replies:
+    """Writes replies and dead letters. Every method returns what to await before the record is acknowledged."""
+
+    publisher: Publisher
+    dead_letters_topic: str
+    clock: Clock
+    meters: Meters
+
+    async def reply(self, record: Record, address: ReplyAddress | None, value: bytes) -> list[Awaitable[object]]:
+        """Reply to a request under the key it was sent with; nothing without an address."""
+        if address is None:
+            return []
+        headers = () if address.correlation is None else (address.correlation,)
+        out = Outgoing(address.topic, original_record(record).key, value, headers, address.partition)
+        return [await self.publisher.reply(out)]
+
+    async def refuse(
+        self, record: Record, address: ReplyAddress | None, error: Rejected, *, keeps_rejected: bool
+    ) -> list[Awaitable[object]]:
+        """Reply with an error; a dead letter where no reply could be sent, or in any case with `keeps_rejected`."""
+        self.meters.rejected(record.topic, error.code)
+        log.info("record refused", code=error.code, field=error.field, **log_context(record))
+        sent = await self.reply(record, address, encode_error(error))
+        if keeps_rejected or not sent:
+            sent.append(await self.dead_letter(original_record(record), error))
+        return sent
+
+    async def dead_letter(self, record: Record, error: Rejected) -> Awaitable[object]:
+        """Write a record to the dead letters, with the reason in its headers."""
+        return await self.publisher.send(dead_letter(self.dead_letters_topic, record, error, self.clock.now()))
+
+
+def limit_reply(reply: bytes) -> bytes:
+    """Return the reply, or a `too_large` error in its place if Kafka would refuse it; the request is done either way."""
+    if len(reply) <= MAX_REPLY_BYTES:
+        return reply
+    message = f"the answer has {len(reply)} bytes, a record {MAX_REPLY_BYTES} at most; ask for fewer hits or tokens"
+    return encode_error(Rejected("too_large", message))
+
+
+def log_context(record: Record) -> dict[str, Any]:
+    """Return the fields of a log line about a record; never its text."""
+    key = None if record.key is None else f"{crc32(record.key):08x}"
+    return {"topic": record.topic, "partition": record.partition, "offset": record.offset, "key_hash": key}

@@ -1,0 +1,48 @@
+"""Agents that keep derived state, on the topic of what was found in turns: `Intend` and `Categorize`.
+
+Events are applied one after another; the writes of each are awaited before it is acknowledged.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from schemas.events import Learned
+from schemas.records import Record
+from streams.flow.requests.events import EventReader
+from streams.flow.stores.tables import Table
+from streams.flow.support.awaiting import await_all
+
+LEARNED_EVENTS: Mapping[str, type[Learned]] = {"learned.v1": Learned}
+"""The events read here, by schema name."""
+
+
+class LearningAgent(Protocol):
+    """An agent that keeps something of what was found in turns."""
+
+    def learned(self, event: Learned) -> None:
+        """Replace what is kept of a turn."""
+        ...
+
+
+class ApplyLearned:
+    """Applies `learned.v1` to the table of one agent."""
+
+    window = 256
+    pause_s = 0.0
+
+    def __init__(self, reader: EventReader, agent_at: Callable[[int], LearningAgent], table: Table[Any, Any]) -> None:
+        """Take the agent by partition, and the table that it writes."""
+        self._reader = reader
+        self._agent_at = agent_at
+        self._table = table
+
+    async def begin(self, record: Record) -> Awaitable[None]:
+        """Apply one event."""
+        event: Learned | None = await self._reader.read(record)
+        if event is not None:
+            self._agent_at(record.partition).learned(event)
+        # Taken before the next await: these are the writes of this event alone.
+        return await_all(self._table.pending_writes())
+
+    async def settle(self, finished: Sequence[None]) -> None:
+        """Do nothing: the table is written."""

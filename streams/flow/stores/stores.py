@@ -1,0 +1,66 @@
+"""The stores of a worker, and their views of one partition.
+
+`Stores.at(partition)` gives the views that agents are built with, so that no agent names a partition. A view stays
+valid for the life of the process: after the partition has left, every call raises what the store raises.
+"""
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+
+from agents.ports.categories import CategoryWriter
+from agents.ports.claims import ClaimWriter
+from agents.ports.intentions import IntentionWriter
+from agents.ports.lexical_index import LexicalWriter
+from agents.ports.stores import MemoryWriter, ModeWriter
+from schemas.categories import Taxonomy
+from schemas.claims import Claim
+from schemas.modes import ModeDeclarations
+from streams.flow.stores.partition_views import IntentionView, LexicalView, MemoryView, TableView
+from streams.flow.stores.tables import IntentionStore, LexicalStore, MemoryStore, ScopeFields, Table
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStores:
+    """The stores of one partition, as agents take them."""
+
+    memories: MemoryWriter
+    modes: ModeWriter
+    claims: ClaimWriter
+    intentions: IntentionWriter
+    categories: CategoryWriter
+    words: LexicalWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The stores of all partitions that agents read and write."""
+
+    memories: MemoryStore
+    modes: Table[str, ModeDeclarations]
+    claims: Table[str, Claim]
+    intentions: IntentionStore
+    categories: Table[ScopeFields, Taxonomy]
+    words: LexicalStore
+
+    def at(self, partition: int) -> PartitionStores:
+        """Return the views of one partition."""
+        return PartitionStores(
+            memories=MemoryView(self.memories, partition),
+            modes=TableView(self.modes, partition),
+            claims=TableView(self.claims, partition),
+            intentions=IntentionView(self.intentions, partition),
+            categories=TableView(self.categories, partition),
+            words=LexicalView(self.words, partition),
+        )
+
+    def memory_writes(self) -> list[Awaitable[object]]:
+        """Return the pending writes of the tables that `Remember` writes."""
+        return [*self.memories.pending_writes(), *self.claims.pending_writes()]
+
+    def command_writes(self) -> list[Awaitable[object]]:
+        """Return the pending writes of the tables that commands write."""
+        return [
+            *self.modes.pending_writes(),
+            *self.intentions.pending_writes(),
+            *self.categories.pending_writes(),
+        ]

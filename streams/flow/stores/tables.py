@@ -1,0 +1,112 @@
+"""Protocols of tables and lexical index over all partitions: what Faust's tables and SQLite implement."""
+
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from agents.rules.index.bm25 import Postings
+from agents.rules.index.memory_columns import MemoryColumns
+from schemas.intention import Intention
+from schemas.memories import EmbeddingStatus, Memory, VectorLocation
+
+Key_contra = TypeVar("Key_contra", contravariant=True)
+Value = TypeVar("Value")
+ScopeFields = Mapping[str, str]
+
+
+class Table(Protocol[Key_contra, Value]):
+    """Values by partition and key. A write belongs to the handling of an event of that partition."""
+
+    def get(self, partition: int, key: Key_contra, /) -> Value:
+        """Return the value, or the default of the table."""
+        ...
+
+    def put(self, partition: int, key: Key_contra, value: Value, /) -> None:
+        """Write a value."""
+        ...
+
+    def pending_writes(self) -> list[Awaitable[None]]:
+        """Return the changelog writes since the last call; await them before the event is acknowledged.
+
+        Call it before the next await after the writes: then they are those of one event.
+        """
+        ...
+
+
+class IntentionStore(Table[ScopeFields, Intention], Protocol):
+    """The table `intentions`."""
+
+    def scopes(self, partition: int, boundary: str) -> Sequence[ScopeFields]:
+        """Return the scopes of a boundary that have an intention."""
+        ...
+
+
+class MemoryStore(Protocol):
+    """The table `memories`. Its methods are those of `agents.ports.stores.MemoryWriter`, by partition."""
+
+    def get(self, partition: int, memory_id: str) -> Memory | None: ...  # noqa: D102 - as the port has it
+    def put(self, partition: int, memory: Memory) -> None: ...  # noqa: D102
+    def forget(self, partition: int, memory_id: str, place: VectorLocation | None = None) -> None: ...  # noqa: D102
+    def remove(self, partition: int, memory_id: str, place: VectorLocation | None = None) -> None: ...  # noqa: D102
+    def is_removed(self, partition: int, memory_id: str) -> bool: ...  # noqa: D102
+    def is_forgotten(self, partition: int, memory_id: str) -> bool: ...  # noqa: D102
+    def removed(self, partition: int) -> Iterator[str | None]: ...  # noqa: D102
+    def last_place(self, partition: int, memory_id: str) -> VectorLocation | None: ...  # noqa: D102
+
+    def all(self) -> Iterator[Memory]:
+        """Yield every record of the assigned partitions."""
+        ...
+
+    def tombstones(self) -> Iterator[tuple[str, VectorLocation]]:
+        """Yield the ids of removed and forgotten records of the assigned partitions, with their vector locations."""
+        ...
+
+    def pending_writes(self) -> list[Awaitable[None]]:
+        """Return the changelog writes since the last call, as `Table` does."""
+        ...
+
+
+class LexicalStore(Protocol):
+    """Lexical indexes by partition. Their methods are those of `agents.ports.lexical_index.LexicalWriter`.
+
+    Every call is synchronous and belongs to one thread. A write is visible to every later call at once, and survives a
+    crash after `commit`; an uncommitted one is lost in a crash together with the progress set beside it. Raises
+    `Unavailable` when storage fails; that call did nothing.
+    """
+
+    def open(self, partition: int) -> None:
+        """Begin to serve a partition; an index of an older format, or a broken one, starts empty."""
+        ...
+
+    def drop(self, partition: int) -> None:
+        """Delete the index of a partition, open or not."""
+        ...
+
+    def commit(self, partition: int) -> None:
+        """Make the writes to a partition durable."""
+        ...
+
+    def close(self) -> None:
+        """Commit and close all partitions."""
+        ...
+
+    def applied(self, partition: int) -> Mapping[str, int]:
+        """Return for each topic the offset of the first record that is not in this index yet."""
+        ...
+
+    def set_applied(self, partition: int, topic: str, next_offset: int) -> None:
+        """Set the progress of a topic; durable together with the writes before it."""
+        ...
+
+    def put(self, partition: int, memory: Memory) -> None: ...  # noqa: D102 - as the port has it
+    def remove(self, partition: int, memory_id: str) -> None: ...  # noqa: D102
+    def has(self, partition: int, memory_id: str) -> bool: ...  # noqa: D102
+    def memory_columns(self, partition: int, boundary: str) -> MemoryColumns: ...  # noqa: D102
+    def postings(  # noqa: D102
+        self, partition: int, boundary: str, terms: Sequence[str], *, fuzzy: bool = True
+    ) -> list[Postings]: ...
+    def entity_postings(self, partition: int, boundary: str, entities: Sequence[str]) -> list[Postings]: ...  # noqa: D102
+    def category_postings(self, partition: int, boundary: str, names: Sequence[str]) -> list[Postings]: ...  # noqa: D102
+    def counts(self, partition: int, boundary: str) -> Mapping[str, Mapping[EmbeddingStatus, int]]: ...  # noqa: D102
+    def with_status(self, partition: int, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]: ...  # noqa: D102
+    def awaiting_understanding(self, partition: int) -> Iterator[str]: ...  # noqa: D102
+    def ready_places(self, partition: int) -> Mapping[VectorLocation, int]: ...  # noqa: D102

@@ -1,0 +1,51 @@
+"""Progress and commits of the lexical index: what `Remember` has applied, made durable before acknowledgements."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+
+from schemas.records import Record
+from streams.flow.stores.tables import LexicalStore
+from streams.flow.support.backoff import until_available
+from streams.observability.metrics import Meters
+
+COMMIT_INTERVAL_S = 0.05
+"""Between two commits of the lexical index; acknowledgements wait for them, readers do not."""
+
+STORAGE_TIMEOUT_S = 30.0
+"""How long a write to the local disk is retried. A full disk may get room; a broken one needs a restart."""
+
+
+class LexicalCommit:
+    """Commits the lexical index of partitions, except while one has writes whose events are not out yet."""
+
+    def __init__(self, words: LexicalStore, meters: Meters) -> None:
+        self._words = words
+        self._meters = meters
+        self._locks: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    def hold(self, partition: int) -> asyncio.Lock:
+        """Return the lock that delays commits of a partition.
+
+        A change holds it from its writes until their events are out: delivered again, it finds by the committed index
+        what it has not finished.
+        """
+        return self._locks[partition]
+
+    def applied(self, partition: int, topic: str) -> int:
+        """Return the next offset of a topic that is not applied."""
+        return self._words.applied(partition).get(topic, 0)
+
+    def set_applied(self, record: Record) -> None:
+        """Count a record as applied; durable with the next commit."""
+        self._words.set_applied(record.partition, record.topic, record.offset + 1)
+
+    async def commit(self, partitions: Sequence[int]) -> None:
+        """Make the index of these partitions durable. Raises Unavailable after `STORAGE_TIMEOUT_S`."""
+
+        async def commit() -> None:
+            for partition in set(partitions):
+                async with self._locks[partition]:
+                    self._words.commit(partition)
+
+        await until_available(commit, "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)

@@ -1,0 +1,124 @@
+"""README and docs: links resolve, named code exists, and the documented names are those of the code."""
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from schemas.assemble import AssembleRequest
+from schemas.commands import Command
+from schemas.decoding import decode
+from schemas.failures import ErrorCode
+from schemas.retrieval import RetrieveRequest
+from schemas.turns import Turn
+from streams.api_docs.command_kinds import COMMAND_ARGUMENTS
+from streams.observability.metrics import Meters
+from streams.observability.model_metrics import ModelMeters
+from streams.settings import Settings
+from streams.topics import topics_with_prefix
+
+ROOT = Path(__file__).parents[3]
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
+PAGES = [README, *sorted(DOCS.rglob("*.md"))]
+
+MAX_README_LINES = 150
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HOP = re.compile(r"`([\w/]+\.py):([\w.]+)`")
+BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
+
+MESSAGES = {
+    "turn.v1": Turn,
+    "retrieve.v1": RetrieveRequest,
+    "assemble.v1": AssembleRequest,
+    "command.v1": Command,
+}
+
+
+def prose(page: Path) -> str:
+    return BLOCK.sub("", page.read_text())
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [text for name, text in BLOCK.findall(page.read_text()) if name == language]
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def defined_names(body: list[ast.stmt]) -> Iterator[str]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+            if isinstance(node, ast.ClassDef):
+                yield from (f"{node.name}.{name}" for name in defined_names(node.body))
+
+
+def identifier(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=identifier)
+def test_relative_links_resolve(page: Path) -> None:
+    relative = [link for link in LINK.findall(prose(page)) if "://" not in link]
+    for link in relative:
+        file, _, anchor = link.partition("#")
+        target = (page.parent / file).resolve() if file else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_readme_is_short() -> None:
+    assert len(README.read_text().splitlines()) <= MAX_README_LINES
+
+
+def test_every_hop_of_the_architecture_exists_in_the_code() -> None:
+    hops = HOP.findall((DOCS / "architecture.md").read_text())
+    assert len(hops) > 30
+    for file, name in hops:
+        source = ROOT / file
+        assert source.exists(), file
+        assert name in set(defined_names(ast.parse(source.read_text()).body)), f"{file}:{name}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=identifier)
+def test_python_examples_compile(page: Path) -> None:
+    for block in blocks(page, "python"):
+        compile(block, identifier(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+def test_example_messages_of_the_contract_are_valid() -> None:
+    examples = [block.encode() for block in blocks(DOCS / "contract.md", "json") if '"scope": {"user_id"' in block]
+    requests = [example for example in examples if b'"schema": "' in example]
+    assert {type(decode(request, MESSAGES)) for request in requests} == set(MESSAGES.values())
+
+
+def test_operations_names_every_setting() -> None:
+    text = (DOCS / "operations.md").read_text()
+    assert [name for name in Settings.model_fields if f"`{name.upper()}`" not in text] == []
+
+
+def test_contract_names_every_command_and_error_code() -> None:
+    text = (DOCS / "contract.md").read_text()
+    assert [name for name in (*COMMAND_ARGUMENTS, *get_args(ErrorCode)) if f"`{name}`" not in text] == []
+
+
+def test_reference_names_every_topic() -> None:
+    text = (DOCS / "reference.md").read_text()
+    assert [topic for topic in topics_with_prefix("memory.").all() if f"`{topic}`" not in text] == []
+
+
+def test_reference_names_every_metric() -> None:
+    text = (DOCS / "reference.md").read_text()
+    registry = Meters().registry
+    ModelMeters(registry)
+    assert [metric.name for metric in registry.collect() if f"`{metric.name}`" not in text] == []
