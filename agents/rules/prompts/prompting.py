@@ -136,7 +136,7 @@ def fence_mark(texts: Iterable[str]) -> str:
 
 
 def verify_items(understanding: Understanding, text: str) -> list[VerifiedItem]:
-    """Return the items whose quote occurs in the text, exactly or up to white space; others are dropped."""
+    """Return the items with a quote that occurs in the text, exactly or up to white space; drop the others."""
     searched = _SearchedText(text)
     spans = ((item, searched.span_of(item.quote)) for item in understanding.items)
     return [VerifiedItem(item, *span) for item, span in spans if span is not None]

@@ -133,7 +133,7 @@ def test_a_text_of_just_the_longest_length_is_whole() -> None:
 
 @pytest.mark.parametrize("template", ["only text", "# System\na\n# User\n{{turn}} {{unknown}}"])
 def test_a_template_that_can_not_be_filled_is_refused(template: str) -> None:
-    with pytest.raises(ValueError, match=r"parts|unknown"):
+    with pytest.raises(ValueError, match=r"headings|unknown"):
         build_understanding_prompt(
             template,
             "broken",
