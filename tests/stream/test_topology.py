@@ -1,10 +1,8 @@
-"""The wiring itself: no topic is without a reader or a writer, and the README shows what is there."""
+"""The wiring: every topic has a reader and a writer, and the diagram of the architecture shows all of it."""
 
 import re
 from itertools import pairwise, product
 from pathlib import Path
-
-import pytest
 
 from streams.settings import Settings
 from streams.topics import topic_config, topics_with_prefix
@@ -12,7 +10,7 @@ from streams.wire.partitioning import partition_of
 from tests.worlds.in_memory_publisher import Arrow
 from tests.worlds.wiring import observed_arrows, readers
 
-README = Path(__file__).parents[2] / "README.md"
+ARCHITECTURE = Path(__file__).parents[2] / "docs" / "architecture.md"
 
 PREFIX = Settings(_env_file=None).topic_prefix
 
@@ -93,6 +91,5 @@ flowchart LR
     }
 
 
-@pytest.mark.skipif(not README.exists(), reason="there is no README.md yet")
-async def test_the_readmes_diagram_has_the_arrows_of_the_wiring(tmp_path: Path) -> None:
-    assert drawn_arrows(README.read_text()) == await arrows(tmp_path)
+async def test_architecture_diagram_has_the_arrows_of_the_wiring(tmp_path: Path) -> None:
+    assert drawn_arrows(ARCHITECTURE.read_text()) == await arrows(tmp_path)

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -122,3 +123,17 @@ def test_reference_names_every_metric() -> None:
     registry = Meters().registry
     ModelMeters(registry)
     assert [metric.name for metric in registry.collect() if f"`{metric.name}`" not in text] == []
+
+
+def test_architecture_describes_every_package_of_the_import_contracts() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    packages = [
+        f"{container}.{name.strip()}".replace(".", "/")
+        for contract in contracts
+        for container in contract.get("containers", [])
+        if container in {"agents", "agents.rules", "streams", "streams.flow"}
+        for layer in contract["layers"]
+        for name in layer.split("|")
+    ]
+    text = (DOCS / "architecture.md").read_text()
+    assert [package for package in packages if f"**`{package}`**" not in text] == []
