@@ -1,11 +1,11 @@
-"""What is on the disk when a call returns, whatever loses its power then."""
+"""Writes that survive a power cut."""
 
 import os
 from pathlib import Path
 
 
 def fsync_path(path: Path) -> None:
-    """Have a file's content, or the names in a folder, on the disk."""
+    """Flush a file's content, or a folder's entries, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -14,7 +14,7 @@ def fsync_path(path: Path) -> None:
 
 
 def write_durably(path: Path, text: str) -> None:
-    """Write a file so that it is there whole or not at all, also after a power cut."""
+    """Write a file atomically: after a power cut it has the old content or the new one."""
     draft = path.with_name(path.name + ".new")
     draft.write_text(text)
     fsync_path(draft)

@@ -1,6 +1,6 @@
-"""The models that are exported here from installed packages, and what a complete export looks like.
+"""The models that are exported from installed packages, and the contents of a complete export.
 
-Read by the exporter, which makes the folders, and by the embedders, which only check them. No model is loaded.
+Shared by the exporter, which writes the folders, and the embedders, which only check them. No model is loaded here.
 """
 
 import importlib.util
@@ -38,7 +38,8 @@ class ExportedModel:
         spec = importlib.util.find_spec(self.package)
         if spec is None or not spec.submodule_search_locations:
             raise FileNotFoundError(
-                f"the package {self.package} is not installed; it carries the weights of {self.name}"
+                f"the package {self.package} is not installed; it carries the weights of {self.name}: install"
+                " requirements.lock again"
             )
         return Path(spec.submodule_search_locations[0]) / self.weights
 

