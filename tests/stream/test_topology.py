@@ -15,7 +15,7 @@ ARCHITECTURE = Path(__file__).parents[2] / "docs" / "architecture.md"
 PREFIX = Settings(_env_file=None).topic_prefix
 
 FROM_OUTSIDE = {"turns", "retrieve", "commands", "consolidate"}
-"""What producers and clients write to (CONTRACT §1)."""
+"""What producers and clients write to (`docs/contract.md`)."""
 
 FOR_OUTSIDE = {"replies", "dead-letters"}
 """What they read."""
