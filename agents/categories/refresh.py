@@ -15,8 +15,7 @@ from agents.ports.language_model import LanguageModel
 from agents.ports.stores import Memories
 from agents.rules.categories.summary import MAX_ANCHORS, is_summary_due, summary_of
 from agents.rules.categories.visibility import is_current, visible_category
-from agents.rules.prompts.prompting import build_summary_prompt
-from agents.rules.prompts.prompting import CHARS_PER_TOKEN, Template
+from agents.rules.prompts.prompting import CHARS_PER_TOKEN, Template, build_summary_prompt
 from schemas.categories import Category, CategorySummary
 from schemas.failures import Unavailable
 from schemas.language import Unanswerable
