@@ -1,13 +1,13 @@
-"""Memories that say nearly the same of the same: tight clusters by vector and by topic. Pure.
+"""Find tight clusters of memories that say nearly the same about the same topic. Pure.
 
-Enters: a vector and the telling stems of each memory. Leaves: clusters as places of memories, the medoid first.
-Guaranteed: the same input always gives the same clusters; what is left over has none, unless it is more than `MAX_EXHAUSTIVE_ROWS`;
-time n log n beside the sum over cells of bounded size.
+Enters: a vector and the content stems of each memory. Leaves: clusters of row indexes, the medoid first. Guaranteed:
+deterministic; at most `MAX_EXHAUSTIVE_ROWS` rows are searched until no cluster is left; time n log n plus the sum over
+cells of bounded size.
 
-The algorithm of Daura et al. ("Peptide Folding: When Simulation Meets Experiment", 1999): the memory with most
-neighbours is a cluster with them, and so on with the rest. Every member is a neighbour of its medoid, so a cluster
-can't grow along a chain. Two memories are neighbours when both their vectors are near and they share their words: near
-alone are all sentences of one tone, and words alone mean different things.
+The algorithm of Daura et al. ("Peptide Folding: When Simulation Meets Experiment", 1999): the memory with the most
+neighbours and these neighbours are a cluster; repeat with the rest. Every member is a neighbour of its medoid, so a
+cluster can't grow along a chain. Neighbours have both near vectors and shared words: vectors alone put all sentences of
+one tone together, and words alone have several meanings.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,26 +27,26 @@ from agents.rules.clustering.normalise import normalise_rows
 from schemas.vectors import Matrix
 
 StopCondition = Callable[[], bool]
-"""Whether to stop looking for more."""
+"""True to stop the search."""
 
 MIN_CLUSTER_SIZE = 3
-"""Memories of a cluster (CONTRACT §6)."""
+"""Minimum memories per cluster (`docs/contract.md`)."""
 
 MAX_CLUSTER_SIZE = MAX_NEIGHBOURS
-"""Memories of a cluster: what stands for more would have a record of evidence and little else."""
+"""Maximum memories per cluster: the record of a larger one would be mostly evidence."""
 
 MAX_EXHAUSTIVE_ROWS, MAX_PASSES = 4096, 2
-"""So many are sought among until nothing is found; more have so many passes, as those that follow find one in a hundred
-and take as long. Whoever asks again about the same remembers that he has asked."""
+"""Up to this many rows are searched until nothing is found; more get two passes, since later passes find one in a
+hundred and take as long."""
 
 CLUSTER_TIGHTNESS = NeighbourThresholds(near=0.5, cosine=0.85, shared=0.4, stems=3, content_stems=2)
-"""For what is to stand for its members. Of four conversations of LoCoMo, where people hardly repeat what they do, one
-cluster of three turns is left of fourteen: the others were thanks, cheers and greetings, which `saying` leaves out.
-Notes of every day are taken whole. With `shared` 0.3 what is merely alike is mixed."""
+"""For a cluster that one memory can stand for. In four conversations of LoCoMo, where people hardly repeat what they
+do, one cluster of three turns out of fourteen is left: the others were thanks, cheers and greetings, which
+`content_stems` excludes. Daily notes are clustered whole. `shared` 0.3 mixes what is merely similar."""
 
 
 def never_stop() -> bool:
-    """Look until nothing more is found."""
+    """Search until nothing more is found."""
     return False
 
 
@@ -57,60 +57,62 @@ def find_clusters(
     min_size: int = MIN_CLUSTER_SIZE,
     should_stop: StopCondition = never_stop,
 ) -> list[list[int]]:
-    """Places of rows of `vectors` (rows, dim), in clusters of `min_size` to `MAX_CLUSTER_SIZE`; `topics` are the stems of each row.
+    """Return clusters of `min_size` to `MAX_CLUSTER_SIZE` row indexes of `vectors` (rows, dim).
 
-    Once it is `should_stop`, which is asked for each cell, what was found so far is given.
+    `topics` are the stems of each row. `should_stop` is called for each cell; if true, the clusters found so far are
+    returned.
     """
     unit = normalise_rows(vectors)
-    left, found, passes = np.arange(len(unit)), [], 0
-    while len(left) >= min_size and (passes < MAX_PASSES or len(left) <= MAX_EXHAUSTIVE_ROWS):
+    remaining, clusters, passes = np.arange(len(unit)), [], 0
+    while len(remaining) >= min_size and (passes < MAX_PASSES or len(remaining) <= MAX_EXHAUSTIVE_ROWS):
         passes += 1
-        some = _sought(unit[left], [topics[place] for place in left.tolist()], min_size, should_stop)
-        if not some:
+        found = _find_in_one_pass(unit[remaining], [topics[row] for row in remaining.tolist()], min_size, should_stop)
+        if not found:
             break
-        found += [left[cluster].tolist() for cluster in some]
-        left = np.setdiff1d(left, np.concatenate([left[cluster] for cluster in some]))
+        clusters += [remaining[cluster].tolist() for cluster in found]
+        remaining = np.setdiff1d(remaining, np.concatenate([remaining[cluster] for cluster in found]))
         if should_stop():
             break
-    return found
+    return clusters
 
 
-def _sought(unit: Matrix, topics: Sequence[frozenset[str]], least: int, enough: StopCondition) -> list[RowIndices]:
-    """One pass over all."""
-    weights, from_cosine = idf_weights(topics), CLUSTER_TIGHTNESS.min_cosine(background_cosine(unit))
+def _find_in_one_pass(
+    unit: Matrix, topics: Sequence[frozenset[str]], min_size: int, should_stop: StopCondition
+) -> list[RowIndices]:
+    weights, min_cosine = idf_weights(topics), CLUSTER_TIGHTNESS.min_cosine(background_cosine(unit))
     pairs = []
     for cell in build_cells(unit):
-        there = [topics[place] for place in cell.tolist()]
-        found = find_neighbours(unit[cell], there, weights, from_cosine, CLUSTER_TIGHTNESS)
+        cell_topics = [topics[row] for row in cell.tolist()]
+        found = find_neighbours(unit[cell], cell_topics, weights, min_cosine, CLUSTER_TIGHTNESS)
         pairs.append(NeighbourPairs(cell[found.one], cell[found.other], found.cosine))
-        if enough():
+        if should_stop():
             break
-    return _by_most_neighbours(_joined(pairs, len(unit)), len(unit), least)
+    return _take_by_most_neighbours(_dedup_pairs(pairs, len(unit)), len(unit), min_size)
 
 
-def _joined(pairs: Sequence[NeighbourPairs], size: int) -> NeighbourPairs:
-    """All pairs once, by the first and then the nearest."""
+def _dedup_pairs(pairs: Sequence[NeighbourPairs], size: int) -> NeighbourPairs:
+    """Return each pair once, ordered by `one`, the nearest `other` first."""
     one, other, cosine = (np.concatenate(column) for column in zip(*pairs, strict=True))
     _, first = np.unique(one * size + other, return_index=True)
     order = first[np.lexsort((other[first], -cosine[first], one[first]))]
     return NeighbourPairs(one[order], other[order], cosine[order])
 
 
-def _by_most_neighbours(pairs: NeighbourPairs, size: int, least: int) -> list[RowIndices]:
-    """Clusters, the medoid first and then its neighbours, the nearest first."""
+def _take_by_most_neighbours(pairs: NeighbourPairs, size: int, min_size: int) -> list[RowIndices]:
+    """Return clusters, each the medoid followed by its neighbours, the nearest first."""
     starts = np.searchsorted(pairs.one, np.arange(size + 1))
-    counts, free = np.diff(starts), np.ones(size, np.bool_)
-    found = []
-    while len(counts) and counts.max() >= least - 1:
+    counts, is_free = np.diff(starts), np.ones(size, np.bool_)
+    clusters = []
+    while len(counts) and counts.max() >= min_size - 1:
         medoid = int(counts.argmax())
-        beside = pairs.other[starts[medoid] : starts[medoid + 1]]
-        members = np.concatenate([[medoid], beside[free[beside]][: MAX_CLUSTER_SIZE - 1]])
-        if len(members) < least:
+        neighbours = pairs.other[starts[medoid] : starts[medoid + 1]]
+        members = np.concatenate([[medoid], neighbours[is_free[neighbours]][: MAX_CLUSTER_SIZE - 1]])
+        if len(members) < min_size:
             counts[medoid] = 0
             continue
-        found.append(members)
-        free[members] = False
+        clusters.append(members)
+        is_free[members] = False
         counts[members] = 0
         for member in members.tolist():
             np.subtract.at(counts, pairs.other[starts[member] : starts[member + 1]], 1)
-    return found
+    return clusters

@@ -1,10 +1,10 @@
-"""Many vectors in overlapping cells of a bounded size, so that only within a cell each is compared with each. Pure.
+"""Partition vectors into overlapping cells of bounded size, so that all-pairs comparison stays within a cell. Pure.
 
 Centres come from recursive bisecting spherical k-means (Steinbach, Karypis and Kumar, "A Comparison of Document
-Clustering Techniques", 2000), begun along the principal direction instead of at random (Boley, "Principal Direction
-Divisive Partitioning", 1998), so that the same vectors always give the same cells. Every vector is in the cells of its
-two nearest centres, as an inverted file is probed: two that are near share one of them nearly always. A cut that leaves
-one side small is made at the median instead: the depth is that of a balanced tree, and the time n log n.
+Clustering Techniques", 2000), initialised along the principal direction (Boley, "Principal Direction Divisive
+Partitioning", 1998), so the cells are deterministic. Every vector is in the cells of its two nearest centres, like
+probing an inverted file: near vectors nearly always share a cell. An unbalanced cut is replaced by one at the median:
+the depth is that of a balanced tree, and the time n log n.
 """
 
 import numpy as np
@@ -13,88 +13,86 @@ from numpy.typing import NDArray
 from schemas.vectors import Matrix, Vector
 
 RowIndices = NDArray[np.int64]
-"""Rows of a matrix by their places, ascending."""
+"""Row indexes of a matrix, ascending."""
 
 SideMask = NDArray[np.bool_]
 
 MAX_VECTORS_PER_CENTRE = 256
-"""Vectors that a centre is made of: with two cells for each vector a cell has some 500, all of whose cosines are a
-megabyte, and made in some milliseconds."""
+"""Vectors per centre: with two cells per vector a cell has about 500, and its cosines take a megabyte and some
+milliseconds."""
 
 MAX_CELL_SIZE = 1024
-"""Vectors of a cell: where more are nearest to one centre, as equal ones are, they are taken in turns."""
+"""Vectors per cell: a larger one, as of equal vectors, is split in order."""
 
 CELLS_PER_VECTOR = 2
-"""Of each vector."""
 
 KMEANS_ITERATIONS = 4
-"""Of k-means for one cut, and of the search for the principal direction: few vectors change sides after that."""
+"""For k-means of one cut, and for the principal direction: few vectors change sides after that."""
 
 CUT_SAMPLE_SIZE = 512
-"""Vectors by which a cut is found: of more, every so many of them."""
+"""Vectors to find the cut with: of more, every n-th."""
 
 MIN_SIDE_SHARE = 1 / 8
-"""Of a cut, as a share: below it an outlier was cut off, and the depth would grow with the number of outliers."""
+"""Minimum share of a side: below, an outlier was cut off, and the depth would grow with the number of outliers."""
 
 
 def build_cells(vectors: Matrix) -> list[RowIndices]:
-    """The places of the rows of a matrix (rows, dim), each of length 1, in cells that overlap."""
+    """Return overlapping cells of row indexes of a matrix (rows, dim) of unit vectors."""
     if len(vectors) <= MAX_CELL_SIZE:
         return [np.arange(len(vectors))] if len(vectors) else []
-    centres = np.stack([_centre(vectors[places]) for places in _parts(vectors)])
+    centres = np.stack([_centre(vectors[rows]) for rows in _bisect(vectors)])
     nearest = np.argpartition(-(vectors @ centres.T), CELLS_PER_VECTOR, axis=1)[:, :CELLS_PER_VECTOR]
-    owners, places = nearest.ravel(), np.repeat(np.arange(len(vectors)), CELLS_PER_VECTOR)
+    owners, rows = nearest.ravel(), np.repeat(np.arange(len(vectors)), CELLS_PER_VECTOR)
     order = np.argsort(owners, kind="stable")
     bounds = np.searchsorted(owners[order], np.arange(1, len(centres)))
-    found = np.split(places[order], bounds)
-    return [cell[start : start + MAX_CELL_SIZE] for cell in found for start in range(0, len(cell), MAX_CELL_SIZE)]
+    cells = np.split(rows[order], bounds)
+    return [cell[start : start + MAX_CELL_SIZE] for cell in cells for start in range(0, len(cell), MAX_CELL_SIZE)]
 
 
-def _parts(vectors: Matrix) -> list[RowIndices]:
-    """The rows in parts of at most `MAX_VECTORS_PER_CENTRE`."""
-    waiting, done = [np.arange(len(vectors))], []
-    while waiting:
-        places = waiting.pop()
-        if len(places) <= MAX_VECTORS_PER_CENTRE:
-            done.append(places)
+def _bisect(vectors: Matrix) -> list[RowIndices]:
+    """Split the rows into parts of at most `MAX_VECTORS_PER_CENTRE`."""
+    pending, parts = [np.arange(len(vectors))], []
+    while pending:
+        rows = pending.pop()
+        if len(rows) <= MAX_VECTORS_PER_CENTRE:
+            parts.append(rows)
         else:
-            right = _right_side(vectors[places])
-            waiting += [places[right], places[~right]]
-    return done
+            is_right = _right_side(vectors[rows])
+            pending += [rows[is_right], rows[~is_right]]
+    return parts
 
 
 def _right_side(vectors: Matrix) -> SideMask:
-    """Which rows are on one side of the cut."""
-    leaning = vectors @ _direction(vectors[:: -(-len(vectors) // CUT_SAMPLE_SIZE)])
-    right: SideMask = leaning > 0
-    if MIN_SIDE_SHARE <= right.mean() <= 1 - MIN_SIDE_SHARE:
-        return right
-    halves = np.zeros(len(vectors), np.bool_)
-    halves[np.argsort(leaning, kind="stable")[len(vectors) // 2 :]] = True
-    return halves
+    """Return the rows on one side of the cut."""
+    projection = vectors @ _cut_direction(vectors[:: -(-len(vectors) // CUT_SAMPLE_SIZE)])
+    is_right: SideMask = projection > 0
+    if MIN_SIDE_SHARE <= is_right.mean() <= 1 - MIN_SIDE_SHARE:
+        return is_right
+    is_upper_half = np.zeros(len(vectors), np.bool_)
+    is_upper_half[np.argsort(projection, kind="stable")[len(vectors) // 2 :]] = True
+    return is_upper_half
 
 
-def _direction(vectors: Matrix) -> Vector:
-    """From one of two centres to the other, which k-means finds from both sides of the principal direction."""
+def _cut_direction(vectors: Matrix) -> Vector:
+    """Return the difference of two centres, found by k-means from both sides of the principal direction."""
     centred = vectors - vectors.mean(axis=0)
     direction: Vector = centred[np.argmax(np.einsum("ij,ij->i", centred, centred))]
     for _ in range(KMEANS_ITERATIONS):
-        direction = _of_length_one(((centred @ direction) @ centred).astype(np.float32))
-    right: SideMask = centred @ direction > 0
+        direction = _unit_vector(((centred @ direction) @ centred).astype(np.float32))
+    is_right: SideMask = centred @ direction > 0
     for _ in range(KMEANS_ITERATIONS):
-        if not right.any() or right.all():
+        if not is_right.any() or is_right.all():
             break
-        direction = _centre(vectors[right]) - _centre(vectors[~right])
-        right = vectors @ direction > 0
+        direction = _centre(vectors[is_right]) - _centre(vectors[~is_right])
+        is_right = vectors @ direction > 0
     return direction
 
 
 def _centre(vectors: Matrix) -> Vector:
-    """The mean direction."""
-    return _of_length_one(vectors.sum(axis=0, dtype=np.float32))
+    return _unit_vector(vectors.sum(axis=0, dtype=np.float32))
 
 
-def _of_length_one(vector: Vector) -> Vector:
+def _unit_vector(vector: Vector) -> Vector:
     length = np.float32(np.linalg.norm(vector))
     unit: Vector = vector / length if length else vector
     return unit

@@ -1,4 +1,4 @@
-"""Which memories of a cell are neighbours: near by their vectors, and about the same by their words. Pure."""
+"""Find neighbours among the memories of a cell: near by vectors, and of one topic by words. Pure."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -18,20 +18,20 @@ from agents.rules.text.tokenizer import content_terms, tokenize
 from schemas.vectors import Matrix, Vector
 
 MAX_NEIGHBOURS = 100
-"""Neighbours of one memory that are kept, the nearest: a cluster has no more."""
+"""Nearest neighbours per memory: a cluster has no more members."""
 
 GOLDEN, SHIFTS = (5**0.5 - 1) / 2, 12
-"""Multiples of the golden section are spread evenly, and have no period in common with what people do every week."""
+"""Multiples of the golden section are spread evenly and share no period with what people do every week."""
 
 
 @dataclass(frozen=True, slots=True)
 class NeighbourThresholds:
-    """When two memories are neighbours.
+    """Minimum similarity of neighbours.
 
-    `near`: how far on the way from the cosine of any two memories here to 1 theirs must be. It depends on the embedder
-    what cosine unrelated texts have: 0.1 with MiniLM, 0.75 with e5. `cosine`: what is near in any case, for where all
-    memories are of one topic. `shared`: Dice coefficient of their stems, each weighted by how rare it is here. `stems`:
-    how many they share at least; `content_stems`: how many of these are no kind words (`agents.rules.text.courtesy_words`).
+    `near`: position of the cosine between the background cosine (0) and 1; the cosine of unrelated texts depends on the
+    embedder: 0.1 with MiniLM, 0.75 with e5. `cosine`: sufficient in any case, for memories of one topic only. `shared`:
+    Dice coefficient of the stems, weighted by idf. `stems`: number of shared stems; `content_stems`: those of them that
+    are no courtesy words (`agents.rules.text.courtesy_words`).
     """
 
     near: float
@@ -40,15 +40,15 @@ class NeighbourThresholds:
     stems: int
     content_stems: int
 
-    def min_cosine(self, usual: float) -> float:
-        """The cosine from which two are near where this one is usual."""
-        return min(self.cosine, usual + self.near * (1 - usual))
+    def min_cosine(self, background: float) -> float:
+        """Return the minimum cosine of neighbours, given that of unrelated memories."""
+        return min(self.cosine, background + self.near * (1 - background))
 
 
 class NeighbourPairs(NamedTuple):
-    """Neighbours: the place of one, that of the other, and their cosine.
+    """Row indexes of neighbours, and their cosine.
 
-    A pair stands there both ways, unless one of them has too many others that are nearer.
+    A pair occurs in both directions, unless the other is not among the `MAX_NEIGHBOURS` nearest.
     """
 
     one: RowIndices
@@ -57,21 +57,21 @@ class NeighbourPairs(NamedTuple):
 
 
 def topic_stems(text: str, names: Collection[str] = ()) -> frozenset[str]:
-    """The telling stems of a text, but for the names of those who speak here: they are addressed whatever the topic."""
-    telling = [term for term in content_terms(text) if term not in names]
-    return frozenset(stems(telling, detect_language(tokenize(text))))
+    """Return the content stems of a text without the speakers' `names`, which occur with any topic."""
+    terms = [term for term in content_terms(text) if term not in names]
+    return frozenset(stems(terms, detect_language(tokenize(text))))
 
 
 def background_cosine(unit: Matrix) -> float:
-    """The cosine of any two rows: the median of pairs that stand at several distances from each other."""
+    """Return the median cosine of row pairs at several distances in the matrix."""
     if len(unit) < 2:
         return 0.0
-    shifts = {max(1, int(len(unit) * (place * GOLDEN % 1))) for place in range(1, SHIFTS + 1)}
+    shifts = {max(1, int(len(unit) * (step * GOLDEN % 1))) for step in range(1, SHIFTS + 1)}
     return float(np.median([np.einsum("ij,ij->i", unit, np.roll(unit, shift, axis=0)) for shift in shifts]))
 
 
 def idf_weights(topics: Sequence[frozenset[str]]) -> Mapping[str, float]:
-    """How much each stem tells: ln(1 + N / n), an inverse document frequency that is not 0 for what all have."""
+    """Return ln(1 + N / n) for each stem, an inverse document frequency that is positive for stems of all topics."""
     counts = Counter(chain.from_iterable(topics))
     return {stem: log1p(len(topics) / count) for stem, count in counts.items()}
 
@@ -80,42 +80,43 @@ def find_neighbours(
     unit: Matrix,
     topics: Sequence[frozenset[str]],
     weights: Mapping[str, float],
-    from_cosine: float,
-    tightness: NeighbourThresholds,
+    min_cosine: float,
+    thresholds: NeighbourThresholds,
 ) -> NeighbourPairs:
-    """The neighbours among the memories of a cell, whose vectors are rows of `unit`."""
+    """Return the neighbours among the memories of a cell, with vectors `unit`, stems `topics` and idf `weights`."""
     cosines = unit @ unit.T
     np.fill_diagonal(cosines, -1)
-    near = cosines >= from_cosine
-    # Most have nobody near: their words need not be looked at.
-    rows = np.flatnonzero(near.any(axis=1))
-    alike = _alike([topics[row] for row in rows.tolist()], weights, tightness) & near[np.ix_(rows, rows)]
-    one, other = np.nonzero(_nearest(np.where(alike, cosines[np.ix_(rows, rows)], np.float32(-1))))
+    is_near = cosines >= min_cosine
+    # Most rows have no near row: skip their words.
+    rows = np.flatnonzero(is_near.any(axis=1))
+    is_neighbour = _share_topic([topics[row] for row in rows.tolist()], weights, thresholds)
+    is_neighbour &= is_near[np.ix_(rows, rows)]
+    one, other = np.nonzero(_is_nearest(np.where(is_neighbour, cosines[np.ix_(rows, rows)], np.float32(-1))))
     return NeighbourPairs(rows[one], rows[other], cosines[rows[one], rows[other]])
 
 
-def _alike(
-    topics: Sequence[frozenset[str]], weights: Mapping[str, float], tightness: NeighbourThresholds
+def _share_topic(
+    topics: Sequence[frozenset[str]], weights: Mapping[str, float], thresholds: NeighbourThresholds
 ) -> NDArray[np.bool_]:
-    """Which of these topics are alike, shape (topics, topics)."""
+    """Return which topics reach the thresholds of shared stems, shape (topics, topics)."""
     counts = Counter(chain.from_iterable(topics))
-    places = {stem: place for place, stem in enumerate(sorted(one for one, count in counts.items() if count > 1))}
-    has = np.zeros((len(topics), max(1, len(places))), np.float32)
+    columns = {stem: index for index, stem in enumerate(sorted(one for one, count in counts.items() if count > 1))}
+    has = np.zeros((len(topics), max(1, len(columns))), np.float32)
     for row, topic in enumerate(topics):
-        has[row, [places[stem] for stem in topic if stem in places]] = 1
-    weight = np.array([weights[stem] for stem in places] or [0.0], np.float32)
-    whole = np.array([sum(weights[stem] for stem in topic) for topic in topics], np.float32)
-    alike: NDArray[np.bool_] = 2 * ((has * weight) @ has.T) >= tightness.shared * np.add.outer(whole, whole)
-    enough: NDArray[np.bool_] = has @ has.T >= tightness.stems
-    says = has[:, [place for stem, place in places.items() if stem not in courtesy_stems()]]
-    tells: NDArray[np.bool_] = says @ says.T >= tightness.content_stems
-    return alike & enough & tells
+        has[row, [columns[stem] for stem in topic if stem in columns]] = 1
+    weight = np.array([weights[stem] for stem in columns] or [0.0], np.float32)
+    total = np.array([sum(weights[stem] for stem in topic) for topic in topics], np.float32)
+    has_dice: NDArray[np.bool_] = 2 * ((has * weight) @ has.T) >= thresholds.shared * np.add.outer(total, total)
+    has_stems: NDArray[np.bool_] = has @ has.T >= thresholds.stems
+    content = has[:, [column for stem, column in columns.items() if stem not in courtesy_stems()]]
+    has_content: NDArray[np.bool_] = content @ content.T >= thresholds.content_stems
+    return has_dice & has_stems & has_content
 
 
-def _nearest(cosines: Matrix) -> NDArray[np.bool_]:
-    """Which are among the `MAX_NEIGHBOURS` nearest of each row; -1 is nobody."""
-    wanted: NDArray[np.bool_] = cosines > -1
+def _is_nearest(cosines: Matrix) -> NDArray[np.bool_]:
+    """Return which are among the `MAX_NEIGHBOURS` nearest of each row; -1 marks no neighbour."""
+    is_nearest: NDArray[np.bool_] = cosines > -1
     if len(cosines) > MAX_NEIGHBOURS:
-        least = np.partition(cosines, -MAX_NEIGHBOURS, axis=1)[:, [-MAX_NEIGHBOURS]]
-        wanted = wanted & (cosines >= least)
-    return wanted
+        smallest = np.partition(cosines, -MAX_NEIGHBOURS, axis=1)[:, [-MAX_NEIGHBOURS]]
+        is_nearest = is_nearest & (cosines >= smallest)
+    return is_nearest
