@@ -1,1 +1,1 @@
-"""What flows: records, events, replies and table values. Imports Pydantic and the standard library only."""
+"""Records, events, commands, replies and table values. Imports nothing of agents or streams."""

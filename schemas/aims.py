@@ -1,14 +1,14 @@
-"""What a language model says that one turn changes in what its user is after."""
+"""A language model's answer on how one turn changes the user's intention."""
 
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 ShortText = Annotated[str, Field(max_length=512)]
-"""A name or a phrase; what is longer is not one."""
+"""A name or a phrase."""
 
 MAX_ENTRIES = 64
-"""Entries of any list in an answer: what has more repeats itself."""
+"""Entries of any list in an answer: a model that gives more repeats itself."""
 
 
 class IntentionUpdate(BaseModel):

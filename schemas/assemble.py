@@ -1,4 +1,4 @@
-"""Assemble requests and the contexts that they are answered with (CONTRACT §5)."""
+"""Assemble requests and the contexts that answer them (docs/contract.md)."""
 
 from typing import Annotated, Literal
 
@@ -20,13 +20,13 @@ SECTIONS: tuple[Section, ...] = (
 )
 
 MIN_BUDGET_TOKENS = 300
-"""Tokens: the three messages around no memory take about a third of it."""
+"""Tokens. The three messages without any memory take about a third of it."""
 
 DEFAULT_BUDGET_TOKENS = 4000
-"""Tokens, where a request names no budget."""
+"""Tokens, for a request without a budget."""
 
 MAX_PINS = 1000
-"""Pins of one request. The budget ends long before; this bounds what a request may have looked up."""
+"""Pins of one request. The budget runs out long before; this bounds the lookups of a request."""
 
 
 class AssembleRequest(BaseModel):
@@ -55,7 +55,7 @@ class Message(BaseModel):
 
 
 class Breach(BaseModel):
-    """A sticky item that found no room."""
+    """A sticky item that did not fit."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -65,12 +65,12 @@ class Breach(BaseModel):
 
 
 class AssembleResult(BaseModel):
-    """A context that fits, and how it came about.
+    """A context within its budget, and how it was packed.
 
-    `sections` hold memory ids, each memory in one section. `budget` and `tokens` count tokens by section; `tokens` has
-    also `total`, that of all three messages. `dropped` are memories that were considered and are not there, oldest
-    first: they found no room, say what a kept one says, or are of a kind that the interaction mode drops. `sticky` are
-    those that were kept before all else, the most important first; `breaches` those that should have been.
+    `sections` hold memory ids, each memory in one section. `budget` and `tokens` count tokens by section; `tokens` also
+    has `total` for all three messages. `dropped` are considered memories that were left out, oldest first: they did not
+    fit, repeat a packed memory, or are of a kind that the interaction mode drops. `sticky` are the memories that were
+    packed before all others, the most important first; `breaches` the sticky ones that did not fit.
     """
 
     messages: list[Message]

@@ -1,7 +1,7 @@
-"""Categories: the topics that the items of a scope are put under, declared by a deployment or by a scope's user.
+"""Categories: topics that the items of a scope are assigned to, declared by the deployment or by a user.
 
-A category's summary and anchors are texts and ids of memories. Whoever shows them checks first that all they rest on is
-still there (`agents.rules.categories.visibility`).
+A category's summary and anchors derive from memories and must be filtered by `agents.rules.categories.visibility`
+before they are shown.
 """
 
 import unicodedata
@@ -10,25 +10,25 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel
 
 MAX_CATEGORY_NAME_CHARS = 64
-"""Characters of a category's name: ours, the contract sets no limit."""
+"""Characters of a category's name; docs/contract.md sets no limit."""
 
 INVISIBLE_CATEGORIES = ("Cc", "Zl", "Zp", "Cs")
-"""Unicode's control characters, line ends and halves of characters: a name stands in one line of a list."""
+"""Unicode categories of control characters, line ends and surrogates: a name fits on one line of a list."""
 
 
 def _printable(value: str) -> str:
     if not value.strip() or len(value) > MAX_CATEGORY_NAME_CHARS:
-        raise ValueError(f"a name has 1 to {MAX_CATEGORY_NAME_CHARS} characters, and one that can be seen")
+        raise ValueError(f"a name has 1 to {MAX_CATEGORY_NAME_CHARS} characters, not only white space")
     if any(unicodedata.category(character) in INVISIBLE_CATEGORIES for character in value):
         raise ValueError("control characters are not allowed")
     return value
 
 
 CategoryName = Annotated[str, AfterValidator(_printable)]
-"""Letters of any script, spaces and signs; compared as they are written."""
+"""Letters of any script, spaces and symbols; case-sensitive."""
 
 CategoryDescription = Annotated[str, Field(max_length=4096)]
-"""What belongs to a category, in its user's words."""
+"""What belongs to a category, in the words of a user or an operator."""
 
 
 class NamedCategories(RootModel[dict[CategoryName, CategoryDescription]]):
@@ -40,12 +40,12 @@ class NamedCategories(RootModel[dict[CategoryName, CategoryDescription]]):
 
 
 class Category(BaseModel):
-    """One category of a scope, as it was when it was last declared or refreshed.
+    """One category of a scope, as of its last declaration or refresh.
 
-    `anchors` are ids of its most representative members, the best first; `rests_on` names every memory that went into
-    the summary or is an anchor, with the hash of its content then. `size` is how many members it had when it was last
-    refreshed, `version` counts its descriptions and its summaries. `profile` is the language model profile that wrote
-    the summary, None for one made of the members' own words. `declared`: by a user, in this scope.
+    `anchors` are the ids of its most representative members, best first. `rests_on` holds the ids and content hashes of
+    all memories behind the summary and the anchors. `size` is the number of members at the last refresh; `version`
+    counts descriptions and summaries. `profile` is the language model profile that wrote the summary, None for an
+    extractive one. `declared`: by a user, in this scope.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -62,7 +62,7 @@ class Category(BaseModel):
 
 
 class Taxonomy(BaseModel):
-    """All categories of one scope, by name: the value of the table `categories`. Usually there are none."""
+    """All categories of one scope, by name: the value of the table `categories`."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -72,15 +72,15 @@ class Taxonomy(BaseModel):
         return len(self.categories)
 
     def find(self, name: str) -> Category | None:
-        """The category of that name."""
+        """Return the category of that name; None if there is none."""
         return self.categories.get(name)
 
     def all(self) -> list[Category]:
-        """Every category, by name."""
+        """Return all categories, sorted by name."""
         return [self.categories[name] for name in sorted(self.categories)]
 
     def with_categories(self, *changed: Category) -> "Taxonomy":
-        """The same with these categories in place of those of their names."""
+        """Add these categories, replacing those of the same names."""
         return Taxonomy(categories={**self.categories, **{one.name: one for one in changed}})
 
 

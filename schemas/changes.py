@@ -1,6 +1,6 @@
-"""`change.v1`: what a command changes in memories that are there. `govern` writes it, `remember` carries it out.
+"""`change.v1`: a command's change to existing memories. The commands agent writes it, `Remember` applies it.
 
-The record that carries it has the headers of the command, so that the command is answered when the change is done.
+Its record carries the headers of the command, so that the command is answered when the change is done.
 """
 
 from typing import Any, Literal, Self, TypeVar
@@ -16,14 +16,14 @@ EntryT = TypeVar("EntryT")
 class Change(BaseModel):
     """Which memories of a boundary change, and how.
 
-    The one of an id, or those in `mode`: of `project`, or where that is None of all projects but `except_projects`; or
-    those of a conversation of the scope; or with `whole` those of the scope's project or of the boundary.
-    `move` puts them into the mode `to`, `forget` removes them for good, `stale` has them embedded again, `assign` puts
-    the items in `assigned` under other categories, each under those that stand with its id and no others. `result` is
-    what the command is answered with, its `moved` or `forgotten` replaced by how many there were; None: the memory.
+    Selected is the memory of an id; or those in `mode`, of `project` or, if that is None, of all projects except
+    `except_projects`; or those of a conversation of the scope; or with `whole` those of the scope's project or of the
+    boundary. `move` moves them to the mode `to`, `forget` deletes them, `stale` has them embedded again, `assign`
+    replaces the categories of the items in `assigned`, by memory id. `result` is the command's result, its `moved` or
+    `forgotten` replaced by the number of memories; None: the result is the memory.
 
-    `turns_before` is where the turns of the partition ended when the command came: those before it are applied before
-    the change is made. Those from there on to `turns_until` were said after the command, and are not forgotten by it.
+    `turns_before` is the end offset of the partition's turns when the command arrived: earlier turns are applied before
+    the change. Turns from there up to `turns_until` were published after the command, which does not forget them.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True, extra="ignore")
@@ -45,16 +45,15 @@ class Change(BaseModel):
 
 
 MAX_ISSUED = 64
-"""Changes and answers of a boundary that are kept, each: more than it has commands between two commits of what was
-read."""
+"""Changes, and answers, stored per boundary: more than it has commands between two offset commits."""
 
 
 class IssuedCommands(BaseModel):
-    """The last changes that commands of a boundary have asked for, each under the place of its command.
+    """The last commands of a boundary, by partition and offset of their records, for redelivery after a crash.
 
-    A command that is delivered again, as the worker was killed before that was acknowledged, asks for the same change:
-    what was said since is not its business. `answered` are those that declared something without such a change, with
-    what they were answered: were one carried out again, it would bring back what was renamed or deleted since.
+    `changes` are the changes that commands issued: a redelivered command issues the same one, whatever was said since.
+    `answered` are the results of commands without a change: carried out twice, a declaration would restore what was
+    renamed or deleted since.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -63,13 +62,13 @@ class IssuedCommands(BaseModel):
     answered: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
     def with_change(self, place: str, change: Change) -> Self:
-        """These and one more, without the oldest where they are too many."""
+        """Add a change; drop the oldest beyond `MAX_ISSUED`."""
         return self.model_copy(update={"changes": _latest({**self.changes, place: change})})
 
     def with_answer(self, place: str, result: dict[str, Any]) -> Self:
-        """These and one more answer, without the oldest where they are too many."""
+        """Add a result; drop the oldest beyond `MAX_ISSUED`."""
         return self.model_copy(update={"answered": _latest({**self.answered, place: result})})
 
 
-def _latest(kept: dict[str, EntryT]) -> dict[str, EntryT]:
-    return dict(list(kept.items())[-MAX_ISSUED:])
+def _latest(entries: dict[str, EntryT]) -> dict[str, EntryT]:
+    return dict(list(entries.items())[-MAX_ISSUED:])

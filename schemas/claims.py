@@ -1,4 +1,4 @@
-"""Who says what of one thing: the value of the `claims` table."""
+"""Items that make the same claim: the value of the `claims` table."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class ClaimEntry(NamedTuple):
-    """An item that says something of a claim: when the latest turn said so, and where that stands on its topic."""
+    """An item that makes the claim; `occurred_at` and `source` are time and offset of its latest turn."""
 
     occurred_at: datetime
     source: int
@@ -15,7 +15,7 @@ class ClaimEntry(NamedTuple):
 
 
 class Claim(BaseModel):
-    """All that is said of one claim, oldest first: what is said last stands."""
+    """All items of one claim, oldest first; the last one is current."""
 
     model_config = ConfigDict(frozen=True)
 

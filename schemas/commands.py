@@ -1,4 +1,4 @@
-"""`command.v1`: what clients and operators ask of a scope (CONTRACT §6)."""
+"""`command.v1`: commands of clients and operators on a scope (docs/contract.md)."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -11,7 +11,7 @@ from schemas.turns import Identifier
 
 
 class Command(BaseModel):
-    """A command with its arguments, which each command checks by itself."""
+    """A command; its arguments are validated by the command's own model."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
@@ -33,17 +33,17 @@ class GetMemory(_Arguments):
 
 
 ModeName = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}\z")]
-"""Lower-case letters, digits, `-` and `_` (CONTRACT §6)."""
+"""Lower-case letters, digits, `-` and `_` (docs/contract.md)."""
 
 DescriptionText = Annotated[str, Field(max_length=4096)]
-"""A description or hints: ours, the contract sets no limit."""
+"""A description or hints; docs/contract.md sets no limit."""
 
 EmbeddingPrefix = Annotated[str, Field(max_length=256)]
-"""What is put before a text that is embedded."""
+"""A prefix of texts that are embedded."""
 
 
 class DeclareMode(_Arguments):
-    """The arguments of `declare_mode`. What is None keeps what was declared before, or the default."""
+    """The arguments of `declare_mode`. A field that is None keeps its declared value, or the default."""
 
     name: ModeName
     embedder: Annotated[str, Field(min_length=1, max_length=256)]
@@ -71,12 +71,12 @@ class DeleteMode(_Arguments):
 
     @property
     def target_mode(self) -> str | None:
-        """The mode that gets the memories; None where they are to be forgotten."""
+        """The mode that gets the memories; None if they are to be forgotten."""
         return None if self.memories == "forget" else self.memories.removeprefix("move:")
 
 
 class SetDefaultMode(_Arguments):
-    """The arguments of `set_default_mode`; without a name the default is taken back."""
+    """The arguments of `set_default_mode`; a null name clears the default."""
 
     name: ModeName | None
     for_project: bool = False
@@ -90,27 +90,27 @@ class SetMemoryMode(_Arguments):
 
 
 class RunJob(_Arguments):
-    """The arguments of `backfill`, `rebuild`, `reconcile` and `retry_failed`; without a mode all of the boundary."""
+    """The arguments of `backfill`, `rebuild`, `reconcile` and `retry_failed`; without a mode: the whole boundary."""
 
     mode: ModeName | None = None
 
 
 IntentionText = Annotated[str, Field(max_length=512, pattern=r"\S")]
-"""A goal or a constraint as it is set: a sentence."""
+"""A goal or a constraint: a sentence."""
 
 IntentionTexts = Annotated[list[IntentionText], Field(max_length=50)]
-"""Goals or constraints: as many as an intention shows."""
+"""Goals or constraints."""
 
 
 class SetIntention(_Arguments):
-    """The arguments of `set_intention`. A list that is left out stays as it was set before."""
+    """The arguments of `set_intention`. A list that is left out stays unchanged."""
 
     goals: IntentionTexts | None = None
     constraints: IntentionTexts | None = None
 
 
 class DeclareCategory(_Arguments):
-    """The arguments of `declare_category`. Declared again without a description it keeps the one that it has."""
+    """The arguments of `declare_category`. A declared category keeps its description if none is given."""
 
     name: CategoryName
     description: CategoryDescription | None = None
@@ -130,24 +130,24 @@ class GetCategory(_Arguments):
 
 
 FORGET_SELECTORS = (("memory_id",), ("conversation_id", "turn_id"), ("conversation_id",), ("project",), ("user",))
-"""What may be said together to say what is to be forgotten (CONTRACT §6)."""
+"""The allowed combinations of arguments of `forget` (docs/contract.md)."""
 
 
 def _only_true(value: object) -> object:
-    """Refuse a 1: it equals true, and this is no place to guess."""
+    """Refuse 1, which equals True: deleting everything needs an explicit `true`."""
     if value is not True and value is not None:
-        raise ValueError("only true says that all of it is meant")
+        raise ValueError("to forget everything here, give exactly true")
     return value
 
 
 ExplicitTrue = Annotated[Literal[True], BeforeValidator(_only_true)]
-"""Says that a whole project, or all of a user's, is meant."""
+"""Selects a whole project, or everything of a user."""
 
 
 class Forget(_Arguments):
-    """The arguments of `forget`: one of a memory, a turn with its conversation, a conversation, the project, the user.
+    """The arguments of `forget`: a memory, a turn of a conversation, a conversation, the project, or the user.
 
-    The first four are those of the command's scope; `user` is all projects.
+    The first four are of the command's scope; `user` covers all projects.
     """
 
     memory_id: Annotated[str, Field(min_length=1)] | None = None
@@ -157,10 +157,10 @@ class Forget(_Arguments):
     user: ExplicitTrue | None = None
 
     @model_validator(mode="after")
-    def _says_one_thing(self) -> Self:
-        said = tuple(sorted(name for name in type(self).model_fields if getattr(self, name) is not None))
-        if said not in FORGET_SELECTORS:
+    def _has_one_selector(self) -> Self:
+        given = tuple(sorted(name for name in type(self).model_fields if getattr(self, name) is not None))
+        if given not in FORGET_SELECTORS:
             raise ValueError(
-                "say exactly one of memory_id, turn_id with conversation_id, conversation_id, project: true, user: true"
+                "give one of: memory_id; turn_id with conversation_id; conversation_id; project: true; user: true"
             )
         return self

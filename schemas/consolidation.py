@@ -1,7 +1,7 @@
-"""Consolidation: what triggers it, what it tells the keeper of memories, and what it says it has changed.
+"""Consolidation: triggers, the events of a run, and its result.
 
-A run is one trigger that is carried out. Its id is the partition and the offset of its record, so that one that was
-cut off and comes again is the same run, over the same memories.
+A run carries out one trigger. Its id is the partition and offset of the trigger's record, so that a redelivered trigger
+continues the same run over the same memories.
 """
 
 from datetime import datetime
@@ -13,12 +13,12 @@ from schemas.memories import Memory
 from schemas.scopes import Scope
 
 Operation = Literal["distil", "merge", "decay", "assign_category", "refresh_category", "merge_entry"]
-"""What a run may do: make one memory of several turns, unite two items that say the same, let an item fade, put an item
-under other categories, make a category's summary anew, and merge an entry of an intention with its item."""
+"""Operations of a run: distil several turns into one memory, merge duplicate items, decay an item's stability,
+reassign an item's categories, refresh a category's summary, merge an intention's entry with its item."""
 
 
 class ConsolidationTrigger(BaseModel):
-    """`consolidate.v1`: consolidate the memories of a scope in one mode, or in each mode by itself (CONTRACT §6)."""
+    """`consolidate.v1`: consolidate the memories of a scope in one mode, or in each mode by itself."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
@@ -27,9 +27,9 @@ class ConsolidationTrigger(BaseModel):
 
 
 class Distilled(BaseModel):
-    """A memory that is to stand for several turns: for all of them, or it is not made.
+    """A memory that supersedes several turns: all of them, or it is not written.
 
-    `sources` are the ids of the turns, with the hash of each one's content as it was distilled.
+    `sources` are the ids and content hashes of the turns when they were distilled.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
@@ -41,10 +41,10 @@ class Distilled(BaseModel):
 
 
 class ItemsMerged(BaseModel):
-    """What becomes of an item in a run, as far as its content is still the one with `content_hash`.
+    """A run's change to an item; it applies while the item's content has this `content_hash`.
 
-    `into` is the older item that says the same and stands for it from now on, None where it stays; `stability` is how
-    likely it still holds, None where that stays.
+    `into` is the older duplicate that supersedes the item, None if there is none; `stability` is the item's decayed
+    stability, None if it is unchanged.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
@@ -58,7 +58,7 @@ class ItemsMerged(BaseModel):
 
 
 class Difference(BaseModel):
-    """One thing that a run has changed: of a memory by its id, or of a category or an entry by its name."""
+    """One change of a run: to a memory, named by its id, or to a category or an entry, by its name."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -70,7 +70,7 @@ class Difference(BaseModel):
 
 
 class ModeCounts(BaseModel):
-    """What a run did in one mode: of so many turns, `waiting` of them without a vector yet."""
+    """What a run did in one mode. `turns` counts the turns considered, `waiting` those of them without a vector yet."""
 
     turns: int = 0
     waiting: int = 0
@@ -81,11 +81,11 @@ class ModeCounts(BaseModel):
     decayed: int = 0
     by_model: int = 0
     left: int = 0
-    """Clusters that are left for the next run."""
+    """Clusters left for the next run."""
 
 
 class Consolidated(BaseModel):
-    """What a run has done, all of it: its reply, and the last record of it on its topic."""
+    """The result of a run: its reply, and its last record on its topic."""
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
 
@@ -100,9 +100,9 @@ class Consolidated(BaseModel):
 
 
 class StoredRun(BaseModel):
-    """A run by its id, and what it is about: turns of its partition before the offset `until`.
+    """A run over the turns of its partition before the offset `until`.
 
-    `left` is the digest of the turns of each mode among which it found nothing more, once it came to its end.
+    `left` is set at its end: by mode the digest of the turns in which it found nothing more to consolidate.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -121,9 +121,9 @@ class RunHistory(BaseModel):
     runs: tuple[StoredRun, ...] = ()
 
     def find(self, run: str) -> StoredRun | None:
-        """The run of that id."""
+        """Return the run of that id; None if it is not stored."""
         return next((one for one in self.runs if one.run == run), None)
 
     def has_looked_at(self, mode: str, digest: str) -> bool:
-        """Whether a run has found nothing more among the turns of a mode with this digest."""
+        """True if a run found nothing more to consolidate among the mode's turns with this digest."""
         return any(one.left.get(mode) == digest for one in self.runs)

@@ -1,4 +1,4 @@
-"""From a record's bytes to a validated message, or to the error of the contract that says what is wrong."""
+"""Decode a record's bytes into a validated message, or into an error of the wire contract."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -10,10 +10,10 @@ from schemas.failures import ErrorCode, Rejected
 from schemas.scopes import SELECTOR_REFUSED
 
 MAX_FIELD_NAME_CHARS = 80
-"""Characters of one name in an error's field: a sender may invent names of megabytes."""
+"""Characters of one name in an error's field: names come from the sender and may have megabytes."""
 
 UNION_MEMBERS = ("str", "int", "float", "bool")
-"""What Pydantic puts at the end of a location for the member of a union that was tried."""
+"""What Pydantic appends to an error location for the union member that it tried."""
 
 MessageT = TypeVar("MessageT", bound=BaseModel)
 
@@ -21,34 +21,34 @@ MessageT = TypeVar("MessageT", bound=BaseModel)
 def decode(value: bytes | None, kinds: Mapping[str, type[MessageT]]) -> MessageT:
     """Validate a record's value against the model that its `schema` names.
 
-    Raises Rejected: `invalid_json`, `unknown_schema`, or what the model objects to, with its field.
+    Raises Rejected: `invalid_json`, `unknown_schema`, or the first validation error with its field.
     """
-    given = _object(value)
-    kind = _kind(given)
+    message = _parse_object(value)
+    kind = _schema_name(message)
     if kind is None or kind not in kinds:
         known = ", ".join(sorted(kinds))
         raise Rejected("unknown_schema", f"schema {str(kind)[:80]!r} is not known here; known are: {known}", "schema")
-    return _validated(kinds[kind], value or b"", given)
+    return _validated(kinds[kind], value or b"", message)
 
 
-def _validated(model: type[MessageT], value: bytes, given: dict[str, Any]) -> MessageT:
+def _validated(model: type[MessageT], value: bytes, message: dict[str, Any]) -> MessageT:
     try:
         return model.model_validate_json(value)
     except ValidationError as problem:
         if b"null" not in value:
             raise to_rejected(problem) from None
-        drop_nulls(given, problem)
-    return validate_json(model, to_json(given))
+        drop_nulls(message, problem)
+    return validate_json(model, to_json(message))
 
 
-def drop_nulls(given: dict[str, Any], problem: ValidationError) -> None:
-    """Take away the nulls that a model objects to: where a field may be left out, a null is as good.
+def drop_nulls(message: dict[str, Any], problem: ValidationError) -> None:
+    """Remove the nulls that a model rejects: for an optional field a null means that it is left out.
 
-    Of a required field it stays an error, which then says that the field is missing.
+    For a required field the next validation reports that it is missing.
     """
     for error in problem.errors(include_url=False, include_context=False):
         if error["input"] is None and error["type"] != "extra_forbidden":
-            _leave_out(given, error["loc"])
+            _drop_null(message, error["loc"])
 
 
 def validate_json(model: type[MessageT], value: bytes) -> MessageT:
@@ -60,35 +60,35 @@ def validate_json(model: type[MessageT], value: bytes) -> MessageT:
 
 
 def to_rejected(problem: ValidationError) -> Rejected:
-    """The contract's error for the first thing that a model objects to."""
+    """Return the contract's error for the first validation error."""
     first = problem.errors(include_url=False, include_context=False)[0]
     return Rejected(_code(first), first["msg"], _field(first))
 
 
-def _leave_out(given: Any, path: tuple[int | str, ...]) -> None:
-    """Take away the null on a path, which may end in names of Pydantic's own."""
+def _drop_null(node: Any, path: tuple[int | str, ...]) -> None:
+    """Remove the null on a path, which may end in names that Pydantic adds."""
     for part in path:
-        if not isinstance(given, dict) or part not in given:
+        if not isinstance(node, dict) or part not in node:
             return
-        if given[part] is None:
-            del given[part]
+        if node[part] is None:
+            del node[part]
             return
-        given = given[part]
+        node = node[part]
 
 
-def _object(value: bytes | None) -> dict[str, Any]:
+def _parse_object(value: bytes | None) -> dict[str, Any]:
     if value is None:
         raise Rejected("invalid_json", "the record has no value; a JSON object was expected")
     try:
         parsed = from_json(value, allow_inf_nan=False)
     except ValueError as problem:
-        raise Rejected("invalid_json", f"the value is no valid JSON in UTF-8: {problem}") from None
+        raise Rejected("invalid_json", f"the value is not valid JSON in UTF-8: {problem}") from None
     if not isinstance(parsed, dict):
         raise Rejected("invalid_json", f"a JSON object was expected, not {type(parsed).__name__}")
     return parsed
 
 
-def _kind(message: dict[str, Any]) -> str | None:
+def _schema_name(message: dict[str, Any]) -> str | None:
     kind = message.get("schema")
     return kind if isinstance(kind, str) else None
 
@@ -102,7 +102,7 @@ def _code(error: ErrorDetails) -> ErrorCode:
 
 
 def _field(error: ErrorDetails) -> str:
-    """The dotted path, without the names of union members that Pydantic puts at the end of a location."""
+    """Return the dotted path without the union member that Pydantic appends."""
     parts = [str(part)[:MAX_FIELD_NAME_CHARS] for part in error["loc"]]
     if len(parts) > 1 and parts[-1] in UNION_MEMBERS:
         parts.pop()

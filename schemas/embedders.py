@@ -1,4 +1,4 @@
-"""Embedders as modes name them: presets that come with the project, and those of the setting `EMBEDDERS`."""
+"""Embedders that modes can name: the project's presets, and those of the setting `EMBEDDERS`."""
 
 from pathlib import Path
 from typing import Literal
@@ -6,11 +6,11 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Pooling = Literal["mean", "cls"]
-"""How a model's token states become one vector: their mean, or the state of the first token."""
+"""How token states are pooled into one vector: their mean, or the state of the first token."""
 
 
 class EmbedderDescription(BaseModel):
-    """What is known of an embedder before its model is loaded. `name` is the one that modes keep."""
+    """What is known of an embedder before its model is loaded. `name` is the one that modes store."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -21,7 +21,7 @@ class EmbedderDescription(BaseModel):
 
 
 class ConfiguredEmbedder(BaseModel):
-    """One entry of the setting `EMBEDDERS` (CONTRACT §9): a folder with an ONNX model and its tokenizer."""
+    """One entry of the setting `EMBEDDERS`: a folder with an ONNX model and its tokenizer."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

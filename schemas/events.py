@@ -1,4 +1,4 @@
-"""What the agents tell each other over topics: past tense, keyed by the boundary, complete in themselves."""
+"""Events between agents: named in the past tense, keyed by the boundary, self-contained."""
 
 from datetime import datetime
 from typing import Literal, Self
@@ -12,9 +12,9 @@ from schemas.understanding import Understanding
 
 
 class Remembered(BaseModel):
-    """A memory was accepted or changed, and its vector is due. The record is the one of that moment.
+    """A memory was accepted or changed, and its vector is due. `memory` is its record at that time.
 
-    `strays` are places that may hold a vector of it and must not.
+    `strays` are locations that may hold outdated vectors of the memory, which must be removed.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
@@ -25,7 +25,7 @@ class Remembered(BaseModel):
 
 
 class Forgotten(BaseModel):
-    """A memory is gone, and so must be its vectors in these places."""
+    """A memory was deleted; its vectors in `places` must be deleted too."""
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
 
@@ -34,20 +34,19 @@ class Forgotten(BaseModel):
     places: tuple[VectorLocation, ...]
 
     @classmethod
-    def last_in(cls, memory_id: str, place: VectorLocation | None) -> Self:
-        """The event of a memory whose vector was in this place, or that had none."""
-        return cls(memory_id=memory_id, places=() if place is None else (place,))
+    def last_in(cls, memory_id: str, location: VectorLocation | None) -> Self:
+        """Return the event of a memory with its vector in this location, None if it has no vector."""
+        return cls(memory_id=memory_id, places=() if location is None else (location,))
 
 
 class Embedded(BaseModel):
-    """A memory's vector is in the index, could not be made, waits for its model, or is missing there.
+    """A memory's vector was written, failed, waits for its model, or must be made again.
 
-    `content_hash` is that of the text which was embedded, `mode` the one that it was embedded for: the record may
-    have moved on meanwhile. `interaction` is what the turn is for, read by the rules from the same pass, where that was
-    not known. `waiting`: the mode's model is not loaded, `error` says why; `stale`: make it again; `again`: the same,
-    and until then the memory is found by the one that it has. `categories` are those that an item's vector fits, None
-    where it was not looked at. `run` names the run of the worker that has written the vector, None where that is not
-    known: another run's disk may be lost.
+    `content_hash` is that of the embedded text and `mode` the mode that it was embedded for; the record may have
+    changed since. `interaction` is the interaction mode that rules found in the same pass, if it was not known.
+    `waiting`: the mode's model is not loaded, `error` says why; `stale`: embed again; `again`: embed again, and use the
+    present vector until then. `categories` match an item's vector, None if matching was skipped. `run` is the worker
+    run that wrote the vector, None if unknown: the disk of another run may be lost.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
@@ -66,10 +65,10 @@ class Embedded(BaseModel):
 
 
 class Understood(BaseModel):
-    """A language model has read a turn, as far as the text with `text_hash` goes.
+    """A language model was asked about a turn's text with this `text_hash`.
 
-    `found` is what it said, None where it answered nothing valid; `interaction` is what the turn is for as it reads by
-    itself, its vote included.
+    `found` is its answer, None if it was invalid; `interaction` is the turn's interaction mode, read without the turns
+    before it and with the model's vote.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
@@ -85,11 +84,10 @@ class Understood(BaseModel):
 
 
 class Learned(BaseModel):
-    """What was found in a turn, all of it: whoever keeps something of that turn replaces what he has by this.
+    """Everything that was found in a turn; consumers replace what they derived from the turn before.
 
-    `memory` is the turn, None where it was forgotten; `items` are the items that rest on it now, as they stand, without
-    what other turns give to them; `update` is what a language model said that the turn changes in what its user is
-    after.
+    `memory` is the turn, None if it was forgotten; `items` are the current items with the turn as evidence, without the
+    evidence of other turns; `update` is a language model's answer on how the turn changes the user's intention.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)

@@ -1,4 +1,4 @@
-"""The errors of the wire contract, and the two failure verbs that every part of the system uses."""
+"""The errors of the wire contract, and the exceptions that every part of the system raises."""
 
 from typing import Literal
 
@@ -21,7 +21,7 @@ ErrorCode = Literal[
 
 
 class Rejected(Exception):
-    """This input can't be processed, now or later: its sender gets the error, a turn becomes a dead letter."""
+    """The input can't be processed, now or later: the sender gets the error, a turn becomes a dead letter."""
 
     def __init__(self, code: ErrorCode, message: str, field: str | None = None) -> None:
         super().__init__(f"{code}: {message}" + (f" ({field})" if field else ""))
@@ -31,8 +31,8 @@ class Rejected(Exception):
 
 
 class Unavailable(Exception):
-    """A dependency can't answer now; the same call may succeed later. Kafka keeps the backlog meanwhile."""
+    """A dependency can't answer now; the same call may succeed later. Kafka holds the backlog meanwhile."""
 
 
 class ModelMissing(Exception):
-    """An embedder's model is not loaded: it still loads, or can't be. It is tried again; nobody waits for it."""
+    """An embedder's model is loading or can't be loaded. Loading is retried; callers don't wait for it."""

@@ -1,6 +1,6 @@
-"""What somebody is after in a scope: goals, constraints, blocking errors and decisions, each with where it was said.
+"""Intentions: a user's goals, constraints, blocking errors and decisions in a scope, with their evidence.
 
-It is the value of the table `intentions`, and what `get_intention` and retrieval show of it.
+`Intention` is the value of the table `intentions`, and what `get_intention` and retrieval show of it.
 """
 
 from collections.abc import Iterator
@@ -14,21 +14,19 @@ from schemas.memories import Evidence
 IntentionPart = Literal["goals", "constraints", "blocking_errors", "decisions"]
 
 INTENTION_PARTS: tuple[IntentionPart, ...] = ("goals", "constraints", "blocking_errors", "decisions")
-"""The lists of an intention, in the order in which they are shown."""
+"""The lists of an intention, in display order."""
 
 EntrySource = Literal["said", "model", "set"]
-"""An item that was found in a turn, what a language model said of a turn, or the command `set_intention`."""
+"""An item found in a turn, a language model's answer on a turn, or the command `set_intention`."""
 
 
 class IntentionEntry(BaseModel):
-    """One thing that somebody is after, or that stands in the way.
+    """One goal, constraint, blocking error or decision.
 
-    `evidence` names the turns that say so by their memories, none where it was `set`; `item_id` the item behind it.
-    `conversation_id` and `offset` are those of the turn, `offset` its place on the turns topic; of what was set it is
-    the place of the command. `text_hash` is that of the turn's text: a turn that says something else by now is no
-    evidence. `resolved_by` is the turn (its memory id) that says it is done,
-    and `resolved_at` when it was said; `advanced_by` are those that speak of a
-    part of it. `categories` are those of the item.
+    `evidence` names the turns that say so, empty if it was `set`; `item_id` is the item behind it. `conversation_id`,
+    `text_hash` and `offset` are those of the turn; an edited turn with another hash is no evidence. For a `set` entry
+    `offset` is that of the command. `resolved_by` is the memory id of the turn that reports it done, `resolved_at` that
+    turn's time; `advanced_by` are the turns that report a part of it done. `categories` are those of the item.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -48,25 +46,25 @@ class IntentionEntry(BaseModel):
 
     @property
     def state(self) -> Literal["open", "done"]:
-        """Whether it still stands."""
+        """`done` if a turn reports it done, else `open`."""
         return "open" if self.resolved_by is None else "done"
 
     @property
     def done(self) -> bool:
-        """Whether a turn says that it is done."""
+        """True if a turn reports it done."""
         return self.resolved_by is not None
 
     @property
     def memory_ids(self) -> tuple[str, ...]:
-        """The memories of the turns that say so, in the order of the evidence, each once."""
+        """The memory ids of the turns in the evidence, unique, in order."""
         found = (one.memory_id for one in self.evidence)
         return tuple(dict.fromkeys(memory_id for memory_id in found if memory_id is not None))
 
 
 class ResolutionSignal(BaseModel):
-    """A turn says that something is done, or with `works` that it works again.
+    """A turn's report that something is done, or with `works` that it works again.
 
-    Kept, as what it ends may still come, or is open again when this turn is forgotten.
+    Stored even without effect: the entry that it resolves may arrive later, after a replay in another order.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -82,10 +80,10 @@ class ResolutionSignal(BaseModel):
 
 
 class Intention(BaseModel):
-    """What somebody is after in a scope, oldest first. `version` counts the changes.
+    """A user's intention in a scope, each list oldest first. `version` counts the changes.
 
-    In the table every turn that says something has an entry of its own; what is shown has one entry with the evidence
-    of all of them, and no `signs`.
+    The table holds one entry for each turn that says something; in the shown form repetitions are merged into one entry
+    with the evidence of all, and there are no `signs`.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -97,25 +95,25 @@ class Intention(BaseModel):
     decisions: tuple[IntentionEntry, ...] = ()
     signs: tuple[ResolutionSignal, ...] = ()
     set_at: int = -1
-    """The place on its topic of the last `set_intention` that was carried out."""
+    """The offset of the last `set_intention` that was applied."""
 
     def entries(self) -> Iterator[tuple[IntentionPart, IntentionEntry]]:
-        """Every entry with its list."""
+        """Yield every entry with its list."""
         for part in INTENTION_PARTS:
             for entry in self.of(part):
                 yield part, entry
 
     def of(self, part: IntentionPart) -> tuple[IntentionEntry, ...]:
-        """The entries of a list."""
+        """Return the entries of a list."""
         found: tuple[IntentionEntry, ...] = getattr(self, part)
         return found
 
     def open_entries(self, part: IntentionPart) -> tuple[IntentionEntry, ...]:
-        """The entries of a list that still stand."""
+        """Return the open entries of a list."""
         return tuple(entry for entry in self.of(part) if entry.resolved_by is None)
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """The categories of what still stands, each once, in the order of the entries."""
+        """The categories of open entries, unique, in order."""
         names = (name for _, entry in self.entries() if entry.resolved_by is None for name in entry.categories)
         return tuple(dict.fromkeys(names))

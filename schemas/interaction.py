@@ -1,4 +1,4 @@
-"""What a turn is for: the interaction mode, which decides context budgets and never the embedder (seed 002)."""
+"""Interaction modes: what a turn is for. They decide context budgets, never the embedder."""
 
 from typing import Annotated, Literal
 
@@ -12,7 +12,7 @@ Confidence = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class Interaction(BaseModel):
-    """An interaction mode, and how sure its judge is of it."""
+    """An interaction mode with its confidence."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -1,6 +1,6 @@
-"""`job.v1`: work on all vectors of a boundary, which takes as long as it takes. `govern` writes it, `maintain` does it.
+"""`job.v1`: long-running work on a boundary's vectors. The commands agent writes it, `Maintain` carries it out.
 
-The record that carries it has the headers of the command, so that the command is answered when the job is done.
+Its record carries the headers of the command, so that the command is answered when the job is done.
 """
 
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from schemas.scopes import Scope
 JobKind = Literal["backfill", "rebuild", "reconcile", "retry_failed"]
 
 JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
-"""The commands that are jobs."""
+"""The commands that start a job."""
 
 
 class Job(BaseModel):
-    """One job. What was embedded since `started_at` was embedded by it, also before it was cut off and came again."""
+    """One job. Vectors made since `started_at` count as made by it, also before an interruption and redelivery."""
 
     model_config = ConfigDict(frozen=True, populate_by_name=True, extra="ignore")
 
@@ -31,7 +31,7 @@ class Job(BaseModel):
 
 
 class BackfillTimes(BaseModel):
-    """When the vectors of each mode of a boundary were last gone through to the end: the value of the table `jobs`."""
+    """When a backfill or rebuild last finished in each mode of a boundary: the value of the table `jobs`."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -40,10 +40,10 @@ class BackfillTimes(BaseModel):
 
 @dataclass(slots=True)
 class JobProgress:
-    """How far a job is: of `total` memories so many got their vector, needed none, or could get none.
+    """A job's progress: of `total` memories, those that got a vector, needed none, or failed.
 
-    `stale_cleared` of those that got it had one of another space, or none where it should lie. `orphans` are vectors
-    that no memory wanted.
+    `stale_cleared` counts those of `processed` with a vector of another space or a missing one before; `orphans` counts
+    vectors without a memory.
     """
 
     job: Job

@@ -1,7 +1,7 @@
-"""Language models as a deployment names them, what one is asked, and what comes back.
+"""Language model profiles, prompts and answers.
 
-Enters: the profiles of the settings. Guaranteed: every field is one that a profile has, and an error names the profile.
-A key is never part of a profile, only the name of the environment variable that holds it.
+Enters: the profiles of the settings. Guaranteed: unknown fields are refused, and an error names the profile. A profile
+never contains an API key, only the name of the environment variable that holds it.
 """
 
 from collections.abc import Iterator
@@ -11,17 +11,17 @@ from typing import Annotated, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, RootModel, model_validator
 
 DEFAULT_PROFILE = "default"
-"""The profile of everything that names no other."""
+"""The profile of steps and roles without one of their own."""
 
 StructuredOutput = Literal["json_schema", "json_object", "prompt"]
 Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Profile(BaseModel):
-    """One way to reach a model. Times are seconds, prices US dollars a token.
+    """How to call a model. Times are in seconds, prices in US dollars a token.
 
-    `roles` are the steps and roles that this profile is for, beside those that have its name. `temperature` None leaves
-    it to the model. `retries` are attempts after the first. Prices are for models that LiteLLM has no price of.
+    `roles` are steps and roles that use this profile, besides those of its name. `temperature` None leaves it to the
+    model. `retries` are attempts after the first. Prices are for models that LiteLLM has no price for.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -41,7 +41,7 @@ class Profile(BaseModel):
 
 
 class Profiles(RootModel[dict[str, Profile]]):
-    """Profiles by name. Empty: there is no language model, and rules decide. Else `default` is one of them."""
+    """Profiles by name. Empty: no language model, rules alone decide. Otherwise `default` is required."""
 
     model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
 
@@ -50,9 +50,8 @@ class Profiles(RootModel[dict[str, Profile]]):
     @model_validator(mode="after")
     def _is_complete(self) -> "Profiles":
         if self.root and DEFAULT_PROFILE not in self.root:
-            raise ValueError(
-                f"one language model profile must be named {DEFAULT_PROFILE!r}; there are {sorted(self.root)}"
-            )
+            names = sorted(self.root)
+            raise ValueError(f"one language model profile must be named {DEFAULT_PROFILE!r}; there are {names}")
         claimed = [role for profile in self.root.values() for role in profile.roles]
         if twice := sorted({role for role in claimed if claimed.count(role) > 1}):
             raise ValueError(f"several language model profiles have the role {twice[0]!r} in `roles`")
@@ -62,11 +61,11 @@ class Profiles(RootModel[dict[str, Profile]]):
         return len(self.root)
 
     def items(self) -> Iterator[tuple[str, Profile]]:
-        """All profiles with their names."""
+        """Yield all profiles with their names."""
         yield from self.root.items()
 
     def profile_for(self, step: str, role: str) -> str | None:
-        """The name of a step's profile: the step's own, else its role's, else `default`. None where there is none."""
+        """Return the profile name of a step: the step's own, else its role's, else `default`; None without profiles."""
         return next((name for wanted in (step, role, DEFAULT_PROFILE) if (name := self._for(wanted))), None)
 
     def _for(self, wanted: str) -> str | None:
@@ -77,7 +76,7 @@ class Profiles(RootModel[dict[str, Profile]]):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a model is asked. `version` names the text that it was made from, and is kept with the answer."""
+    """A prompt. `version` is that of its template and is recorded with the answer."""
 
     system: str
     user: str
@@ -89,10 +88,10 @@ AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer(Generic[AnswerT]):
-    """A valid answer, by which profile and to which version of the prompt.
+    """A valid answer, with the profile and the prompt version that gave it.
 
-    `tokens_in`, `tokens_out` and `cost_usd` are of all calls that it took; the cost is None where no price is known.
-    `repaired`: the model's first answer was not valid.
+    `tokens_in`, `tokens_out` and `cost_usd` are totals over all calls; the cost is None if no price is known.
+    `repaired`: the model's first answer was invalid.
     """
 
     answer: AnswerT
@@ -105,4 +104,4 @@ class ModelAnswer(Generic[AnswerT]):
 
 
 class Unanswerable(Exception):
-    """The model answers, but not validly, also after one repair; or it refuses this text. Asking again won't help."""
+    """The model's answer is invalid, also after one repair, or it refuses the text. Asking again won't help."""

@@ -1,4 +1,4 @@
-"""The record of a memory: the value of the `memories` table, and what `get_memory` shows."""
+"""The record of a memory: the value of the `memories` table, and the base of `get_memory`'s reply."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -16,7 +16,7 @@ UnderstandingStatus = Literal["rules", "pending", "model"]
 Role = Literal["user", "assistant", "system", "tool"]
 
 Origin = Literal["said", "extracted", "distilled"]
-"""Where a memory comes from: it is a turn; was found in turns, and is shown inside them; stands for several turns."""
+"""A turn itself; an item extracted from turns and shown in their hits; a summary that supersedes several turns."""
 
 ItemKind = Literal[
     "fact",
@@ -42,11 +42,11 @@ class Evidence(BaseModel):
     end: int
     resource: str | None = Field(default=None, exclude_if=lambda resource: resource is None)
     memory_id: str | None = Field(default=None, exclude_if=lambda memory_id: memory_id is None)
-    """The memory that the turn is, where that is not the memory that has this evidence."""
+    """The turn's memory, if that is not the memory with this evidence."""
 
 
 class Resource(BaseModel):
-    """Something that came with a turn; `text` is its caption or transcript."""
+    """An attachment of a turn; `text` is its caption or transcript."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
@@ -57,7 +57,7 @@ class Resource(BaseModel):
 
 
 class VectorLocation(BaseModel):
-    """Where a vector lies: in the collection of this mode and of the space with this fingerprint digest."""
+    """The collection that holds a vector: of a mode, and of the space with this fingerprint digest."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -66,10 +66,10 @@ class VectorLocation(BaseModel):
 
 
 class Embedding(BaseModel):
-    """Where the memory's vector stands. `place` is that of the last vector that the index is known to have.
+    """The state of a memory's vector. `place` is the location of its last vector known to be in the index.
 
-    While the status is not `ready` that vector is of another text or another mode, and no read uses it. `pending` with
-    an `error` waits for the mode's model.
+    Unless the status is `ready`, that vector belongs to another text or mode, and no read uses it. `pending` with an
+    `error` waits for the mode's model.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -82,17 +82,17 @@ class Embedding(BaseModel):
 
     @property
     def space(self) -> str | None:
-        """The digest of the space that holds today's vector; None where there is none."""
+        """The digest of the space that holds the current vector; None if there is none."""
         return self.place.space if self.place and self.status == "ready" else None
 
 
 class TurnUnderstanding(BaseModel):
-    """What a turn was understood as, of the text with `text_hash`.
+    """The understanding of a turn's text with this `text_hash`.
 
-    `pending`: the rules have answered, and a language model is still to. `interaction` is what the turn is for as it
-    reads by itself, without the turns before it. `model` and `prompt` name the profile and the version of the prompt
-    that answered. `times` are dates that the text speaks of, as ISO dates. `aims` is what a model said that the turn
-    changes in what its user is after.
+    `pending`: rules have answered, a language model has not yet. `interaction` is the interaction mode of the turn
+    alone, before smoothing by earlier turns. `model` and `prompt` name the profile and the prompt version of the
+    answer. `times` are the ISO dates that the text mentions. `aims` is a model's answer on how the turn changes the
+    user's intention.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -110,7 +110,7 @@ class TurnUnderstanding(BaseModel):
 
 
 class TextVersion(BaseModel):
-    """One of the texts that a memory has had, by its hash: a replaced text itself is not kept."""
+    """A text version of a memory, by its hash; a replaced text itself is not stored."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -119,7 +119,7 @@ class TextVersion(BaseModel):
 
 
 class CategoryAssignment(BaseModel):
-    """A category that an item belongs to, and how surely (0..1): by the likeness of vectors, or as a model said."""
+    """A category of an item with its confidence (0..1): by vector similarity (`likeness`) or by a language model."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -129,10 +129,10 @@ class CategoryAssignment(BaseModel):
 
 
 class Support(BaseModel):
-    """What one turn gives to an item: where it says so, how surely, and of what.
+    """What one turn contributes to an item.
 
-    `text_hash` is that of the turn's text that says it. `occurred_at` and `source` are those of the turn: the latest
-    support gives the item its words.
+    `text_hash`, `occurred_at` and `source` are those of the turn; `start` and `end` are the span in its text or
+    resource. The latest support gives the item its text.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -156,12 +156,12 @@ class Support(BaseModel):
 
 
 class Item(BaseModel):
-    """What is known of a memory that was found in turns or distilled from them; the turns are its evidence.
+    """The fields of an extracted or distilled memory; its turns are the evidence.
 
-    `kind` is None for a segment of a document and for what was distilled. `confidence` says how surely the evidence
-    says so, `stability` how likely it still holds, both 0..1. `claim` names what an item is about, so that one that
-    says otherwise of the same takes its place. It held from `valid_from`, and until `valid_until` where another has
-    taken its place. `run` is the consolidation that made it. `supports` is all that turns give to it, the latest last.
+    `kind` is None for a document segment and a distilled memory. `confidence` is the probability that the evidence says
+    so, `stability` that it still holds, both 0..1. `claim` names what the item is about: a later item of the same claim
+    supersedes it. It held from `valid_from`, and until `valid_until` if superseded. `run` is the consolidation that
+    made it. `supports` are the contributions of its turns, the latest last.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -178,15 +178,15 @@ class Item(BaseModel):
 
 
 class Memory(BaseModel):
-    """One memory. Written by `remember` alone; the same input twice gives the same record.
+    """One memory. Applying the same input twice gives the same record.
 
-    `versions` are the different texts seen, in order of first sight; `version` is their number and `current` the
-    place of the one that stands. `source` is the offset on the turns topic of the record that made it, the order
-    within a conversation where times are equal; `latest` and `latest_at` are offset and timestamp of the record whose
-    text stands. `content_hash` is the hash of what is embedded; another makes a vector stale.
+    `versions` are the different texts in order of first occurrence, `version` is their number, `current` the index of
+    the current one. `source` is the offset of the record that created it on the turns topic, which orders turns with
+    equal times; `latest` and `latest_at` are offset and timestamp of the record with the current text. `content_hash`
+    is the hash of the embedded text; a vector of another hash is outdated.
 
-    A turn has in `items` the ids of those that were found in it; they have `item`, as what was distilled has.
-    `superseded_in` is the consolidation that gave it its successor.
+    A turn has in `items` the ids of the items extracted from it; extracted and distilled memories have `item`.
+    `superseded_in` is the consolidation run that superseded it.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -225,25 +225,25 @@ class Memory(BaseModel):
 
     @property
     def index_name(self) -> str:
-        """Which memories it is searched among, and compared with: the turns of its boundary, or the items there."""
+        """The index partition that holds it: that of its boundary's turns, or of its boundary's items."""
         return item_index_name(self.boundary) if self.origin == "extracted" else self.boundary
 
     @property
     def version(self) -> int:
-        """How many different texts this memory has had."""
+        """The number of different texts that this memory has had."""
         return len(self.versions)
 
     @property
     def occurred_ms(self) -> int:
-        """When it was said, in milliseconds since the epoch."""
+        """`occurred_at` in milliseconds since the epoch."""
         return milliseconds_of(self.occurred_at)
 
 
 def item_index_name(boundary: str) -> str:
-    """The name under which a boundary's items are indexed; no boundary is called so, as no scope value is empty."""
+    """Return the index name of a boundary's items. No boundary has this name, as no scope value is empty."""
     return f"{boundary}//items"
 
 
 def index_names(boundary: str) -> tuple[str, str]:
-    """Where all memories of a boundary are indexed: its turns with what was distilled from them, and its items."""
+    """Return the index names of a boundary: of its turns and distilled memories, and of its items."""
     return boundary, item_index_name(boundary)

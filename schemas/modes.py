@@ -1,4 +1,4 @@
-"""Modes as users declare them, what is declared for a boundary, and the fingerprint that tells vector spaces apart."""
+"""Modes, a boundary's mode declarations, and the fingerprint of a vector space."""
 
 import hashlib
 from collections.abc import Iterable
@@ -9,23 +9,23 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 GENERAL = "general"
-"""The mode that every user has, and the preset that embeds it."""
+"""The mode that every user has, and its embedder preset."""
 
 ENGLISH_EMBEDDER = "all-MiniLM-L6-v2"
-"""The model of `general` for English. Asked for by this name it embeds every language, as the classifier needs it."""
+"""The model of `general` for English. As an embedder of this name it embeds every language, as the classifier needs."""
 
 GENERAL_DIM = 384
-"""Numbers in a vector of all-MiniLM-L6-v2."""
+"""Dimension of all-MiniLM-L6-v2."""
 
 ModeSource = Literal["caller", "model", "project_default", "user_default", "fallback"]
 Decay = Literal["fast", "medium", "slow", "none"]
 
 
 class Mode(BaseModel):
-    """A named cognitive register with the embedder that it pins. `project` is the only project that it exists in.
+    """A named register with a fixed embedder. `project` is the only project that it is declared in; None: all.
 
-    A prefix that is None is the embedder's own. `formerly` holds the names that it had before, `embedded_since`
-    the offset of the command that gave it another embedder, so that this one is carried out when it comes again.
+    A prefix of None is the embedder's own. `formerly` holds earlier names. `embedded_since` is the offset of the
+    command that changed the vector space, so that a redelivered command is carried out again.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -49,15 +49,15 @@ GENERAL_MODE = Mode(
     embedding_dim=GENERAL_DIM,
     description="Everything that belongs to no other mode",
 )
-"""What `general` is until its user declares it anew."""
+"""`general` until a user redeclares it."""
 
 
 class ModeDeclarations(BaseModel):
-    """What one boundary has declared: the value of the table `modes`. Without any declaration there is `general`.
+    """The declarations of one boundary: the value of the table `modes`. `general` exists without any declaration.
 
-    `deleted` says of modes that are gone what became of their memories, as `delete_mode` says it.
-    `corrections` counts the memories that were put into another mode by command; `counted` is the offset of the
-    command that was counted last, so that one that comes again is not.
+    `deleted` holds for each deleted mode the argument `memories` of its `delete_mode`. `corrections` counts memories
+    moved to another mode by command; `counted` is the offset of the last counted command, so that a redelivered one is
+    not counted again.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -70,31 +70,31 @@ class ModeDeclarations(BaseModel):
     counted: int = -1
 
     def find(self, name: str, project: str | None) -> Mode | None:
-        """The mode of that name that holds in a project: the project's own before the user's."""
+        """Return the mode of that name that is valid in a project: the project's own before the user's."""
         own = [mode for mode in self.modes if mode.name == name and mode.project in (project, None)]
         return min(own, key=lambda mode: mode.project is None, default=GENERAL_MODE if name == GENERAL else None)
 
     def visible(self, projects: Iterable[str] | None) -> list[Mode]:
-        """The modes that hold in any of these projects (None: in any at all), by name; `general` is among them."""
+        """Return the modes that are valid in any of these projects (None: in any), by name, `general` included."""
         admitted = None if projects is None else set(projects)
-        seen = [mode for mode in self.modes if admitted is None or mode.project is None or mode.project in admitted]
-        if all(mode.name != GENERAL or mode.project is not None for mode in seen):
-            seen.append(GENERAL_MODE)
-        return sorted(seen, key=lambda mode: (mode.name, mode.project or ""))
+        modes = [mode for mode in self.modes if admitted is None or mode.project is None or mode.project in admitted]
+        if all(mode.name != GENERAL or mode.project is not None for mode in modes):
+            modes.append(GENERAL_MODE)
+        return sorted(modes, key=lambda mode: (mode.name, mode.project or ""))
 
     def default(self, project: str | None) -> tuple[str, ModeSource]:
-        """The mode of a turn that nobody chose one for, and why."""
+        """Return the mode of a turn without an explicit one, and its source."""
         if project is not None and (name := self.project_defaults.get(project)):
             return name, "project_default"
         return (self.user_default, "user_default") if self.user_default else (GENERAL, "fallback")
 
 
 class Fingerprint(BaseModel):
-    """All that decides where a passage's vector lies. Another fingerprint is another vector space.
+    """All parameters that determine a passage's vector. Another fingerprint is another vector space.
 
-    A query prefix is not part of it: it moves questions, not memories. `tokens` names the projection of the token
-    vectors, `token_dim` says how many numbers one has: None and 0 where the space keeps none. `others` names the model
-    of texts that the embedder itself can't read, None where there is no such model.
+    The query prefix is not part of it: it moves queries, not memories. `tokens` names the projection of the token
+    vectors and `token_dim` is their dimension, None and 0 for a space without token vectors. `others` names the model
+    of texts that the embedder itself can't read, None if there is none.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -113,26 +113,26 @@ class Fingerprint(BaseModel):
 
     @property
     def digest(self) -> str:
-        """Twelve hexadecimal digits that name the vector space; without token vectors those it had before these."""
+        """Twelve hexadecimal digits that name the vector space; fields with default values don't change them."""
         return _digest(self)
 
 
 @lru_cache(256)
 def _digest(fingerprint: Fingerprint) -> str:
-    """Asked for several times a turn and a question. Not kept in the model: copies with updates would keep it."""
+    """Cached, as it is needed several times per turn and query. Not in the model: copies with updates would keep it."""
     return hashlib.sha256(fingerprint.model_dump_json(exclude_defaults=True).encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)
 class VectorSpace:
-    """One mode's vectors by one embedder: what a collection holds."""
+    """One mode's vectors by one embedder: the content of a collection."""
 
     mode: str
     fingerprint: Fingerprint
 
     @classmethod
     def held_by(cls, collection: str, fingerprint: Fingerprint) -> Self:
-        """The space of a collection with this name and this fingerprint."""
+        """Return the space of a collection by its name and fingerprint."""
         return cls(collection.removesuffix(collection_name("", fingerprint.digest)), fingerprint)
 
     @property
@@ -142,5 +142,5 @@ class VectorSpace:
 
 
 def collection_name(mode: str, space: str) -> str:
-    """The name of the collection that holds one mode's vectors of the space with this digest."""
+    """Return the name of the collection of one mode's vectors in the space with this digest."""
     return f"{mode}-{space}"

@@ -1,4 +1,4 @@
-"""Who may do what in which scopes: what an authorization file says."""
+"""Authorization policies: which principals may do what in which scopes."""
 
 from typing import Annotated, Literal
 
@@ -7,13 +7,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from schemas.scopes import ANY_VALUE, Scope, ScopeValue
 
 Permission = Literal["read", "write", "manage"]
-"""Retrieve and assemble; turns; commands and triggers."""
+"""`read`: retrieve and assemble; `write`: turns; `manage`: commands and triggers."""
 
 PERMISSIONS: tuple[Permission, ...] = ("read", "write", "manage")
 
 
 def _values(value: object) -> object:
-    """The admitted values of one field, None for any: a string, a list of strings, or `*`."""
+    """Normalise the admitted values of a field, given as a string, a list of strings, or `*`; None admits any."""
     if value == ANY_VALUE:
         return None
     return value if isinstance(value, list) else [value]
@@ -23,7 +23,7 @@ GrantedValues = Annotated[tuple[ScopeValue, ...] | None, Field(strict=False), Be
 
 
 class Grant(BaseModel):
-    """What one principal may do in some scopes. The project that is left out is any, as are fields of a scope model."""
+    """A principal's permissions in some scopes. An omitted project means any, as do other fields of a scope model."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -32,12 +32,12 @@ class Grant(BaseModel):
     may: Annotated[tuple[Permission, ...], Field(strict=False)] = PERMISSIONS
 
     def covers(self, scope: Scope) -> bool:
-        """Whether a scope is one of these."""
+        """True if the grant includes the scope."""
         return all(admits(getattr(self, field, None), value) for field, value in scope.model_dump().items())
 
 
 class Policy(BaseModel):
-    """The grants by principal. Nobody else may do anything."""
+    """Grants by principal. Other principals have no permissions."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -45,5 +45,5 @@ class Policy(BaseModel):
 
 
 def admits(values: tuple[str, ...] | None, value: str) -> bool:
-    """Whether a value is one of these; None are all."""
+    """True if the value is one of these; None admits all."""
     return values is None or value in values

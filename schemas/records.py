@@ -1,14 +1,14 @@
-"""A Kafka record as it arrives, and one as it is to be written; bytes in both, so that nothing is changed unseen."""
+"""Kafka records as read and as to be written, with keys, values and headers as raw bytes."""
 
 from dataclasses import dataclass, field
 
 Headers = tuple[tuple[str, bytes | None], ...]
-"""Names may repeat; a value may be null, which is not an empty one where a record is written on."""
+"""Names may repeat. A null value is distinct from an empty one, and stays so when a record is copied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record that was read. `timestamp_ms` is milliseconds since the epoch."""
+    """One record as read. `timestamp_ms` is milliseconds since the epoch."""
 
     topic: str
     partition: int
@@ -19,13 +19,13 @@ class Record:
     headers: Headers = ()
 
     def header(self, name: str) -> bytes | None:
-        """The value of the first header of that name, a null one read as empty; None where there is no such header."""
+        """Return the first header of that name, a null value as empty; None if there is no such header."""
         return next((value or b"" for key, value in self.headers if key == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """One record to write. No partition: that of the key; no timestamp: the time of writing."""
+    """One record to write. Default partition: that of the key; default timestamp: the time of writing."""
 
     topic: str
     key: bytes | None

@@ -1,4 +1,4 @@
-"""`reply.v1`: the one answer that every request with `reply_to` gets (CONTRACT §2)."""
+"""`reply.v1`: the single reply to a request with `reply_to` (docs/contract.md)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from schemas.failures import Rejected
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """Something that the sender should know beside the result."""
+    """A warning that accompanies a result."""
 
     code: str
     message: str
@@ -19,7 +19,7 @@ class Warned:
 
 @dataclass(frozen=True, slots=True)
 class ReplyAddress:
-    """Where the reply goes and what it carries back: the correlation header as it came, name and bytes."""
+    """Destination of a reply, with the request's correlation header, name and bytes unchanged."""
 
     topic: str
     partition: int | None = None
@@ -34,12 +34,12 @@ class SuccessReply:
     warnings: tuple[Warned, ...] = ()
 
     def encode(self) -> bytes:
-        """The reply's value."""
+        """Return the reply record's value."""
         warnings = [{"code": one.code, "message": one.message} for one in self.warnings]
         return to_json({"schema": "reply.v1", "status": "ok", "result": self.result, "warnings": warnings})
 
 
 def encode_error(error: Rejected) -> bytes:
-    """The value of an error reply."""
+    """Return the record value of an error reply."""
     body = {"code": error.code, "message": error.message, "field": error.field}
     return to_json({"schema": "reply.v1", "status": "error", "error": body})

@@ -1,4 +1,4 @@
-"""Retrieve requests and what they are answered with (CONTRACT §5)."""
+"""Retrieve requests and results (docs/contract.md)."""
 
 from typing import Annotated, Any, Literal
 
@@ -10,7 +10,7 @@ from schemas.moments import Moment
 from schemas.scopes import Selector
 
 MAX_QUERY_LENGTH = 32768
-"""Characters of a question: as long as a turn may be."""
+"""Characters of a query: the same limit as a turn's content."""
 
 Strategy = Literal["hybrid", "lexical", "cross_mode"]
 
@@ -35,7 +35,7 @@ class RetrieveRequest(BaseModel):
 
 
 class Scores(BaseModel):
-    """The signals of one hit, each in 0..1."""
+    """The features of one hit, each in 0..1."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -50,7 +50,7 @@ class Scores(BaseModel):
 
 
 class ItemInside(BaseModel):
-    """An item that was found in a turn, shown in that turn's hit. `score` is the share of the question it covers."""
+    """An item extracted from a turn, shown in the turn's hit. `score` is the share of the query that it covers."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -62,10 +62,10 @@ class ItemInside(BaseModel):
 
 
 class Hit(BaseModel):
-    """One memory that answers, with where it comes from.
+    """One memory that matches the query, with its evidence.
 
-    `items` are what was found in the turn and matches the question, best first. The evidence of what was distilled from
-    several turns has the one that answers best first.
+    `items` are the turn's items that match the query, best first. The evidence of a distilled memory starts with the
+    turn that matches best.
     """
 
     memory_id: str
@@ -82,7 +82,7 @@ class Hit(BaseModel):
     score: float
     scores: Scores | None = Field(default=None, exclude_if=lambda scores: scores is None)
     contributions: dict[str, float] | None = Field(default=None, exclude_if=lambda contributions: contributions is None)
-    """What each group of signals added to the log-odds of the score, or took; they sum to them."""
+    """The contribution of each feature group to the log-odds of the score; they sum to it."""
     evidence: tuple[Evidence, ...]
     version: int
     embedding_status: EmbeddingStatus

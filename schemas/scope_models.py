@@ -1,7 +1,7 @@
-"""The scope of a deployment, made from the Pydantic model that it supplies, and the messages that carry such scopes.
+"""Deployment-specific scopes, built from a Pydantic model, and the messages that carry them.
 
-A model enters, a subclass of `Scope` leaves: with all fields of the model, and all rules of scopes. A selector is made
-of the same fields, each with the same type for a single value; so what a model checks stands in its types.
+Enters: a model. Leaves: a subclass of `Scope` with the model's fields and all rules of scopes. The selector has the
+same fields and value types, so a model must express its checks in its types.
 """
 
 from functools import cache
@@ -25,16 +25,16 @@ MessageT = TypeVar("MessageT", bound=BaseModel)
 
 
 def deployed_scope(model: object) -> type[Scope]:
-    """Make a deployment's scope from its model, which needs a field `user_id`, the boundary.
+    """Build a deployment's scope from its model, which needs a field `user_id`, the boundary.
 
-    `project_id`, where modes are declared, is `Scope`'s own where the model has none. Raises ValueError for what can't
-    be a scope, with the field and why.
+    `project_id` is added if the model has none. Raises ValueError with the field and the reason if the model can't be
+    a scope.
     """
     if model is Scope:
         return Scope
     if not _is_model(model):
         raise ValueError(f"{model!r} is no Pydantic model with fields")
-    if problem := _problem(model):
+    if problem := _problem_of_model(model):
         raise ValueError(f"{model.__name__}: {problem}")
     fields: dict[str, Any] = {name: _scope_field(field) for name, field in model.model_fields.items()}
     parents: Any = (model, Scope)
@@ -44,7 +44,7 @@ def deployed_scope(model: object) -> type[Scope]:
 
 @cache
 def selector_of(scope: type[Scope]) -> type[Selector]:
-    """The selector over a deployment's scopes: a field that is left out has its default, or must be given."""
+    """Build the selector over a deployment's scopes; fields have the scope's defaults, or are required."""
     if scope is Scope:
         return Selector
     fields: dict[str, Any] = {name: _selector_field(name, field) for name, field in scope.model_fields.items()}
@@ -52,7 +52,7 @@ def selector_of(scope: type[Scope]) -> type[Selector]:
 
 
 def bind_scope(message: type[MessageT], scope: type[Scope]) -> type[MessageT]:
-    """A message that has a scope or a selector, with those of the deployment in their place."""
+    """Replace the scope or selector of a message by the deployment's."""
     if scope is Scope:
         return message
     is_read = message.model_fields["scope"].annotation is Selector
@@ -61,38 +61,38 @@ def bind_scope(message: type[MessageT], scope: type[Scope]) -> type[MessageT]:
 
 
 def bind_issued_scope(scope: type[Scope]) -> type[IssuedCommands]:
-    """What commands have asked for, as it is read again with the deployment's scopes."""
+    """Bind the table value `IssuedCommands` to the deployment's scopes."""
     if scope is Scope:
         return IssuedCommands
-    # A command makes a plain `Change`, which is none of this class: `SerializeAsAny` writes it all the same.
+    # A command makes a plain `Change`, not an instance of this class: `SerializeAsAny` serialises it all the same.
     change: Any = bind_scope(Change, scope)
     changes: Any = (dict[str, SerializeAsAny[change]], Field(default_factory=dict))
     return create_model("Issued", __base__=IssuedCommands, __doc__=IssuedCommands.__doc__, changes=changes)
 
 
 RESERVED_NAMES = ("boundary", "fields")
-"""Names that mean something else in a scope or a selector."""
+"""Names of attributes of scopes and selectors."""
 
 REQUIRED: Any = ...
-"""In place of a field's default: Pydantic's sign that there is none, and the field must be given."""
+"""Pydantic's default of a required field."""
 
 
 def _is_model(model: object) -> TypeGuard[type[BaseModel]]:
     return isinstance(model, type) and issubclass(model, BaseModel) and not issubclass(model, RootModel)
 
 
-def _problem(model: type[BaseModel]) -> str | None:
-    """Why a model can't be a scope."""
+def _problem_of_model(model: type[BaseModel]) -> str | None:
+    """Return why a model can't be a scope."""
     if BOUNDARY_FIELD not in model.model_fields:
         return f"it has no field {BOUNDARY_FIELD}, which is the boundary of every scope"
     if decorated := ", ".join(sorted(model.__pydantic_decorators__.field_validators)):
-        return f"a selector is checked by types: put {decorated} into the type, Annotated[str, AfterValidator(...)]"
-    wrong = ((name, _wrong(name, field)) for name, field in model.model_fields.items())
-    return next((f"{name}: {why}" for name, why in wrong if why), None)
+        return f"a selector runs no field validators: put {decorated} into the type, Annotated[str, AfterValidator(...)]"
+    problems = ((name, _problem_of_field(name, field)) for name, field in model.model_fields.items())
+    return next((f"{name}: {problem}" for name, problem in problems if problem), None)
 
 
-def _wrong(name: str, field: FieldInfo) -> str | None:
-    """Why a field can't be one of a scope."""
+def _problem_of_field(name: str, field: FieldInfo) -> str | None:
+    """Return why a field can't be one of a scope."""
     if name in RESERVED_NAMES:
         return "this name has a meaning of its own in a scope"
     choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
@@ -103,11 +103,11 @@ def _wrong(name: str, field: FieldInfo) -> str | None:
         return "a field has one name, and no alias"
     if field.default_factory is not None:
         return "a default is a value, the same for every record"
-    return _refused(choices if field.is_required() else (*choices, field.default))
+    return _problem_of_values(choices if field.is_required() else (*choices, field.default))
 
 
-def _refused(values: tuple[Any, ...]) -> str | None:
-    """Why one of these, a field's choices and its default, can't be a value of a scope."""
+def _problem_of_values(values: tuple[Any, ...]) -> str | None:
+    """Return why one of these, a field's choices and its default, can't be a scope value."""
     for value in values:
         try:
             check_scope_value(value)
@@ -117,15 +117,15 @@ def _refused(values: tuple[Any, ...]) -> str | None:
 
 
 def _value(field: FieldInfo) -> Any:
-    """The type of a single value with what the model checks of it, and what a JSON Schema says of every value."""
+    """Return the type of a single value with the model's checks, and the JSON Schema of every value."""
     schema = VALUE_SCHEMA if field.annotation is str else Field()
     return Annotated[(field.annotation, schema, *field.metadata)]
 
 
 def _scope_field(field: FieldInfo) -> tuple[Any, Any]:
-    """Type and default of a scope's field.
+    """Return type and default of a scope's field.
 
-    `check_scope_value`, which holds for every scope, comes last, as a model's own validators may change a value.
+    `check_scope_value` runs last, as the model's own validators may change a value.
     """
     about: dict[str, Any] = {"title": field.title, "description": field.description, "examples": field.examples}
     default = REQUIRED if field.is_required() else field.default
@@ -133,7 +133,7 @@ def _scope_field(field: FieldInfo) -> tuple[Any, Any]:
 
 
 def _selector_field(name: str, field: FieldInfo) -> tuple[Any, Any]:
-    """Type and default of a selector's field: the boundary as in a scope, any other as the values that are admitted."""
+    """Return type and default of a selector's field: one value for the boundary, admitted values for others."""
     if name == BOUNDARY_FIELD:
         return _exact_value(field), REQUIRED if field.is_required() else field.default
     return _selected_values(field), REQUIRED if field.is_required() else (field.default,)
@@ -145,7 +145,7 @@ def _exact_value(field: FieldInfo) -> Any:
 
 
 def _selected_values(field: FieldInfo) -> Any:
-    """The type of several values or any, which a request gives as one value, a list of some, or `*`."""
+    """Return the type of admitted values, which a request gives as one value, a list, or `*`."""
     value: Any = _value(field)
     given: Any = value | Annotated[list[value], Field(min_length=1)] | Literal["*"]
     admitted: Any = tuple[value, ...] | None

@@ -1,6 +1,6 @@
-"""Who a memory belongs to: the full scope of a write, the selector of a read, and the boundary key of both.
+"""Ownership of memories: the full scope of a write, the selector of a read, and the boundary key of both.
 
-The boundary key is the Kafka key of every event of that boundary, so all of it lives in one partition.
+The boundary key is the Kafka key of all events of a boundary, so that they are in one partition.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,23 +10,23 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 
 MAX_VALUE_LENGTH = 256
-"""Characters of one scope value (CONTRACT §3)."""
+"""Characters of one scope value (docs/contract.md)."""
 
 SELECTOR_REFUSED = "selector_refused"
-"""The error type of a selector that breaks a rule; it is the contract's code as well."""
+"""The Pydantic error type of a refused selector, and the contract's error code."""
 
 ANY_VALUE = "*"
-"""In a selector: any value of that field. Never a value of a scope."""
+"""In a selector: any value of the field. Never a value of a scope."""
 
 BOUNDARY_FIELD = "user_id"
-"""The field of a scope that is its boundary, in every scope model."""
+"""The boundary field of every scope model."""
 
 PROJECT_FIELD = "project_id"
-"""The field of a scope that modes can be declared in, in every scope model."""
+"""The project field of every scope model; modes can be declared for one project."""
 
 
 def check_scope_value(value: str) -> str:
-    """Refuse what can't be a scope's value, whatever model it comes from."""
+    """Refuse an invalid scope value; applied to every scope model."""
     if not 1 <= len(value) <= MAX_VALUE_LENGTH:
         raise ValueError(f"a value has 1 to {MAX_VALUE_LENGTH} characters")
     if value == ANY_VALUE:
@@ -41,7 +41,7 @@ VALUE_SCHEMA = Field(
     max_length=MAX_VALUE_LENGTH,
     json_schema_extra={"not": {"anyOf": [{"const": ANY_VALUE}, {"pattern": r"[\u0000-\u001f\u007f-\u009f]"}]}},
 )
-"""What a JSON Schema says of a value, beside what `check_scope_value` checks."""
+"""The rules of `check_scope_value` as JSON Schema."""
 
 ScopeValue = Annotated[str, VALUE_SCHEMA, AfterValidator(check_scope_value)]
 
@@ -61,22 +61,22 @@ class Scope(BaseModel):
 
     @model_serializer
     def _all_values(self) -> dict[str, str]:
-        """Every field of the model that a deployment has, also where a message names only this class."""
+        """Serialise every field of the deployment's model, also where a message names only this class."""
         return {name: getattr(self, name) for name in type(self).model_fields}
 
 
 def require_exact(value: object) -> object:
-    """Refuse to read over a boundary."""
+    """Refuse a selector that spans several boundaries."""
     if value == ANY_VALUE or isinstance(value, list):
         raise PydanticCustomError(
             SELECTOR_REFUSED,
-            "user_id is a boundary: a request names one user exactly; ask several users one request each",
+            "user_id is a boundary: a request names one user exactly; send one request for each user",
         )
     return value
 
 
 def parse_selected(value: object) -> object:
-    """The values that a selector's field admits, None for any."""
+    """Return the values that a selector's field admits, None for any."""
     if value == ANY_VALUE:
         return None
     if not isinstance(value, list):
@@ -97,7 +97,7 @@ SelectedValues = Annotated[
 
 
 class Selector(BaseModel):
-    """The scopes that a read asks for: a boundary is exact; other fields are exact, a list of values, or `*`."""
+    """The scopes of a read: the boundary is one value; other fields are one value, a list of values, or `*`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -106,20 +106,20 @@ class Selector(BaseModel):
 
     @property
     def boundary(self) -> str:
-        """The canonical boundary string of the one boundary that is read."""
+        """The canonical boundary string."""
         return boundary_key([self.user_id])
 
     def fields(self) -> dict[str, tuple[str, ...] | None]:
-        """Per scope field the values that match, None for any."""
+        """Return the admitted values of each scope field, None for any."""
         others = {name: getattr(self, name) for name in type(self).model_fields if name != BOUNDARY_FIELD}
         return {BOUNDARY_FIELD: (self.user_id,), **others}
 
 
 def boundary_of(scope: Mapping[str, str]) -> str:
-    """The canonical boundary string of a scope that was checked when it came in."""
+    """Return the canonical boundary string of a validated scope."""
     return boundary_key([scope[BOUNDARY_FIELD]])
 
 
 def boundary_key(values: Iterable[str]) -> str:
-    """Join boundary values in declared order, each percent-encoded for `%` and `/` (CONTRACT §1)."""
+    """Join boundary values in declared order, each percent-encoded for `%` and `/` (docs/contract.md)."""
     return "/".join(value.replace("%", "%25").replace("/", "%2F") for value in values)

@@ -1,4 +1,4 @@
-"""`turn.v1`: one turn of a conversation as a producer publishes it, and the result that answers it (CONTRACT §4)."""
+"""`turn.v1`: one turn of a conversation as published, and its result (docs/contract.md)."""
 
 from typing import Annotated, Any
 
@@ -11,25 +11,25 @@ from schemas.moments import Moment
 from schemas.scopes import Scope
 
 MAX_CONTENT_LENGTH = 32768
-"""Code points of a turn's content (CONTRACT §4)."""
+"""Code points of a turn's content (docs/contract.md)."""
 
 MAX_ID_LENGTH = 512
-"""Characters of an id that a producer chooses: ours, the contract sets none."""
+"""Characters of an id chosen by a producer."""
 
 MAX_RESOURCES = 100
-"""Resources of one turn: ours. A small one grows sixfold as record and evidence, which must still fit into Kafka."""
+"""Resources of one turn. A small one grows sixfold as record and evidence, which must still fit into a Kafka record."""
 
 MAX_METADATA_BYTES = 1024 * 1024
-"""Bytes of a turn's metadata as JSON, for the same reason: `1e15` becomes `1000000000000000.0`."""
+"""Bytes of a turn's metadata as JSON, which may grow too: `1e15` becomes `1000000000000000.0`."""
 
 MAX_METADATA_DEPTH = 64
-"""How deep a turn's metadata nests: parsers stop at 200, and our events and replies wrap it in more."""
+"""Nesting depth of a turn's metadata: JSON parsers stop at 200, and events and replies add levels."""
 
 Identifier = Annotated[str, Field(min_length=1, max_length=MAX_ID_LENGTH)]
 
 
 def _bounded(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Refuse metadata that could come in, and then not go on."""
+    """Refuse metadata that could be read but not be written on."""
     if len(to_json(metadata)) > MAX_METADATA_BYTES:
         raise PydanticCustomError("too_long", "metadata has more than {most} bytes", {"most": MAX_METADATA_BYTES})
     if _depth(metadata) > MAX_METADATA_DEPTH:
@@ -38,14 +38,14 @@ def _bounded(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def _depth(value: object) -> int:
-    """How many lists and objects lie in one another."""
+    """Return the nesting depth of lists and objects."""
     if isinstance(value, dict):
         value = list(value.values())
     return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
 
 
 class Turn(BaseModel):
-    """What a producer publishes. Fields that are not named here are ignored."""
+    """A turn as published. Unknown fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
@@ -63,7 +63,7 @@ class Turn(BaseModel):
 
 
 class TurnAccepted(BaseModel):
-    """The result that a turn is answered with."""
+    """The result of a turn."""
 
     memory_id: str
     turn_id: str

@@ -1,7 +1,7 @@
-"""What a language model answers about one turn: one object, every field of which may be missing.
+"""A language model's answer about one turn: one object, all fields optional.
 
-It is the schema that the model is given, and what its answer is validated by. Nothing of it is trusted further: a mode
-must be declared, a quotation must stand in the text, a category must exist.
+The model gets this schema, docstrings of the classes included, and its answer is validated by it. The content is not
+trusted: a mode must be declared, a quote must occur in the text, a category must exist.
 """
 
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What the vector index takes and gives: points, filters, scored ids."""
+"""Types of the vector index: encoded texts, points, filters, scored ids."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,19 +14,18 @@ Matrix = NDArray[np.float32]
 """Shape (tokens, dim), finite."""
 
 Spans = NDArray[np.int32]
-"""Shape (tokens, 2): where each token starts and ends in its text, in code points, the end not included."""
+"""Shape (tokens, 2): start and end of each token in its text, in code points, the end excluded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """One text through one embedder, both from the same pass.
+    """One text through one embedder, in a single pass.
 
-    `pooled` has length 1 where the embedder normalises. `tokens` is what late interaction compares, in the order of
-    the text, shape (tokens, `token_dim` of the fingerprint): of a question a row of length 1 for each token but the
-    special ones, and in `spans` where it stands in the text that was given; of a passage a row for each token of a
-    telling word, on a grid of 8-bit integers and so only nearly of length 1, without `spans`. No row where the model
-    gives no token vectors. `interaction_probabilities` is how likely each interaction mode is, shape (5,), where whoever embeds a
-    passage reads it as well.
+    `pooled` has length 1 if the embedder normalises. `tokens` are the vectors for late interaction in text order, shape
+    (tokens, `token_dim` of the fingerprint); no rows if the model gives none. Of a query: a row of length 1 for each
+    token except special ones, with its position in `spans`. Of a passage: a row for each token of a content word,
+    quantised to 8-bit integers and so only nearly of length 1, without `spans`. `interaction_probabilities` is the
+    probability of each interaction mode, shape (5,), if the embedder classifies passages.
     """
 
     pooled: Vector
@@ -37,7 +36,7 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One memory's vectors and what queries filter by. Without token vectors `tokens` is None or has no row."""
+    """One memory's vectors and filter fields. Without token vectors `tokens` is None or has no rows."""
 
     memory_id: str
     vector: Vector
@@ -53,7 +52,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class MemoryFilter:
-    """Which memories a read may see: always one boundary; None means any value."""
+    """The memories visible to a read: of one boundary; None admits any value."""
 
     boundary: str
     scope: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
@@ -63,7 +62,7 @@ class MemoryFilter:
     until_ms: int | None = None
 
     def admits(self, mode: str, type_: str, scope: Mapping[str, str]) -> bool:
-        """Whether a memory with these may be seen, if its boundary and time are right."""
+        """True if mode, type and scope pass the filter; boundary and time are not checked."""
         return (
             (self.modes is None or mode in self.modes)
             and (self.types is None or type_ in self.types)

@@ -61,7 +61,7 @@ def test_a_model_is_found_by_its_dotted_path(path: str, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("Nowhere", "is no dotted path"),
+        ("Nowhere", "is not a dotted path"),
         ("no.such.module.Model", "can't be imported: No module named 'no'"),
         (f"{EXAMPLES}.Missing", "can't be imported"),
         (f"{EXAMPLES}.NO_MODEL", "is no Pydantic model"),
@@ -143,7 +143,7 @@ def test_a_cap_counts_the_combinations_of_all_fields() -> None:
     message = json.dumps({"scope": chosen, "query": "x"}).encode()
     request = validate_json(bind_scope(RetrieveRequest, AGENTS), message)
     RequestLimits(max_scopes=6).check(request)
-    with pytest.raises(Rejected, match="this one for 6") as refused:
+    with pytest.raises(Rejected, match="this one lists 6") as refused:
         RequestLimits(max_scopes=5).check(request)
     assert refused.value.field == "scope.agent_id"
 
