@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.text.entities import extract_entities
 from bench.texts import mixed_turns
 from schemas.memories import Embedding, Memory, TextVersion, VectorLocation
@@ -57,7 +58,7 @@ async def fill(data_dir: Path, users: Sequence[tuple[str, int]], told: Told) -> 
             for memory in batch:
                 partition = partition_of(memory.boundary.encode(), PARTITIONS)
                 _stored(table, partition).put(memory.memory_id.encode(), memory.model_dump_json().encode())
-                words.put(partition, memory)
+                words.put(partition, LexicalDocument(memory))
             for partition in range(PARTITIONS):
                 words.commit(partition)
             await index.upsert(space, _points(batch, space, random))

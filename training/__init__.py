@@ -1,1 +1,1 @@
-"""How the models that come with the project are made. Nothing here is needed to run it."""
+"""Training of the models shipped with the project; not needed to run it."""

@@ -46,23 +46,13 @@ class HitRanker:
     ) -> tuple[list[Hit], int]:
         """The best memories, best first, and among how many they were chosen; `bare`: without what stands inside."""
         roster = words.memory_columns()
-        clues, admitted = self.query_features(search, words, nearest, method)
+        clues, admitted = collect_query_features(search, words, nearest, method)
         heads = self._weights.models
         ranking = rank_memories(clues, admitted, heads[clues.variant], by_words=heads["words"])
         if method == "lexical_merge":
             ranking = ranking.with_topics(self._topics(search, roster, ranking))
         insides = None if bare else self._insides(search, clues, roster)
         return self._hits(search, roster, clues, ranking, insides), int(admitted.sum())
-
-    def query_features(
-        self, search: SearchPlan, words: LexicalFeatures, nearest: Sequence[ModeSearchResult], method: FusionMethod
-    ) -> tuple[QueryFeatures, Mask]:
-        """What is known of every memory of the boundary, and which of them the search admits."""
-        roster = words.memory_columns()
-        admitted = search_mask(search, roster)
-        clues = words.now()
-        sight = fuse_vector_scores(nearest, method, roster, admitted, clues.lexical["words"])
-        return replace(clues, embedded=sight.embedded, dense=sight.dense, maxsim=sight.maxsim), admitted
 
     def _insides(self, search: SearchPlan, clues: QueryFeatures, roster: MemoryColumns) -> HitDetails:
         return HitDetails(self._memories, search.request, TermCoverage.of(clues, roster, weigh_unknown=False))
@@ -94,3 +84,14 @@ class HitRanker:
             if memory is not None and memory.reading.topic:
                 topics[place] = topic_share(search.question.terms, content_terms(memory.reading.topic))
         return topics
+
+
+def collect_query_features(
+    search: SearchPlan, words: LexicalFeatures, nearest: Sequence[ModeSearchResult], method: FusionMethod
+) -> tuple[QueryFeatures, Mask]:
+    """Return the features of every memory of the index, vector scores included, and which ones the search admits."""
+    memory_columns = words.memory_columns()
+    admitted = search_mask(search, memory_columns)
+    features = words.now()
+    scores = fuse_vector_scores(nearest, method, memory_columns, admitted, features.lexical["words"])
+    return replace(features, embedded=scores.embedded, dense=scores.dense, maxsim=scores.maxsim), admitted

@@ -45,10 +45,11 @@ by group, shape, and the intent rules. All figures of the next section are of tu
 not seen: {FOLDS} folds, grouped by conversation. Temperature and pool have been chosen on these predictions (three \
 numbers).
 
-The threshold of {MIN_MODE_CONFIDENCE:.0%} makes every less confident answer GENERAL, which costs recall in four classes and \
-precision in GENERAL. The model's own confidence (temperature {temperature}) is honest, and would lose one turn in \
-eight. So answers between {pool["lowest"]:.0%} and {pool["highest"]:.0%} are said with nearly one confidence, from \
-{MIN_MODE_CONFIDENCE:.0%} on: as many of these are right as it says. What is given up is order within the pool, not honesty."""
+The threshold of {MIN_MODE_CONFIDENCE:.0%} makes every less confident answer GENERAL, which costs recall in four \
+classes and precision in GENERAL. The model's own confidence (temperature {temperature}) is honest, and would lose \
+one turn in eight. So answers between {pool["lowest"]:.0%} and {pool["highest"]:.0%} are said with nearly one \
+confidence, from {MIN_MODE_CONFIDENCE:.0%} on: as many of these are right as it says. What is given up is order \
+within the pool, not honesty."""
 
 
 def _by_class(shares: Floats, modes: Labels) -> str:

@@ -1,4 +1,4 @@
-"""What was learned, as bytes that `streams.adapters.embedding.inference.learned_arrays` reads; equal arrays give equal bytes."""
+"""Serialise learned arrays for `streams.adapters.embedding.inference.learned_arrays`; equal arrays give equal bytes."""
 
 import json
 from collections.abc import Mapping

@@ -1,1 +1,1 @@
-"""Trains the weights of the ranking on the conversations of this folder: `python -m training.ranking`."""
+"""Train the ranking weights on the conversations of this folder: `python -m training.ranking`."""

@@ -1,8 +1,7 @@
-"""Long conversations with questions and the turns that answer them, as they lie in files.
+"""Read long conversations with questions and evidence from `conv-*.json` files in LoCoMo's format.
 
-Enters: a folder of `conv-*.json` in LoCoMo's format; a file that asks other questions about a conversation of ours has
-that one's name in place of the turns. Leaves: published turns and questions. Guaranteed: evidence that names no turn is
-dropped, and a conversation is the same each time.
+A file with further questions about one of our conversations has that conversation's name in place of the turns.
+Evidence that names no turn is dropped. Deterministic.
 """
 
 import json
@@ -18,20 +17,20 @@ from schemas.scopes import Scope
 from schemas.turns import Turn
 
 OWN = Path(__file__).parent / "conversations"
-"""The conversations of this project."""
+"""Conversations of this project."""
 
 CROSSING = Path(__file__).parent / "crossing"
-"""Questions about some of them in other languages than theirs. No weights are fitted to them."""
+"""Questions about some of them in another language. No weights are fitted to these."""
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop", 5: "adversarial"}
-"""LoCoMo's kinds of questions."""
+"""LoCoMo's categories of questions."""
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A question, the ids of the turns that answer it, and how many its author named."""
+class LabelledQuestion:
+    """A question, the ids of the answering turns, and the number of turns that its author named."""
 
     text: str
     evidence: tuple[str, ...]
@@ -45,40 +44,43 @@ class Conversation:
 
     name: str
     turns: Sequence[Turn]
-    questions: Sequence[Asked]
+    questions: Sequence[LabelledQuestion]
 
 
 def read(folder: Path = OWN) -> list[Conversation]:
-    """All conversations of a folder, by name."""
+    """Return all conversations of a folder, sorted by name."""
     return [_conversation(path.stem, _sample(path)) for path in sorted(folder.glob("conv-*.json"))]
 
 
 def _sample(path: Path) -> Json:
-    """What is in a file, with turns that are written down in another one."""
+    """Read a file; turns may come from another one."""
     sample: Json = json.loads(path.read_text())
-    told = sample["conversation"]
-    return sample | {"conversation": _sample(OWN / f"{told}.json")["conversation"]} if isinstance(told, str) else sample
+    turns = sample["conversation"]
+    if isinstance(turns, str):
+        return sample | {"conversation": _sample(OWN / f"{turns}.json")["conversation"]}
+    return sample
 
 
 def _conversation(name: str, sample: Json) -> Conversation:
     turns = [turn for number in _sessions(sample["conversation"]) for turn in _session(name, sample, number)]
     known = {turn.turn_id for turn in turns}
-    return Conversation(name, turns, [_asked(name, qa, known) for qa in sample["qa"] if qa.get("evidence")])
+    return Conversation(name, turns, [_question(name, qa, known) for qa in sample["qa"] if qa.get("evidence")])
 
 
-def _sessions(talk: Json) -> list[int]:
-    return sorted(int(key[8:]) for key in talk if re.fullmatch(r"session_\d+", key) and isinstance(talk[key], list))
+def _sessions(sessions: Json) -> list[int]:
+    return sorted(
+        int(key[8:]) for key, turns in sessions.items() if re.fullmatch(r"session_\d+", key) and isinstance(turns, list)
+    )
 
 
 def _session(name: str, sample: Json, number: int) -> list[Turn]:
-    """The turns of a session, a second apart from its start."""
-    talk = sample["conversation"]
-    start = datetime.strptime(talk[f"session_{number}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
-    said = talk[f"session_{number}"]
+    """Return the turns of a session, a second apart."""
+    sessions = sample["conversation"]
+    start = datetime.strptime(sessions[f"session_{number}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
     conversation = f"{name}/session_{number}"
     return [
-        _turn(name, conversation, one, talk["speaker_a"], start + timedelta(seconds=second))
-        for second, one in enumerate(said)
+        _turn(name, conversation, one, sessions["speaker_a"], start + timedelta(seconds=second))
+        for second, one in enumerate(sessions[f"session_{number}"])
     ]
 
 
@@ -97,13 +99,13 @@ def _turn(name: str, conversation: str, said: Json, first_speaker: str, when: da
     )
 
 
-def _asked(name: str, qa: Json, known: set[str | None]) -> Asked:
+def _question(name: str, qa: Json, known: set[str | None]) -> LabelledQuestion:
     named = [f"{name}/{one}" for one in _evidence(qa["evidence"])]
-    return Asked(qa["question"], tuple(one for one in named if one in known), len(named), qa["category"])
+    return LabelledQuestion(qa["question"], tuple(one for one in named if one in known), len(named), qa["category"])
 
 
 def _evidence(strings: Sequence[str]) -> list[str]:
-    """Evidence ids as `D3:11`; several in one string are split, malformed ones dropped."""
+    """Return evidence ids such as `D3:11`; several in one string are split, malformed ones dropped."""
     parts = [part.strip() for text in strings for part in re.split(r"[;\s]+", text)]
     matches = [re.fullmatch(r"D:?(\d+):0*(\d+)", part) for part in parts]
     return [f"D{match[1]}:{int(match[2])}" for match in matches if match]

@@ -1,4 +1,4 @@
-"""The general embedder in this process, with its vectors kept beside the models, so that a text is embedded once."""
+"""The general embedder in this process, with a vector cache on disk."""
 
 import hashlib
 from pathlib import Path
@@ -18,74 +18,74 @@ from streams.adapters.export.model_export import export_model
 from streams.adapters.exported_models import Precision
 
 PRECISION: Precision = "int8"
-"""As the system embeds unless told otherwise."""
+"""The system's default."""
 
 Arrays = dict[str, Any]
-"""By key, as numpy's files have them."""
+"""Arrays by key, as in an `.npz` file."""
 
 
-class KeptModel:
-    """Implements `agents.ports.Embedder` by one model, which is exported into `models` where it is not yet."""
+class CachedModel:
+    """Implements `agents.ports.Embedder` by one model."""
 
-    def __init__(self, models: Path, preset: Preset, kept: Arrays) -> None:
-        """Load the model; vectors are looked up in `kept`, and put there."""
+    def __init__(self, models: Path, preset: Preset, cache: Arrays) -> None:
+        """Load the model, exporting it into `models` first if needed; vectors are cached in `cache`."""
         entry = exported_entry(models, preset, PRECISION)
         self.identity = entry.identity
         export_model(entry.local.name, entry.local.directory, PRECISION, print)
         self._model = FastembedModel.load(entry.local)
-        self._kept = kept
+        self._cache = cache
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """That of the model."""
+        """The fingerprint of the model."""
         return self._model.fingerprint
 
     async def query(self, text: str) -> Encoded:
         """Embed a question."""
-        return self._embedded("query", text)
+        return self._cached("query", text)
 
     async def passage(self, text: str) -> Encoded:
         """Embed a turn."""
-        return self._embedded("passage", text)
+        return self._cached("passage", text)
 
-    def _embedded(self, way: str, text: str) -> Encoded:
-        key = hashlib.sha256(f"{way}\n{self.fingerprint.digest}\n{text}".encode()).hexdigest()
-        if f"{key}-pooled" not in self._kept:
-            made = self._model.query(text) if way == "query" else self._model.passage(text)
+    def _cached(self, role: str, text: str) -> Encoded:
+        key = hashlib.sha256(f"{role}\n{self.fingerprint.digest}\n{text}".encode()).hexdigest()
+        if f"{key}-pooled" not in self._cache:
+            made = self._model.query(text) if role == "query" else self._model.passage(text)
             spans = np.zeros((0, 2), np.int32) if made.spans is None else made.spans
-            self._kept |= {f"{key}-pooled": made.pooled, f"{key}-tokens": made.tokens, f"{key}-spans": spans}
-        return Encoded(self._kept[f"{key}-pooled"], self._kept[f"{key}-tokens"], None, self._kept[f"{key}-spans"])
+            self._cache |= {f"{key}-pooled": made.pooled, f"{key}-tokens": made.tokens, f"{key}-spans": spans}
+        return Encoded(self._cache[f"{key}-pooled"], self._cache[f"{key}-tokens"], None, self._cache[f"{key}-spans"])
 
 
-class KeptEmbedder(LanguageRoutingEmbedder):
-    """Implements `agents.ports.Embedder` and, for the one mode that there is, `agents.ports.Embedders`."""
+class CachedEmbedder(LanguageRoutingEmbedder):
+    """Implements `agents.ports.Embedder` and, for the mode `general` alone, `agents.ports.Embedders`."""
 
     def __init__(self, models: Path) -> None:
-        """Load both models, and the vectors that are kept in this folder."""
+        """Load both models and the vector cache from this folder."""
         self._path = models / "ranking_vectors.npz"
-        self._kept: Arrays = dict(np.load(self._path)) if self._path.exists() else {}
-        self._known = len(self._kept)
-        others = KeptModel(models, MULTILINGUAL_SMALL, self._kept)
-        super().__init__(KeptModel(models, GENERAL_PRESET, self._kept), lambda: others, others.identity)
+        self._cache: Arrays = dict(np.load(self._path)) if self._path.exists() else {}
+        self._saved = len(self._cache)
+        others = CachedModel(models, MULTILINGUAL_SMALL, self._cache)
+        super().__init__(CachedModel(models, GENERAL_PRESET, self._cache), lambda: others, others.identity)
 
-    def of(self, mode: Mode) -> "KeptEmbedder":  # noqa: ARG002 - the port asks with it
-        """This one."""
+    def of(self, mode: Mode) -> "CachedEmbedder":  # noqa: ARG002 - signature of the port
+        """Return this embedder."""
         return self
 
-    def for_text(self, mode: Mode, text: str) -> "KeptEmbedder":  # noqa: ARG002 - as above
-        """This one."""
+    def for_text(self, mode: Mode, text: str) -> "CachedEmbedder":  # noqa: ARG002 - as above
+        """Return this embedder."""
         return self
 
     def cross_lingual(self, mode: Mode, text: str) -> Embedder:  # noqa: ARG002 - as above
-        """The model of the two that does not read this text by itself."""
+        """Return the model that does not embed this text by default."""
         return self.other_language_model(text)
 
     def described(self, name: str) -> EmbedderDescription | None:  # noqa: ARG002 - as above
-        """Nothing: no mode is declared here."""
+        """Return None: no mode is declared here."""
         return None
 
-    def keep(self) -> None:
-        """Write what was embedded since the last time."""
-        if len(self._kept) > self._known:
-            np.savez(self._path, **self._kept)
-            self._known = len(self._kept)
+    def save(self) -> None:
+        """Write the cache if it has grown."""
+        if len(self._cache) > self._saved:
+            np.savez(self._path, **self._cache)
+            self._saved = len(self._cache)

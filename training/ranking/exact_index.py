@@ -1,4 +1,4 @@
-"""A vector index of one space in memory, exact and fast enough for training: what the real ones compute, in numpy."""
+"""An exact in-memory vector index of one space, for training."""
 
 from collections.abc import Mapping, Sequence
 from typing import Never
@@ -9,14 +9,14 @@ from schemas.modes import Fingerprint, VectorSpace
 from schemas.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
 
 DIGITS = 7
-"""Decimals of a score: what single precision holds."""
+"""Decimals of a score, as many as single precision has."""
 
 
 class ExactIndex:
-    """Implements `agents.ports.VectorIndex` for one boundary whose points are all written at once."""
+    """Implements the searches of `agents.ports.VectorIndex` over fixed points of one boundary."""
 
     def __init__(self, points: Sequence[Point]) -> None:
-        """Take all points, of one boundary and one space; each has token vectors."""
+        """Take all points, of one boundary and one space, with token vectors."""
         self._ids = [point.memory_id for point in points]
         self._place = {memory_id: place for place, memory_id in enumerate(self._ids)}
         self._vectors = np.array([point.vector for point in points])
@@ -25,8 +25,8 @@ class ExactIndex:
         self._starts = np.cumsum([0, *map(len, tokens)])[:-1]
 
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
-        """The nearest of all."""
-        del space, where  # There is one of each.
+        """Return the nearest by cosine."""
+        del space, where  # There is only one of each.
         return self._best(np.arange(len(self._ids)), self._vectors @ vector, limit)
 
     async def maxsim(
@@ -37,19 +37,19 @@ class ExactIndex:
         limit: int,
         memory_ids: Sequence[str] | None = None,
     ) -> list[Scored]:
-        """The best by late interaction, of all or of some."""
+        """Return the best by late interaction, among all or these memories."""
         del space, where
         sums = np.maximum.reduceat(self._tokens @ question.T, self._starts, axis=0).sum(axis=1)
-        asked = self._ids if memory_ids is None else memory_ids
-        chosen = np.array([self._place[one] for one in asked], np.int64)
-        return self._best(chosen, sums[chosen], limit)
+        candidates = self._ids if memory_ids is None else memory_ids
+        places = np.array([self._place[one] for one in candidates], np.int64)
+        return self._best(places, sums[places], limit)
 
     def _best(self, places: "np.ndarray[tuple[int], np.dtype[np.int64]]", scores: Vector, limit: int) -> list[Scored]:
         found = zip([self._ids[place] for place in places], np.round(scores, DIGITS).tolist(), strict=True)
         return [Scored(*one) for one in sorted(found, key=lambda one: (-one[1], one[0]))[:limit]]
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> Never:
-        """Not asked for here, like all that follows."""
+        """Not needed in training, like all methods that follow."""
         raise NotImplementedError
 
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> Never:

@@ -1,4 +1,4 @@
-"""Signals of the memories of each question as numbers, ready to be fitted and measured."""
+"""Feature matrices of questions, for fitting and measuring."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,53 +15,54 @@ from training.ranking.library import Question
 Matrix = NDArray[np.float32]
 
 BY_HAND = {"importance": 0.6, "recency": 0.2, "identifier": 2.5}
-"""Weights that no conversation of ours could teach: importance is its writer's word, recency what the reader wants, and
-hardly a question of ours has an identifier. An important memory stands as far above a usual one as one that fits a
-little better; a new one less; one that alone has the identifier of the question stands first, whatever else it asks."""
+"""Weights set by hand, as our conversations can't teach them: importance is set by the sender, recency is a preference
+of the reader, and hardly a question of ours has an identifier. Importance counts like a slightly better match, recency
+less; the only memory with the question's identifier ranks first, whatever else is asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One question: signals of its memories, shape (memories, signals), the most likely by the plain sum first.
+    """Features of one question's memories, shape (memories, features), best first-stage score first.
 
-    `by_hand` is what the weights that are not fitted add; `hits` says which memories answer; `named` is how many do,
-    also those that the shortlist has lost.
+    `by_hand` is the sum over the weights set by hand, `hits` marks the answering memories.
     """
 
     question: Question
-    signals: Matrix
+    features: Matrix
     by_hand: Matrix
     hits: NDArray[np.bool_]
 
     @property
     def conversation(self) -> str:
-        """Where the question comes from."""
+        """The name of the question's conversation."""
         return self.question.conversation
 
 
-def sample_of(question: Question, head: ModelVariant, names: Sequence[str], most: int) -> Sample:
-    """The signals of a question's most likely memories, `most` of them or fewer."""
-    clues = without(question.clues, head)
-    fields = compute_fields(clues)
+def sample_of(question: Question, variant: ModelVariant, names: Sequence[str], max_rows: int) -> Sample:
+    """Compute the features of the `max_rows` memories with the best first-stage scores."""
+    query_features = restrict_to_variant(question.query_features, variant)
+    fields = compute_fields(query_features)
     numbers = first_stage_top(first_stage_score(fields), question.admitted)
-    sums = first_stage_score(fields)[numbers]
-    numbers = numbers[np.argsort(-np.round(sums, 6), kind="stable")[:most]]
-    signals = RankingFeatures(clues, fields, numbers)
+    scores = first_stage_score(fields)[numbers]
+    numbers = numbers[np.argsort(-np.round(scores, 6), kind="stable")[:max_rows]]
+    features = RankingFeatures(query_features, fields, numbers)
     columns = np.zeros((len(numbers), len(names)), np.float32)
     for place, name in enumerate(names):
-        signal = signals.of(name)
-        if signal is not None:
-            columns[:, place] = signal
+        feature = features.of(name)
+        if feature is not None:
+            columns[:, place] = feature
     by_hand = np.zeros(len(numbers))
     for name, weight in BY_HAND.items():
-        signal = signals.of(name)
-        by_hand += weight * (0.0 if signal is None else signal)
+        feature = features.of(name)
+        by_hand += weight * (0.0 if feature is None else feature)
     hits = np.isin(numbers, list(question.evidence))
     return Sample(question, columns, by_hand.astype(np.float32), hits)
 
 
-def without(clues: QueryFeatures, head: ModelVariant) -> QueryFeatures:
-    """What is left where there are no token vectors, or no vectors."""
+def restrict_to_variant(query_features: QueryFeatures, variant: ModelVariant) -> QueryFeatures:
+    """Remove the vector scores that a model variant does not use."""
     return replace(
-        clues, maxsim=clues.maxsim if head == "tokens" else None, dense=None if head == "words" else clues.dense
+        query_features,
+        maxsim=query_features.maxsim if variant == "tokens" else None,
+        dense=None if variant == "words" else query_features.dense,
     )

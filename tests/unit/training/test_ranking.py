@@ -11,9 +11,9 @@ from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
 from agents.rules.ranking.weights import RankingWeights
 from agents.rules.text.non_english import is_non_english
 from tests.builders.query_features import Said, clues_of
-from training.ranking.conversations import CROSSING, OWN, Asked, read
-from training.ranking.feature_list import features_for, must_help
-from training.ranking.fitting import Fitted, Table, dumps
+from training.ranking.conversations import CROSSING, OWN, LabelledQuestion, read
+from training.ranking.feature_list import feature_names_of, must_help
+from training.ranking.fitting import Fitted, Table, dump_weights
 from training.ranking.library import Question
 from training.ranking.samples import BY_HAND, Sample, sample_of
 from training.ranking.validation import recalls
@@ -62,18 +62,18 @@ def test_cross_lingual_questions_reuse_turns_but_no_training_questions() -> None
         assert is_non_english(crossing.questions[0].text) != is_non_english(own.questions[0].text)
 
 
-@pytest.mark.parametrize("head", MODEL_VARIANTS)
-def test_each_variant_has_only_features_it_can_compute(model: ModelVariant) -> None:
-    names = features_for(model)
+@pytest.mark.parametrize("variant", MODEL_VARIANTS)
+def test_each_variant_has_only_features_it_can_compute(variant: ModelVariant) -> None:
+    names = feature_names_of(variant)
     assert len(names) == len(set(names))
-    assert all(is_feature_name(name, maxsim=model == "tokens", dense=model != "words") for name in names)
+    assert all(is_feature_name(name, maxsim=variant == "tokens", dense=variant != "words") for name in names)
 
 
 def made_up(seed: int, *, useful: int) -> Sample:
     """A question among ten memories, of which that one answers whose signal of this place is the greatest."""
     drawn = np.random.default_rng(seed).standard_normal((10, 3)).astype(np.float32)
     features = clues_of("x", [Said("y")])
-    question = Question("u", "u", Asked("x", ("m",), 1, 4), features, features.columns.live, frozenset())
+    question = Question("u", "u", LabelledQuestion("x", ("m",), 1, 4), features, features.columns.live, frozenset())
     return Sample(question, drawn, np.zeros(10, np.float32), np.arange(10) == drawn[:, useful].argmax())
 
 
@@ -83,7 +83,7 @@ NAMES = ["dense", "length", "late"]
 def fitted(*, useful: int, sign: float = 1.0) -> tuple[Fitted, list[Sample]]:
     samples = [made_up(seed, useful=useful) for seed in range(300)]
     for one in samples:
-        one.ranking_features[:, useful] *= sign
+        one.features[:, useful] *= sign
     table = Table(samples, NAMES)
     return table.fit(np.ones(len(table.samples))), samples
 
@@ -112,7 +112,9 @@ def test_fitted_scores_are_probabilities() -> None:
 
 def test_same_samples_give_the_same_readable_file() -> None:
     first, second = (
-        dumps({model: (fitted(useful=1)[0], NAMES, np.ones(3)) for model in MODEL_VARIANTS}).replace('"late', '"words')
+        dump_weights({variant: (fitted(useful=1)[0], NAMES, np.ones(3)) for variant in MODEL_VARIANTS}).replace(
+            '"late', '"words'
+        )
         for _ in range(2)
     )
     assert first == second
@@ -122,14 +124,16 @@ def test_same_samples_give_the_same_readable_file() -> None:
 def test_shipped_weights_use_known_features_with_allowed_signs() -> None:
     path = Path(__file__).parents[3] / "agents" / "data" / "ranking_weights.json"
     for name, model in RankingWeights.loads(path.read_text()).models.items():
-        assert set(model.weights) <= {*features_for(name), *BY_HAND}
+        assert set(model.weights) <= {*feature_names_of(name), *BY_HAND}
         assert all(weight > 0 for feature, weight in model.weights.items() if must_help(feature))
 
 
 def test_sample_has_likeliest_memories_first_and_marks_answers() -> None:
     features = clues_of("violin", [Said("Soup."), Said("A violin."), Said("Good night.")])
-    question = Question("u", "u", Asked("violin", ("m1",), 1, 4), features, features.columns.live, frozenset({1}))
+    question = Question(
+        "u", "u", LabelledQuestion("violin", ("m1",), 1, 4), features, features.columns.live, frozenset({1})
+    )
     sample = sample_of(question, "words", ["words", "?when*date"], 2)
     assert sample.hits.tolist() == [True, False]
-    assert sample.ranking_features.shape == (2, 2)
-    assert sample.ranking_features[0, 0] > sample.ranking_features[1, 0] == sample.ranking_features[1, 1] == 0
+    assert sample.features.shape == (2, 2)
+    assert sample.features[0, 0] > sample.features[1, 0] == sample.features[1, 1] == 0
