@@ -1,4 +1,4 @@
-# One worker against a Kafka and a Qdrant server that are already there; docker-compose.yml has all three.
+# One worker against a running Kafka and Qdrant server; docker-compose.yml has all three.
 FROM python:3.11-slim AS build
 COPY requirements.lock .
 RUN python -m venv /venv \
@@ -13,9 +13,9 @@ COPY schemas schemas
 COPY agents agents
 COPY streams streams
 USER worker
-# Tables, word index and model: made again from Kafka where they are lost, which takes its time.
+# Tables, lexical index and models; rebuilt from Kafka if lost.
 VOLUME /data
 ENV MODESTREAM_DATA_DIR=/data PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
-# As the first process it gets SIGTERM itself, finishes what is under way and commits.
+# As the first process it gets SIGTERM, finishes what is in flight, commits and exits.
 ENTRYPOINT ["/venv/bin/python", "-m", "streams"]
 CMD ["worker"]

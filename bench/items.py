@@ -20,7 +20,7 @@ from bench.report import Report
 from schemas.memories import Memory
 from schemas.modes import GENERAL
 from schemas.turns import Turn
-from training.ranking.conversations import read
+from training.ranking.conversations import read_conversations
 
 Pairs = Sequence[tuple[Memory, ExtractedItem]]
 """What was found, with where."""
@@ -41,7 +41,9 @@ def main() -> None:
 
 
 def _measured(folder: Path, report: Report) -> Pairs:
-    memories = [_remembered(turn, place) for talk in read(folder) for place, turn in enumerate(talk.turns)]
+    memories = [
+        _remembered(turn, place) for talk in read_conversations(folder) for place, turn in enumerate(talk.turns)
+    ]
     began = time.process_time()
     found = [(memory, item) for memory in memories for item in extract_by_rules(memory)]
     took = time.process_time() - began

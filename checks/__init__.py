@@ -1,1 +1,1 @@
-"""Checks of the source that no linter has: `python -m checks.vocabulary`."""
+"""Checks of the sources that no linter offers."""

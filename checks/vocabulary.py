@@ -1,7 +1,7 @@
-"""Words that must not come back: run by `make check`, over all sources or over the paths that are given.
+"""Find retired words in all sources, or in the given paths; `make check` runs it. Exit status 1 if there are any.
 
-Prose (docstrings, comments, documents) names components as things: "it", or their name, never as persons. Identifiers
-use the field's vocabulary: a retired name is refused together with the name that replaced it. Exit status 1 on a find.
+Prose (docstrings, comments, documents) names components as "it" or by name, never as persons. Identifiers use the
+field's vocabulary: a retired name is reported with its replacement.
 """
 
 import ast
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOTS = ("schemas", "agents", "streams", "bench", "training", "checks", "tests", "docs", "README.md")
-"""What is checked without arguments."""
+"""The paths that are checked without arguments."""
 
 PERSONS = re.compile(
     r"\b(who|whom|whose|whoever|nobody|everybody|somebody|anybody|he|him|his|himself)\b", re.IGNORECASE
@@ -50,15 +50,15 @@ RETIRED = {
     "Standing": "WorkerStatus",
     "unwritten": "pending_writes",
 }
-"""Retired identifiers, and what to say instead."""
+"""Retired identifiers and their replacements."""
 
 
 def main(paths: list[str]) -> int:
-    """Print every find as `file:line: what is wrong`; return the exit status."""
-    found = [find for path in _files(paths or list(ROOTS)) for find in _check(path)]
-    for find in found:
-        print(find)  # noqa: T201 - it is a command
-    return 1 if found else 0
+    """Print every problem as `file:line: problem`; return the exit status."""
+    problems = [problem for path in _files(paths or list(ROOTS)) for problem in _check(path)]
+    for problem in problems:
+        print(problem)  # noqa: T201 - it is a command
+    return 1 if problems else 0
 
 
 def _files(paths: list[str]) -> Iterator[Path]:
@@ -70,7 +70,7 @@ def _check(path: Path) -> Iterator[str]:
     text = path.read_text()
     prose = _prose(text) if path.suffix == ".py" else enumerate(text.splitlines(), 1)
     if path != Path(__file__).relative_to(Path.cwd()):
-        yield from (f"{path}:{line}: {word!r} is for persons" for line, said in prose for word in PERSONS.findall(said))
+        yield from (f"{path}:{line}: {word!r} is for persons" for line, text in prose for word in PERSONS.findall(text))
     if path.suffix == ".py":
         names = (one for one in tokenize.generate_tokens(io.StringIO(text).readline) if one.type == tokenize.NAME)
         yield from (
@@ -81,15 +81,15 @@ def _check(path: Path) -> Iterator[str]:
 
 
 def _prose(source: str) -> Iterator[tuple[int, str]]:
-    """Comments and docstrings, those of constants and fields included, by line."""
+    """Yield comments and docstrings, those of constants and fields included, by line."""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             # Names and examples in back quotes or quotation marks are not prose.
-            said = re.sub(r"`[^`]*`|\"[^\"]*\"|“[^”]*”", "", node.value.value)
-            yield node.lineno, said
+            prose = re.sub(r"`[^`]*`|\"[^\"]*\"|“[^”]*”", "", node.value.value)
+            yield node.lineno, prose
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ def _problem_of_model(model: type[BaseModel]) -> str | None:
     if BOUNDARY_FIELD not in model.model_fields:
         return f"it has no field {BOUNDARY_FIELD}, which is the boundary of every scope"
     if decorated := ", ".join(sorted(model.__pydantic_decorators__.field_validators)):
-        return f"a selector runs no field validators: put {decorated} into the type, Annotated[str, AfterValidator(...)]"
+        return f"selectors run no field validators: put {decorated} into the type, Annotated[str, AfterValidator(...)]"
     problems = ((name, _problem_of_field(name, field)) for name, field in model.model_fields.items())
     return next((f"{name}: {problem}" for name, problem in problems if problem), None)
 

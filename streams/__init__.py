@@ -1,1 +1,1 @@
-"""How it flows: topics, tables, wiring, processes, and every adapter with a socket or a file."""
+"""Topics, tables, wiring, processes, and every adapter with a socket or a file."""

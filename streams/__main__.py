@@ -1,4 +1,4 @@
-"""`python -m streams`: the commands of the application."""
+"""The command line: `python -m streams COMMAND`."""
 
 import argparse
 import asyncio
@@ -15,24 +15,24 @@ from streams.settings import Settings
 
 
 def main() -> None:
-    """Run the command that the arguments name, and exit with its code."""
+    """Run a command and exit with its code."""
     settings = _settings()
     options = _parser(settings).parse_args()
     sys.exit(options.run(options, settings))
 
 
 def _settings() -> Settings:
-    """The settings, or an exit that says which are wrong, a line each; never what they hold, which may be a key."""
+    """Read the settings, or exit with one line for each invalid one; values are not printed, as they may be keys."""
     try:
         return Settings()
     except ValidationError as problem:
-        wrong = [(".".join(map(str, one["loc"])), one["msg"]) for one in problem.errors(include_input=False)]
+        invalid = [(".".join(map(str, one["loc"])), one["msg"]) for one in problem.errors(include_input=False)]
     except SettingsError as problem:
         sys.exit(f"{problem}: {problem.__cause__}")
-    sys.exit("\n".join(f"setting MODESTREAM_{_spelled(name)}: {message}" for name, message in wrong))
+    sys.exit("\n".join(f"setting MODESTREAM_{_variable(name)}: {message}" for name, message in invalid))
 
 
-def _spelled(field: str) -> str:
+def _variable(field: str) -> str:
     name, dot, rest = field.partition(".")
     return name.upper() + dot + rest
 
@@ -41,10 +41,10 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m streams", description="Conversation memory as an event pipeline.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     up = commands.add_parser("up", help="broker, embedded vector index and one worker, until Ctrl-C")
-    up.add_argument("--data-dir", type=Path, default=settings.data_dir, help="everything is kept here (%(default)s)")
+    up.add_argument("--data-dir", type=Path, default=settings.data_dir, help="where all data is stored (%(default)s)")
     up.add_argument("--port", type=int, default=9092, help="the broker's port on 127.0.0.1 (%(default)s)")
     up.set_defaults(run=_up)
-    worker = commands.add_parser("worker", help="one worker against a broker that is already there")
+    worker = commands.add_parser("worker", help="one worker against a running broker")
     worker.set_defaults(run=_worker)
     demo = commands.add_parser("demo", help="start everything, publish a conversation, ask questions, end")
     demo.add_argument("--data-dir", type=Path, default=settings.data_dir / "demo", help="(%(default)s)")
@@ -62,7 +62,7 @@ def _up(options: argparse.Namespace, settings: Settings) -> int:
     from streams.up.supervisor import run_up
     from streams.up.system import UpOptions
 
-    # While Kafka starts its clients complain; what matters is told by `up` itself.
+    # Clients log errors while Kafka starts; `up` itself reports what matters.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     probe = readiness_probe(settings.topic_prefix)
     check_scope_fields(options.data_dir, settings.scope_model)

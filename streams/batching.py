@@ -1,4 +1,4 @@
-"""Cuts what is many into what is handled in one go."""
+"""Batches of an iterable."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Lists of at most `size`, taken from `items` one at a time."""
+    """Yield lists of at most `size`, read lazily from `items`."""
     rest = iter(items)
     while batch := list(islice(rest, size)):
         yield batch

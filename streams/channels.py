@@ -1,6 +1,6 @@
-"""The topics that records are asked on: what each carries, by the deployment's scope model, and how it is served.
+"""The input channels: the messages of each request topic, with the deployment's scope model, and how it is served.
 
-Topics enter; a channel for each of them leaves. The wiring reads them, and the documents of the wire are made of them.
+The topology and the API documents are built from them.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from streams.topics import Topics
 
 @dataclass(frozen=True, slots=True)
 class InputChannels:
-    """The channels: the first four are everybody's, the others the worker's own."""
+    """The channels by name: the first four are public, the others internal to the workers."""
 
     turns: Channel
     retrieve: Channel
@@ -30,23 +30,19 @@ class InputChannels:
     jobs: Channel
 
     def public(self) -> list[Channel]:
-        """Those that producers and clients write to."""
+        """Return the channels that producers and clients write to."""
         every = (self.turns, self.retrieve, self.commands, self.triggers, self.changes, self.jobs)
         return [channel for channel in every if channel.act is not None]
 
 
 def input_channels(topics: Topics, scope: type[Scope]) -> InputChannels:
-    """Every channel whose records may want a reply, with scopes of this model."""
-    asked = {"retrieve.v1": bind_scope(RetrieveRequest, scope), "assemble.v1": bind_scope(AssembleRequest, scope)}
-    turn, command, trigger = (
-        bind_scope(Turn, scope),
-        bind_scope(Command, scope),
-        bind_scope(ConsolidationTrigger, scope),
-    )
-    change, job = bind_scope(Change, scope), bind_scope(Job, scope)
+    """Build the channels of all records that may name a reply address, with scopes of this model."""
+    queries = {"retrieve.v1": bind_scope(RetrieveRequest, scope), "assemble.v1": bind_scope(AssembleRequest, scope)}
+    turn, command = bind_scope(Turn, scope), bind_scope(Command, scope)
+    trigger, change, job = bind_scope(ConsolidationTrigger, scope), bind_scope(Change, scope), bind_scope(Job, scope)
     return InputChannels(
         turns=Channel(topics.turns, {"turn.v1": turn}, "write", keeps_rejected=True, outlives_deadline=True),
-        retrieve=Channel(topics.retrieve, asked, "read", concurrent=True),
+        retrieve=Channel(topics.retrieve, queries, "read", concurrent=True),
         commands=Channel(topics.commands, {"command.v1": command}, "manage"),
         triggers=Channel(topics.consolidate, {"consolidate.v1": trigger}, "manage", concurrent=True),
         changes=Channel(topics.changes, {"change.v1": change}, None, keeps_rejected=True, outlives_deadline=True),

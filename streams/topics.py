@@ -1,6 +1,6 @@
-"""Every topic by name, once, and how it is kept. All have the same partition count and the same key.
+"""Names and Kafka settings of all topics. All have the same partition count and key.
 
-That is what lets an agent find its table shard, and a reader its writer, in its own process.
+So an agent finds its table shard, and a reader its writer, in its own process.
 """
 
 from dataclasses import dataclass, fields
@@ -13,10 +13,10 @@ MAX_INPUT_BYTES = 8 * 1024 * 1024
 """The largest record that producers may write."""
 
 MAX_OUTPUT_BYTES = 2 * MAX_INPUT_BYTES
-"""The largest that our own topics take: whatever came in fits into a dead letter or an event, with its headers."""
+"""The largest record of internal topics: any input fits into a dead letter or an event, headers included."""
 
 CHANGELOG = {"cleanup.policy": "compact", "max.message.bytes": str(MAX_OUTPUT_BYTES)}
-"""Kafka's settings of a table's changelog: the newest record of each key is kept, and may be a large one."""
+"""Kafka's settings of a table's changelog."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +38,20 @@ class Topics:
     consolidated: str
 
     def all(self) -> list[str]:
-        """Every name."""
+        """Return every name."""
         return [getattr(self, field.name) for field in fields(self)]
 
 
 def topics_with_prefix(prefix: str) -> Topics:
-    """The topics below a prefix such as `memory.`."""
+    """Return the topics with a prefix such as `memory.`."""
     return Topics(**{field.name: prefix + field.name.replace("_", "-") for field in fields(Topics)})
 
 
 def topic_config(topics: Topics, topic: str) -> dict[str, str]:
-    """Kafka's settings of a topic. Only requests and replies are ever deleted by age.
+    """Return Kafka's settings of a topic. Only requests and replies have a retention time.
 
-    What comes in is kept uncompressed: so the broker unpacks what its senders have packed, and refuses what is too
-    large when it is unpacked. A batch of a few kilobytes may hold gigabytes.
+    Input topics are uncompressed: so the broker decompresses what producers send, and rejects what is too large then. A
+    compressed batch of a few kilobytes may hold gigabytes.
     """
     inputs = (topics.turns, topics.retrieve, topics.commands, topics.consolidate)
     short_lived = (topics.retrieve, topics.replies)
@@ -64,5 +64,5 @@ def topic_config(topics: Topics, topic: str) -> dict[str, str]:
 
 
 def group_id(settings: Settings) -> str:
-    """The consumer group of the workers, and the name that their tables' changelogs begin with."""
+    """Return the consumer group of the workers, which is also the prefix of their changelog topics."""
     return f"{settings.topic_prefix}worker"

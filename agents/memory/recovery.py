@@ -5,6 +5,7 @@ from typing import get_args
 
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter
+from agents.rules.index.lexical_document import LexicalDocument
 from schemas.events import Forgotten
 from schemas.memories import EmbeddingStatus
 
@@ -31,5 +32,5 @@ def repair_superseded_flags(memories: MemoryWriter, words: LexicalWriter) -> Ite
         if memory is not None:
             roster = words.memory_columns(memory.index_name)
             if bool(roster.columns.superseded[roster.number_of[memory_id]]) != (memory.superseded_by is not None):
-                words.put(memory)
+                words.put(LexicalDocument(memory))
         yield None

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter
+from agents.rules.index.lexical_document import LexicalDocument
 from schemas.memories import Memory
 
 
@@ -17,5 +18,5 @@ class WriteMemory:
     def __call__(self, memory: Memory) -> None:
         """Write both."""
         # The words first: if they can't be written, the record says so when all of it is tried again.
-        self.words.put(memory)
+        self.words.put(LexicalDocument(memory))
         self.memories.put(memory)

@@ -1,6 +1,6 @@
 """What every command is: arguments in, a result out, or what must be done before it is answered."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -26,7 +26,7 @@ class CommandResult:
     job: Job | None = None
 
 
-CommandHandler = Callable[[Command, int], Awaitable[CommandResult]]
+CommandHandler = Callable[[Command, int], Coroutine[Any, Any, CommandResult]]
 """Handles a command of this name; the second argument is its offset."""
 
 BeforeForgetting = Callable[[Command, int], None]

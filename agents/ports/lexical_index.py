@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from agents.rules.index.bm25 import Postings
+from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
-from schemas.memories import EmbeddingStatus, Memory, VectorLocation
+from schemas.memories import EmbeddingStatus, VectorLocation
 
 
 class LexicalIndex(Protocol):
@@ -60,7 +61,7 @@ class LexicalIndex(Protocol):
 class LexicalWriter(LexicalIndex, Protocol):
     """Reads and writes the index. For `agents.memory` alone."""
 
-    def put(self, memory: Memory) -> None:
+    def put(self, document: LexicalDocument) -> None:
         """Index a memory; the terms of its replaced text are no longer found."""
         ...
 

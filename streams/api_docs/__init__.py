@@ -1,1 +1,1 @@
-"""AsyncAPI and JSON Schema documents of the wire, made from the models."""
+"""AsyncAPI and JSON Schema documents of the wire contract, generated from the models."""

@@ -1,7 +1,6 @@
-"""The AsyncAPI document of a deployment: its public topics and all that may be on them.
+"""The AsyncAPI 3.0.0 document of a deployment: its public topics and their messages.
 
-The settings enter; a document of AsyncAPI 3.0.0 leaves. What is in it comes from the models and from the wiring, so
-that nothing can be forgotten.
+It is generated from the models and the input channels, so that it is always complete.
 """
 
 from typing import Any
@@ -16,16 +15,16 @@ from streams.settings import Settings
 from streams.topics import Topics, group_id, topics_with_prefix
 
 VERSION = "0.1.0"
-"""The version of the project, as `pyproject.toml` has it, which is not there in a container."""
+"""The version in `pyproject.toml`, which is not in the container."""
 
 Json = dict[str, Any]
 
 
 def build_asyncapi(settings: Settings) -> Json:
-    """The document, by the settings' addresses, topic names, partitions and scope model."""
+    """Build the document from the settings' addresses, topic names, partitions and scope model."""
     topics = topics_with_prefix(settings.topic_prefix)
-    asked = input_channels(topics, settings.scope_model)
-    kinds = [kind for channel in asked.public() for kind in channel.kinds]
+    inputs = input_channels(topics, settings.scope_model)
+    kinds = [kind for channel in inputs.public() for kind in channel.kinds]
     return {
         "asyncapi": "3.0.0",
         "info": {
@@ -36,11 +35,11 @@ def build_asyncapi(settings: Settings) -> Json:
         },
         "defaultContentType": JSON_TYPE,
         "servers": _servers(settings),
-        "channels": build_channels(settings, topics, asked),
+        "channels": build_channels(settings, topics, inputs),
         "operations": {
-            **{_operation_name(kind): _asking(settings, asked, kind) for kind in kinds},
-            "reply": _sending(settings, topics.replies, [reply_name(kind) for kind in kinds]),
-            "dead_letter": _sending(settings, topics.dead_letters, [DEAD_LETTER]),
+            **{_operation_name(kind): _receive(settings, inputs, kind) for kind in kinds},
+            "reply": _send(settings, topics.replies, [reply_name(kind) for kind in kinds]),
+            "dead_letter": _send(settings, topics.dead_letters, [DEAD_LETTER]),
         },
         "components": {
             "messages": build_message_components(kinds),
@@ -59,9 +58,9 @@ def _operation_name(kind: str) -> str:
     return kind.partition(".")[0]
 
 
-def _asking(settings: Settings, asked: InputChannels, kind: str) -> Json:
-    """What the worker does with one kind of request."""
-    name = channel_name(settings, channel_of(asked, kind).topic)
+def _receive(settings: Settings, inputs: InputChannels, kind: str) -> Json:
+    """Describe how the worker handles one kind of request."""
+    name = channel_name(settings, channel_of(inputs, kind).topic)
     group = {"type": "string", "const": group_id(settings)}
     return {
         "action": "receive",
@@ -76,7 +75,7 @@ def _asking(settings: Settings, asked: InputChannels, kind: str) -> Json:
     }
 
 
-def _sending(settings: Settings, topic: str, names: list[str]) -> Json:
+def _send(settings: Settings, topic: str, names: list[str]) -> Json:
     name = channel_name(settings, topic)
     return {"action": "send", "channel": _channel(name), "messages": [_message(name, one) for one in names]}
 

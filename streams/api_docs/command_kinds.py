@@ -1,4 +1,4 @@
-"""The commands by name, each with its arguments, as the wire's documents show them."""
+"""The commands with their arguments, as models for the documents."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Union
@@ -40,13 +40,13 @@ COMMAND_ARGUMENTS: Mapping[str, type[BaseModel] | None] = {
     "suggest_modes": None,
     **dict.fromkeys(JOB_KINDS, RunJob),
 }
-"""Every command that a worker knows; None for one without arguments."""
+"""The argument model of every command; None for a command without arguments."""
 
 
 def command_union(name: str, command: type[Command]) -> type[BaseModel]:
-    """The model, called `name`, of all commands: what is valid is one of them, with its arguments."""
+    """Create the model `name`, the union of all commands with their arguments."""
     each = [_with_arguments(name, command, known, model) for known, model in sorted(COMMAND_ARGUMENTS.items())]
-    union: Any = Union[tuple(each)]  # noqa: UP007 - of as many as there are
+    union: Any = Union[tuple(each)]  # noqa: UP007 - their number is not fixed
     parent: Any = RootModel[union]
     made: type[BaseModel] = create_model(name, __base__=parent, __doc__=Command.__doc__)
     return made

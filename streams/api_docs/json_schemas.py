@@ -1,4 +1,4 @@
-"""The JSON Schema of every value on the wire, each complete in itself, by the value's `schema`."""
+"""The JSON Schema of every value on the wire, each self-contained, by the value's `schema`."""
 
 from typing import Any
 
@@ -10,29 +10,29 @@ from streams.settings import Settings
 from streams.topics import topics_with_prefix
 
 COMPONENTS = "#/components/schemas/{model}"
-"""Where an AsyncAPI document has its schemas."""
+"""The location of schemas in an AsyncAPI document."""
 
 Json = dict[str, Any]
 
 
 def build_json_schemas(settings: Settings) -> Json:
-    """Schemas of requests (`turn.v1`), of the reply to each (`turn.v1.reply`) and of any reply (`reply.v1`)."""
-    return {one.name: _alone(one) for one in wire_payloads(settings)}
+    """Build the schemas of requests (`turn.v1`), of the reply to each (`turn.v1.reply`), of any reply (`reply.v1`)."""
+    return {one.name: _self_contained(one) for one in wire_payloads(settings)}
 
 
 def wire_payloads(settings: Settings) -> list[Payload]:
-    """What a deployment has on its public topics."""
+    """Return the payloads on the public topics of a deployment."""
     return build_payloads(input_channels(topics_with_prefix(settings.topic_prefix), settings.scope_model).public())
 
 
-def components(some: list[Payload]) -> Json:
-    """The same schemas and all that they name, beside each other."""
-    models = [(one.model, one.mode) for one in some]
+def components(payloads: list[Payload]) -> Json:
+    """Build the schemas of payloads and of all that they refer to, side by side."""
+    models = [(one.model, one.mode) for one in payloads]
     _, schemas = models_json_schema(models, ref_template=COMPONENTS, schema_generator=WireSchema)
-    found: Json = schemas["$defs"]
-    return found | {one.component: {**found[one.component], "title": one.name} for one in some}
+    components: Json = schemas["$defs"]
+    return components | {one.component: {**components[one.component], "title": one.name} for one in payloads}
 
 
-def _alone(one: Payload) -> Json:
+def _self_contained(one: Payload) -> Json:
     schema = one.model.model_json_schema(mode=one.mode, schema_generator=WireSchema)
     return {"$schema": WireSchema.schema_dialect, **schema, "title": one.name}

@@ -1,4 +1,4 @@
-"""The messages of an AsyncAPI document: what a record on a channel has as value, key and headers."""
+"""The messages of the AsyncAPI document: value, key and headers of records."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,16 +13,16 @@ Json = dict[str, Any]
 BOUNDARY_KEY = (
     "The user_id of the scope, with % and / percent-encoded. The partition is murmur2 of it, as in Kafka's Java client."
 )
-"""What a producer writes as key (CONTRACT §1)."""
+"""The description of a request's key."""
 
 
 def build_message_components(kinds: Iterable[str]) -> Json:
-    """Requests of these kinds, the reply to each, and dead letters."""
-    found: Json = {DEAD_LETTER: _dead_letter()}
+    """Build the messages of these kinds of requests, of the reply to each, and of dead letters."""
+    messages: Json = {DEAD_LETTER: _dead_letter()}
     for kind in kinds:
-        found[kind] = _message(kind, "request-headers", BOUNDARY_KEY)
-        found[reply_name(kind)] = _message(reply_name(kind), "reply-headers", "The key of the request, as it was sent.")
-    return found
+        messages[kind] = _message(kind, "request-headers", BOUNDARY_KEY)
+        messages[reply_name(kind)] = _message(reply_name(kind), "reply-headers", "The key of the request, unchanged.")
+    return messages
 
 
 def _message(name: str, headers: str, key: str) -> Json:
@@ -39,11 +39,11 @@ def _message(name: str, headers: str, key: str) -> Json:
 def _dead_letter() -> Json:
     return {
         "name": DEAD_LETTER,
-        "summary": "What could not be processed, with its key, its value and its headers as they came.",
+        "summary": "A record that could not be processed, with its key, value and headers unchanged.",
         "contentType": "application/octet-stream",
         "headers": _schema("dead-letter-headers"),
         "payload": {"description": "Any bytes, or none."},
-        "bindings": _keyed("The key of the record, as it was sent."),
+        "bindings": _keyed("The key of the record, unchanged."),
     }
 
 

@@ -1,7 +1,4 @@
-"""Every value that is on the wire, as a Pydantic model that says all of it: also its `schema`, and replies by request.
-
-The public channels enter; payloads leave, by the name that the documents give them.
-"""
+"""Complete Pydantic models of every value on the wire, with its `schema` and with replies by kind of request."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -26,7 +23,7 @@ REPLY_SCHEMA = "reply.v1"
 
 
 class Consolidation(BaseModel):
-    """The result of a trigger: what a run has changed."""
+    """The result of a consolidation: the changes of a run."""
 
     run: str
     created: list[str]
@@ -36,7 +33,7 @@ class Consolidation(BaseModel):
 
 
 class WireError(BaseModel):
-    """What is wrong, by code and in words; `field` is a dotted path, null where no field is to blame."""
+    """An error; `field` is the dotted path of the invalid field, or null."""
 
     code: ErrorCode
     message: str
@@ -50,12 +47,12 @@ RESULTS: Mapping[str, Any] = {
     "command.v1": dict[str, Any],
     "consolidate.v1": Consolidation,
 }
-"""What a request is answered with, by its `schema`. Each command has a result of its own."""
+"""The result of a request by its `schema`. Each command has a result of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A value on the wire; `mode` says whether it is read or written here."""
+    """A value on the wire; `mode` tells whether the worker reads or writes it."""
 
     name: str
     model: type[BaseModel]
@@ -63,15 +60,15 @@ class Payload:
 
     @property
     def component(self) -> str:
-        """What its schema is called among others."""
+        """The name of its schema in the components."""
         return component_name(self.name)
 
 
 class WireSchema(GenerateJsonSchema):
-    """JSON Schemas whose patterns every implementation reads: the end of a text is written `$`."""
+    """JSON Schemas with portable patterns: the end of a text is `$`."""
 
     def str_schema(self, schema: core_schema.StringSchema) -> JsonSchemaValue:
-        """The schema of a string."""
+        """Return the schema of a string."""
         described = super().str_schema(schema)
         if "pattern" in described:
             described["pattern"] = described["pattern"].replace(r"\z", "$")
@@ -79,17 +76,17 @@ class WireSchema(GenerateJsonSchema):
 
 
 def component_name(name: str) -> str:
-    """A name without dots, at which Pydantic would cut it."""
+    """Return a name without dots, at which Pydantic would cut it."""
     return name.replace(".", "_")
 
 
 def reply_name(kind: str) -> str:
-    """What the reply to a request is called in the documents."""
+    """Return the name of the reply to a kind of request."""
     return f"{kind}.reply"
 
 
 def build_payloads(channels: Iterable[Channel]) -> list[Payload]:
-    """Requests and their replies, and `reply.v1`, which is any of these replies."""
+    """Build the payloads of requests and of their replies, and `reply.v1`, the union of all replies."""
     kinds = {kind: model for channel in channels for kind, model in channel.kinds.items()}
     requests = [Payload(kind, _request(kind, model), "validation") for kind, model in kinds.items()]
     failed = create_model("error_reply", __base__=_reply("error"), error=(WireError, ...))
@@ -99,7 +96,7 @@ def build_payloads(channels: Iterable[Channel]) -> list[Payload]:
 
 
 def _request(kind: str, model: type[BaseModel]) -> type[BaseModel]:
-    """A request with its `schema`, which decides what it is read as."""
+    """Add the field `schema` to a request."""
     if issubclass(model, Command):
         return command_union(component_name(kind), create_model("command", __base__=model, **_schema(kind)))
     return create_model(component_name(kind), __base__=model, __doc__=model.__doc__, **_schema(kind))
@@ -112,8 +109,8 @@ def _reply_to(kind: str, failed: type[BaseModel]) -> type[BaseModel]:
 
 
 def _reply(status: str) -> type[BaseModel]:
-    said: Any = Literal[status]
-    return create_model("Reply", status=(said, ...), **_schema(REPLY_SCHEMA))
+    literal: Any = Literal[status]
+    return create_model("Reply", status=(literal, ...), **_schema(REPLY_SCHEMA))
 
 
 def _schema(name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The headers of records, as JSON Schemas. Kafka's headers are bytes: text is UTF-8, numbers are ASCII decimals."""
+"""JSON Schemas of record headers. Kafka's headers are bytes: text is UTF-8, numbers are ASCII decimals."""
 
 import re
 from typing import Any
@@ -9,46 +9,46 @@ from streams.wire.reply_address import DIALECTS, MAX_TOPIC_CHARS, Dialect
 Json = dict[str, Any]
 
 DEAD_LETTER_HEADERS: Json = {
-    "dead_letter_topic": {"type": "string", "description": "Where the record was."},
+    "dead_letter_topic": {"type": "string", "description": "The topic of the record."},
     "dead_letter_partition": {"type": "string", "pattern": "^[0-9]+$"},
     "dead_letter_offset": {"type": "string", "pattern": "^[0-9]+$"},
-    "dead_letter_code": {"type": "string", "description": "A code of the errors in replies."},
+    "dead_letter_code": {"type": "string", "description": "An error code, as in replies."},
     "dead_letter_reason": {"type": "string"},
     "dead_letter_time": {"type": "string", "format": "date-time"},
 }
-"""What is added to the headers that a record had."""
+"""The headers that a dead letter adds."""
 
 
 def request_headers(replies: str) -> Json:
-    """The headers of a request, all optional, in each dialect; `replies` is the topic that all clients share."""
-    ours: Json = {
+    """Build the headers of a request, all optional, in each dialect; `replies` is the shared reply topic."""
+    headers: Json = {
         "deadline": {
             "type": "string",
             "pattern": "^[0-9]{1,20}$",
-            "description": "Milliseconds since the epoch, after which nobody waits for the reply.",
+            "description": "Time at which the caller stops waiting, in milliseconds since the epoch.",
         },
         PRINCIPAL_HEADER: {
             "type": "string",
-            "description": "Who asks, where the deployment has an authorization file.",
+            "description": "The caller, for a deployment with an authorization file.",
         },
     }
     for dialect in DIALECTS:
-        ours |= _dialect_headers(dialect, replies)
-    return {"type": "object", "properties": ours}
+        headers |= _dialect_headers(dialect, replies)
+    return {"type": "object", "properties": headers}
 
 
 def reply_headers() -> Json:
-    """The headers of a reply: the correlation under the name that it came with."""
+    """Build the headers of a reply: the correlation id under the name in the request."""
     names = [dialect.correlation for dialect in DIALECTS]
     return {"type": "object", "properties": dict.fromkeys(names, _CORRELATION), "maxProperties": 1}
 
 
 def dead_letter_headers() -> Json:
-    """The headers of a dead letter, beside those that the record had."""
+    """Build the headers that a dead letter adds to those of the record."""
     return {"type": "object", "properties": DEAD_LETTER_HEADERS, "required": sorted(DEAD_LETTER_HEADERS)}
 
 
-_CORRELATION: Json = {"type": "string", "description": "Any bytes. They come back under the same name, byte for byte."}
+_CORRELATION: Json = {"type": "string", "description": "Any bytes; returned unchanged under the same name."}
 
 
 def _dialect_headers(dialect: Dialect, replies: str) -> Json:
@@ -60,5 +60,5 @@ def _dialect_headers(dialect: Dialect, replies: str) -> Json:
     }
     decimal = {"type": "string", "pattern": "^[0-9]{1,20}$", "description": "The partition of the reply."}
     bytes_ = {"type": "string", "description": "The partition of the reply, four bytes, big-endian."}
-    partition = decimal if dialect.spelling == "decimal" else bytes_
+    partition = decimal if dialect.partition_encoding == "decimal" else bytes_
     return {dialect.topic: topic, dialect.correlation: _CORRELATION, dialect.partition: partition}

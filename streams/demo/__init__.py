@@ -1,1 +1,1 @@
-"""The demo: a conversation, the questions, the page that shows the answers, and the system around them."""
+"""The demo: a conversation, queries, the output page, and the system that it runs on."""

@@ -1,4 +1,4 @@
-"""How the demo shows what was found, for a terminal of 100 columns. Pure: answers enter, lines leave."""
+"""Format answers for a terminal of 100 columns. Pure."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,26 +9,26 @@ from schemas.retrieval import Hit
 from streams.client import Answer, Context, Notice
 
 WIDTH = 100
-"""Columns: fits half of an ordinary screen, and README code blocks."""
+"""Columns: fits half of a screen, and README code blocks."""
 
 INDENT = " " * 11
-"""As wide as a hit's number and score, so that its lines stand in one column."""
+"""The width of a hit's number and score, so that its lines align."""
 
 RULE = "─" * WIDTH
 
 
 def question_lines(number: int, query: str, limits: str) -> list[str]:
-    """The head of a question; `limits` says what it is limited to, and may be empty."""
+    """Return the header of a query; `limits` describes its filters and may be empty."""
     return ["", RULE, f"Question {number}: {query}" + (f"  [{limits}]" if limits else "")]
 
 
 def answer_lines(answer: Answer, took_ms: float, quotes: Mapping[Evidence, str]) -> Iterator[str]:
-    """What a question found, best first, and how.
+    """Yield the lines of an answer, best hit first.
 
-    `took_ms` is the round trip of the request; `quotes` are the words of evidence that lies in a resource.
+    `took_ms` is the round trip of the request; `quotes` holds the text of evidence in resources.
     """
     found = f"{len(answer.hits)} hit{'' if len(answer.hits) == 1 else 's'}" if answer.hits else "nothing found"
-    yield f"{found}, {_how(answer)} in mode {', '.join(answer.modes)}, {took_ms:.1f} ms there and back"
+    yield f"{found}, {_how(answer)} in mode {', '.join(answer.modes)}, {took_ms:.1f} ms round trip"
     yield from _warnings(answer.warnings)
     for rank, hit in enumerate(answer.hits, start=1):
         yield ""
@@ -36,13 +36,13 @@ def answer_lines(answer: Answer, took_ms: float, quotes: Mapping[Evidence, str])
 
 
 def context_lines(query: str, budget_tokens: int, context: Context) -> Iterator[str]:
-    """An assembled prompt: what it was taken to be for, what is in it, and the message with the memories."""
+    """Yield the lines of an assembled prompt: interaction mode, token counts, and the message with the memories."""
     memories, dropped = sum(len(ids) for ids in context.sections.values()), len(context.dropped)
-    read = f"interaction mode {context.interaction_mode}, confidence {context.interaction_confidence:.2f}"
-    filled = f"{context.tokens['total']} of {budget_tokens} tokens with {memories} memories, {dropped} found no room"
+    purpose = f"interaction mode {context.interaction_mode}, confidence {context.interaction_confidence:.2f}"
+    usage = f"{context.tokens['total']} of {budget_tokens} tokens with {memories} memories, {dropped} dropped"
     yield from ("", RULE)
     yield from _plain(f"A prompt for: {query}")
-    yield f"{read}; {filled}"
+    yield f"{purpose}; {usage}"
     yield from _warnings(context.warnings)
     yield ""
     body = next(message["content"] for message in context.messages if message["role"] == "user")
@@ -50,7 +50,7 @@ def context_lines(query: str, budget_tokens: int, context: Context) -> Iterator[
 
 
 def hit_lines(rank: int, hit: Hit, quotes: Mapping[Evidence, str]) -> Iterator[str]:
-    """One hit: score, who and when; the text, and what its resources say; where it comes from."""
+    """Yield the lines of a hit: score, speaker, time; text; quotes of its resources; origin."""
     yield f"{rank:3}.  {hit.score:.2f}  {hit.speaker or hit.role or 'distilled'}, {_when(hit.occurred_at)}"
     yield from _wrapped(f"“{hit.text}”")
     for evidence in hit.evidence:

@@ -1,4 +1,4 @@
-"""What the demo writes: modes, turns and a correction, all of which a second run finds as they are."""
+"""The demo's writes: modes, turns and a correction. All are idempotent, so that a second run changes nothing."""
 
 import asyncio
 import time
@@ -8,24 +8,24 @@ from typing import Any
 from streams.client import MemoryClient, Remembered
 
 EMBEDDING_TIMEOUT_S = 60.0
-"""How long to wait for the vectors. Ten would do on a slow laptop; without them the questions go by words."""
+"""Limit of the wait for vectors. Ten seconds suffice on a slow laptop; without vectors the search is lexical."""
 
 EMBEDDING_POLL_INTERVAL_S = 0.25
-"""Between two looks at the progress of the embedding."""
+"""The pause between two checks of the embedding progress."""
 
 Tell = Callable[[str], None]
 Json = dict[str, Any]
 
 
 async def declare_modes(memory: MemoryClient, modes: Sequence[Json], tell: Tell) -> None:
-    """Declare modes beside `general`, which is there."""
+    """Declare modes in addition to `general`."""
     for wanted in modes:
         mode = await memory.declare_mode(**wanted)
         tell(f"Mode {mode.name}, beside general: {mode.description} (embedder {mode.embedder}, {mode.decay} decay).")
 
 
 async def publish_turns(memory: MemoryClient, turns: Sequence[Json], tell: Tell) -> dict[str, Remembered]:
-    """Publish turns in their order, edits included; what the service replied to the last text of each turn."""
+    """Publish turns in order, edits included; return the reply to the last text of each turn."""
     ids = {turn["turn_id"] for turn in turns}
     tell(f"Publishing {len(ids)} turns of a conversation between {_names(turns)}; {len(turns) - len(ids)} is edited.")
     began = time.perf_counter()
@@ -33,7 +33,7 @@ async def publish_turns(memory: MemoryClient, turns: Sequence[Json], tell: Tell)
     accepted: dict[str, Remembered] = {}
     for turn in turns:
         remembered = accepted[turn["turn_id"]] = await memory.remember(**turn)
-        # An edit has version 2 from its first time on; in a second run its first text comes back with version 2, too.
+        # An edit has version 2 from the start; in a second run the first text of its turn returns version 2, too.
         if not remembered.duplicate and remembered.version == 1:
             new.add(turn["turn_id"])
     known = len(ids) - len(new)
@@ -44,26 +44,24 @@ async def publish_turns(memory: MemoryClient, turns: Sequence[Json], tell: Tell)
 async def correct_modes(
     memory: MemoryClient, corrections: Sequence[Json], accepted: Mapping[str, Remembered], tell: Tell
 ) -> None:
-    """Put turns into the mode that they belong to."""
+    """Move turns to the modes that they belong to."""
     for wanted in corrections:
         turn, mode = accepted[wanted["turn_id"]], wanted["mode"]
-        whole = await memory.set_memory_mode(turn.memory_id or "", mode, project_id=wanted["project_id"])
-        was = (
-            f"was {turn.mode} ({turn.mode_source}), is now {whole['mode']}" if turn.mode != mode else "is there already"
-        )
-        tell(f"Turn {turn.turn_id} belongs to {mode}: it {was}.")
+        record = await memory.set_memory_mode(turn.memory_id or "", mode, project_id=wanted["project_id"])
+        change = f"was {turn.mode} ({turn.mode_source}), is now {record['mode']}"
+        tell(f"Turn {turn.turn_id} belongs to {mode}: it {change if turn.mode != mode else 'is there already'}.")
 
 
 async def wait_until_embedded(memory: MemoryClient, tell: Tell) -> None:
-    """Wait for the vectors, for a while."""
-    until, told = time.monotonic() + EMBEDDING_TIMEOUT_S, None
+    """Wait for the vectors, up to a limit."""
+    until, printed = time.monotonic() + EMBEDDING_TIMEOUT_S, None
     while (counts := await _counts(memory))["pending"] and time.monotonic() < until:
-        if counts != told:
+        if counts != printed:
             tell(f"Embedding: {counts['ready']} of {counts['eligible']} done.")
-            told = counts
+            printed = counts
         await asyncio.sleep(EMBEDDING_POLL_INTERVAL_S)
     missing = counts["pending"]
-    tell(f"{missing} without a vector yet; they are found by their words." if missing else "All are embedded.")
+    tell(f"{missing} have no vector yet; lexical search finds them." if missing else "All are embedded.")
 
 
 async def _counts(memory: MemoryClient) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What the demo asks: for memories, inside one mode and across them, and for a prompt."""
+"""The demo's queries: memories, in one mode and across modes, and a prompt."""
 
 import time
 from typing import Any
@@ -10,13 +10,13 @@ from streams.demo.page import answer_lines, context_lines, question_lines
 from streams.demo.publishing import Tell
 
 TOP_K = 2
-"""Hits shown for a question: all questions together fit two screens."""
+"""Hits of a query: all queries together fit two screens."""
 
 Json = dict[str, Any]
 
 
 async def ask_question(memory: MemoryClient, number: int, question: Json, tell: Tell) -> Answer:
-    """Ask one question of the script, and show what it found."""
+    """Run one query of the script and print its hits."""
     wanted = {name: value for name, value in question.items() if name not in ("query", "expected")}
     for line in question_lines(number, question["query"], _limits(wanted)):
         tell(line)
@@ -29,7 +29,7 @@ async def ask_question(memory: MemoryClient, number: int, question: Json, tell: 
 
 
 async def ask_for_context(memory: MemoryClient, wanted: Json, tell: Tell) -> None:
-    """Ask for a prompt, and show what it was made for and of."""
+    """Assemble a prompt and print it."""
     context = await memory.assemble(**wanted)
     for line in context_lines(wanted["query"], wanted["budget_tokens"], context):
         tell(line)

@@ -1,7 +1,6 @@
-"""The demo: declares a mode, publishes a conversation of two people, asks for what they said, and for a prompt.
+"""The demo's script against a running service: declare a mode, publish a conversation, run queries, assemble a prompt.
 
-A running service enters, by its broker's address; lines for a person leave, and an exit code. The turns have fixed
-ids, so that a second run finds all of them known and changes nothing.
+The turns have fixed ids, so that a second run finds all of them known and changes nothing.
 """
 
 import json
@@ -12,21 +11,21 @@ from streams.demo.publishing import Tell, correct_modes, declare_modes, publish_
 from streams.demo.questions import ask_for_context, ask_question
 
 DEMO_USER_ID = "demo"
-"""The user whose memories these are; nothing of anybody else is touched."""
+"""The user of the demo's memories; no other user's are touched."""
 
 CONVERSATION = Path(__file__).with_name("conversation.json")
 """`modes` with the fields of `MemoryClient.declare_mode`; `turns` with those of `remember`, in the order of publishing;
-`corrections`, turns that belong to another mode than they get; `questions` with the fields of `retrieve` and the turn
-that each is expected to find; `context` with those of `ask_for_context`."""
+`corrections`, turns with another mode than they get by default; `questions` with the fields of `retrieve` and the turn
+that each is expected to find; `context` with the fields of `assemble`."""
 
 CALL_TIMEOUT_S = 30.0
-"""How long one call may take: the very first one may meet a worker that is just starting."""
+"""Limit of one call: the first one may reach a worker that is still starting."""
 
 
 async def run_demo(bootstrap: str, tell: Tell, topic_prefix: str = "memory.") -> int:
     """Run the demo against the service on this broker; `tell` prints one line.
 
-    Returns 0, or 1 when a question found nothing or the service did not answer.
+    Return 0, or 1 if a query found nothing or the service did not answer.
     """
     script = json.loads(CONVERSATION.read_text(encoding="utf-8"))
     try:

@@ -1,4 +1,4 @@
-"""The demo with everything around it: `streams up` as a child on a free port, the demo, and a clean end."""
+"""`streams demo`: run `streams up` as a child on a free port, then the demo, then stop the child."""
 
 import asyncio
 import os
@@ -12,17 +12,17 @@ from streams.settings import Settings
 from streams.up.ports import free_port
 
 SYSTEM_STOP_TIMEOUT_S = 45.0
-"""How long a clean end may take before it is a defect: worker and broker have 20 s each."""
+"""Limit of a clean end: worker and broker have 20 s each."""
 
 
 async def run_demo_system(data_dir: Path, settings: Settings) -> int:
-    """Start, run the demo, end. Returns the demo's exit code, or that of a system that did not start."""
+    """Start the system, run the demo, stop. Return the exit code of the demo, or of a system that failed to start."""
     models = str(settings.models.absolute())
     system = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "streams", "up", "--data-dir", str(data_dir), "--port", str(free_port())),
         stdout=PIPE,
         env=os.environ | {"MODESTREAM_MODEL_DIR": models},
-        # Ctrl-C is ours to pass on, once.
+        # Ctrl-C reaches only this process, which stops the child once.
         start_new_session=True,
     )
     try:
@@ -37,9 +37,9 @@ async def run_demo_system(data_dir: Path, settings: Settings) -> int:
 async def _ready(system: Process) -> str | None:
     assert system.stdout is not None
     async for line in system.stdout:
-        told = line.decode().strip()
-        if told.startswith("ready bootstrap="):
-            return told.removeprefix("ready bootstrap=")
+        message = line.decode().strip()
+        if message.startswith("ready bootstrap="):
+            return message.removeprefix("ready bootstrap=")
     return None
 
 

@@ -1,1 +1,1 @@
-"""Metrics, liveness, logs and status of a worker."""
+"""Metrics, liveness and logs of a worker."""

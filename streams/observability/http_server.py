@@ -1,4 +1,4 @@
-"""Numbers and liveness over HTTP, on the loopback interface alone: `/metrics` for Prometheus, `/live`, `/health`."""
+"""Monitoring over HTTP, on loopback only: `/metrics` for Prometheus, `/live`, `/health`."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,16 +12,16 @@ from streams.observability.metrics import Meters
 
 
 class MonitoringServer:
-    """A small web server; it serves nothing of any memory."""
+    """A small web server without access to memories."""
 
-    def __init__(self, meters: Meters, alive: Callable[[], bool], standing: Callable[[], dict[str, Any]]) -> None:
+    def __init__(self, meters: Meters, alive: Callable[[], bool], status: Callable[[], dict[str, Any]]) -> None:
         self._meters = meters
         self._alive = alive
-        self._standing = standing
+        self._status = status
         self._runner: web.AppRunner | None = None
 
     async def start(self, port: int, port_file: Path) -> None:
-        """Listen, and write the port down where a supervisor looks for it."""
+        """Listen, and write the port to a file for the supervisor."""
         application = web.Application()
         application.router.add_get("/metrics", self._metrics)
         application.router.add_get("/live", self._live)
@@ -30,7 +30,7 @@ class MonitoringServer:
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", port)
         await site.start()
-        await asyncio.to_thread(_write_down, port_file, self._runner.addresses[0][1])
+        await asyncio.to_thread(_write_port, port_file, self._runner.addresses[0][1])
 
     async def stop(self) -> None:
         """Stop listening."""
@@ -38,7 +38,7 @@ class MonitoringServer:
             await self._runner.cleanup()
 
     async def _metrics(self, _request: web.Request) -> web.Response:
-        for topic, lag in self._standing().get("lag", {}).items():
+        for topic, lag in self._status().get("lag", {}).items():
             self._meters.lag.labels(topic).set(lag)
         return web.Response(body=self._meters.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
@@ -47,9 +47,9 @@ class MonitoringServer:
         return web.json_response({"alive": alive}, status=200 if alive else 503)
 
     async def _health(self, _request: web.Request) -> web.Response:
-        return web.json_response(self._standing())
+        return web.json_response(self._status())
 
 
-def _write_down(port_file: Path, port: int) -> None:
+def _write_port(port_file: Path, port: int) -> None:
     port_file.parent.mkdir(parents=True, exist_ok=True)
     port_file.write_text(str(port))

@@ -1,6 +1,6 @@
-"""Structured logs: one line of JSON an event on standard error, libraries from warnings up.
+"""Structured logs: one line of JSON per event on standard error; of libraries, warnings and above.
 
-Tracebacks come without local variables: those would be the texts of memories.
+Tracebacks have no local variables: they would contain the texts of memories.
 """
 
 import logging
@@ -11,11 +11,11 @@ from structlog.typing import Processor
 
 
 def configure_logs(level: str) -> None:
-    """Send structlog's and the standard library's events to standard error."""
+    """Send the events of structlog and of the standard library to standard error."""
     stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
-    before: list[Processor] = [structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, stamp]
+    shared: list[Processor] = [structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, stamp]
     structlog.configure(
-        processors=[*before, structlog.processors.format_exc_info, structlog.processors.JSONRenderer()],
+        processors=[*shared, structlog.processors.format_exc_info, structlog.processors.JSONRenderer()],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
@@ -25,9 +25,9 @@ def configure_logs(level: str) -> None:
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
         structlog.processors.JSONRenderer(),
     ]
-    foreign: list[Processor] = [*before, structlog.stdlib.add_logger_name, structlog.processors.format_exc_info]
+    foreign: list[Processor] = [*shared, structlog.stdlib.add_logger_name, structlog.processors.format_exc_info]
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=render, foreign_pre_chain=foreign))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
-    # Callers' reply topics come and go; each one gone would be an error line at every refresh.
+    # Reply topics of callers come and go; each deleted one would be an error line at every refresh.
     logging.getLogger("aiokafka.cluster").setLevel(logging.CRITICAL)
     logging.getLogger("mode.timers").setLevel(logging.ERROR)

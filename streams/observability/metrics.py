@@ -1,4 +1,4 @@
-"""What is counted, by name, once; and the numbers as Prometheus reads them."""
+"""The worker's metrics."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -9,7 +9,7 @@ REQUEST_BUCKETS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.
 
 
 class Meters:
-    """One worker's counters. When one moves: see the help of each."""
+    """One worker's metrics; the help text of each says what it means for an operator."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
@@ -17,11 +17,11 @@ class Meters:
         self._work = 0.0
         self._settled = _counter(registry, "settled", "Records finished and acknowledged.")
         self._handled = _counter(registry, "handled", "Records handled and answered.", "topic")
-        self._moved = _counter(registry, "moved", "Records in a wrong partition: mend their producers.", "topic")
+        self._moved = _counter(registry, "moved", "Records in a wrong partition: fix their producers.", "topic")
         self._expired = _counter(registry, "expired", "Requests past their deadline: the worker is behind.", "topic")
-        self._rejected = _counter(registry, "rejected", "Records refused, by error code.", "topic", "code")
-        self._lost_replies = _counter(registry, "replies_given_up", "Replies whose topic or partition is missing.")
-        self._retries = _counter(registry, "retries", "Waits for something unavailable.", "what")
+        self._rejected = _counter(registry, "rejected", "Records rejected, by error code.", "topic", "code")
+        self._lost_replies = _counter(registry, "replies_given_up", "Replies dropped: no such topic or partition.")
+        self._retries = _counter(registry, "retries", "Retries of something unavailable.", "what")
         self._embedded = _counter(registry, "embedded", "Texts embedded, by outcome.", "status")
         self.lag = Gauge("modestream_lag", "Records not yet handled.", ["topic"], registry=registry)
         self.retrieve_seconds = Histogram(
@@ -32,45 +32,45 @@ class Meters:
         )
 
     def handled(self, topic: str) -> None:
-        """A record was handled."""
+        """Count a handled record."""
         self._handled.labels(topic).inc()
 
     def moved(self, topic: str) -> None:
-        """A record was moved to its partition."""
+        """Count a record moved to its partition."""
         self._moved.labels(topic).inc()
 
     def expired(self, topic: str) -> None:
-        """A record came after its deadline."""
+        """Count a record past its deadline."""
         self._expired.labels(topic).inc()
 
     def rejected(self, topic: str, code: str) -> None:
-        """A record was refused."""
+        """Count a rejected record."""
         self._rejected.labels(topic, code).inc()
 
     def reply_given_up(self) -> None:
-        """A reply could not be delivered."""
+        """Count a dropped reply."""
         self._lost_replies.inc()
 
     def waited_for(self, what: str) -> None:
-        """Something was unavailable and is tried again."""
+        """Count a retry."""
         self._retries.labels(what).inc()
         self._work += 1
 
     def embedded(self, status: str) -> None:
-        """A text went through the embedder."""
+        """Count an embedded text."""
         self._embedded.labels(status).inc()
 
     def settled(self, records: int) -> None:
-        """Records were finished and acknowledged."""
+        """Count acknowledged records."""
         self._settled.inc(records)
         self._work += records
 
     def work_done(self) -> float:
-        """A number that grows while anything is done, waiting for something unavailable included."""
+        """Return a number that grows with any work, retries included."""
         return self._work
 
     def exposition(self) -> bytes:
-        """All numbers in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
 

@@ -1,21 +1,20 @@
-"""What language models do and cost, counted by profile."""
+"""Metrics of language models by profile: calls, answers, tokens, cost."""
 
 from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 MODEL_CALL_BUCKETS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
-"""Upper bounds of the buckets of a call's time."""
+"""Upper bounds of the buckets of a call's duration."""
 
 BREAKER_STATES = {"closed": 0, "half_open": 1, "open": 2}
-"""A breaker's state as a number: above 0 the profile is in trouble."""
+"""A circuit breaker's state as a number: above 0 calls fail."""
 
 
 class ModelMeters:
-    """Counters of all profiles. Money is in US dollars; a model without a price costs nothing here."""
+    """Metrics of all profiles. Cost is in US dollars; a model without a known price counts as 0."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the counters."""
         self._calls = Counter(
             "modestream_model_calls",
             "Requests to language models, by outcome.",
@@ -33,7 +32,7 @@ class ModelMeters:
             registry=registry,
         )
         self._cost = Counter(
-            "modestream_model_cost_usd", "US dollars, where the price is known.", ["profile"], registry=registry
+            "modestream_model_cost_usd", "US dollars, if the price is known.", ["profile"], registry=registry
         )
         self._seconds = Histogram(
             "modestream_model_seconds",
@@ -47,20 +46,20 @@ class ModelMeters:
         )
 
     def called(self, profile: str, outcome: str, seconds: float) -> None:
-        """One request ended: answered, or by the kind of its fault."""
+        """Count a request by outcome: answered, or the kind of its fault."""
         self._calls.labels(profile, outcome).inc()
         self._seconds.labels(profile).observe(seconds)
 
     def spent(self, profile: str, tokens_in: int, tokens_out: int, cost_usd: float | None) -> None:
-        """What one answered request took."""
+        """Count the tokens and the cost of an answered request."""
         self._tokens.labels(profile, "in").inc(tokens_in)
         self._tokens.labels(profile, "out").inc(tokens_out)
         self._cost.labels(profile).inc(cost_usd or 0.0)
 
     def answered(self, profile: str, outcome: str) -> None:
-        """One question got a valid answer at once, a repaired one, or none."""
+        """Count a question by outcome: valid, repaired or unanswerable."""
         self._answers.labels(profile, outcome).inc()
 
     def watch_breaker(self, profile: str, state: Callable[[], str]) -> None:
-        """Read a breaker's state whenever the numbers are read."""
+        """Export a breaker's state at each scrape."""
         self._breaker.labels(profile).set_function(lambda: BREAKER_STATES[state()])

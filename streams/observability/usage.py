@@ -1,7 +1,4 @@
-"""How modes are used: the numbers by which one would give up on them (seed 000, what would kill this idea).
-
-Counted since this worker started, as metrics and for `health`.
-"""
+"""Usage of modes since this worker started, as metrics and for `health`: evidence for or against modes."""
 
 from collections import Counter as Counts
 from typing import Any
@@ -13,17 +10,17 @@ from schemas.retrieval import Strategy
 
 
 class Usage:
-    """Counts turns by who chose their mode, what models and people thought of that, and how modes are searched."""
+    """Counts turns by the source of their mode, agreement of models, corrections by users, and search strategies."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._decided = Counter(
-            "modestream_modes_decided", "Turns that got a mode, by who decided.", ["source"], registry=registry
+            "modestream_modes_decided", "Turns with a mode, by its source.", ["source"], registry=registry
         )
         self._answered = Counter(
-            "modestream_model_modes", "Models' modes, by agreement with the default.", ["agrees"], registry=registry
+            "modestream_model_modes", "Modes from models, by agreement with the default.", ["agrees"], registry=registry
         )
         self._corrected = Counter(
-            "modestream_corrections", "Memories put into another mode by command.", registry=registry
+            "modestream_corrections", "Memories moved to another mode by command.", registry=registry
         )
         self._retrieved = Counter(
             "modestream_retrieved", "Retrieve requests answered, by strategy.", ["strategy"], registry=registry
@@ -31,29 +28,29 @@ class Usage:
         self._counts: Counts[str] = Counts()
 
     def decided(self, source: ModeSource) -> None:
-        """A turn got a mode."""
+        """Count a turn by the source of its mode."""
         self._decided.labels(source).inc()
         self._counts["decided"] += 1
 
     def model_answered(self, *, agrees: bool) -> None:
-        """A model chose a mode; whether it is the one that the turn would have had without it."""
+        """Count a model's choice; `agrees`: it equals the mode that the turn would have had without the model."""
         self._answered.labels(str(agrees).lower()).inc()
         self._counts["answered"] += 1
         self._counts["agreed"] += agrees
 
     def corrected(self) -> None:
-        """A memory was put into another mode by command."""
+        """Count a memory moved to another mode by command."""
         self._corrected.inc()
         self._counts["corrected"] += 1
 
     def retrieved(self, strategy: Strategy) -> None:
-        """A retrieve request was answered."""
+        """Count an answered retrieve request."""
         self._retrieved.labels(strategy).inc()
         self._counts["retrieved"] += 1
         self._counts["cross_mode"] += strategy == "cross_mode"
 
     def __call__(self) -> dict[str, Any]:
-        """Shares in 0..1, None where nothing was counted yet."""
+        """Return shares in 0..1, None without any counts."""
         return {
             "cross_mode_share": self._share("cross_mode", "retrieved"),
             "model_agreement": self._share("agreed", "answered"),

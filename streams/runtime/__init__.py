@@ -1,1 +1,1 @@
-"""Everything that bends Faust: app, worker, consumer, held events, delivery, awaited table writes."""
+"""Faust, adapted: app, consumer, producer, tables and agents. No module outside of this package imports Faust."""

@@ -1,17 +1,18 @@
-"""Faust's consumer, so that no record is passed over when partitions arrive.
+"""Faust's consumer, fixed to skip no record during partition assignment.
 
 When partitions are assigned, Faust reads their topics at once, pauses them a moment later, recovers tables, resumes
-them, seeks them to what is committed, and then empties the queues of the agents. What it read before that is thrown
-away. The seek does not bring it back where nothing is committed, nor where a fetch that was under way moved the
-position again: the set of partitions that it fetches is emptied meanwhile, and aiokafka takes an empty set for all.
-Faust then takes the hole for a compacted log, and commits past it. Turns that Kafka had acknowledged were lost so, when
-a worker was killed and started again.
+the partitions, seeks them to the committed offsets, and then empties the queues of the agents. Records read before that
+are discarded. The seek does not bring them back if nothing is committed, nor if a fetch in progress moved the position
+again: the set of partitions to fetch is emptied meanwhile, and aiokafka takes an empty set for all partitions. Faust
+then takes the gap for log compaction and commits past it. This lost turns that Kafka had acknowledged when a worker was
+killed and restarted.
 
-Here nothing is read for agents before their queues are kept, a fetch keeps to the partitions that it was begun for,
-what is fetched for nobody is fetched again, and a partition without a commit is read from its beginning.
+Here topics of agents are read only after the queues were emptied, a fetch keeps to the partitions that it was started
+for, records of partitions that were paused meanwhile are fetched again, and a partition without a commit is read from
+its beginning.
 
-Topics that are read apart have their records from a reader of their own, at the same times and with the same
-acknowledgements: Faust assigns their partitions, commits what was settled of them, and fetches nothing of them.
+Dedicated topics are fetched by a `RequestReader`, at the same times and with the same acknowledgements: Faust assigns
+their partitions and commits their offsets, but does not fetch them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,37 +32,37 @@ from streams.runtime.header_names import patch_header_decoding
 from streams.runtime.request_reader import RequestReader, create_request_consumer
 
 FETCH_WAIT_MS = 200
-"""How long the broker may hold back the answer to a fetch while there are no records. What is asked of it on the same
-connection waits as long: offsets, twice at every start and rebalance, and once for a `forget`. Faust's 1,500 ms made a
-start 3 s longer; 200 ms cost an idle worker half a hundredth of a core."""
+"""How long the broker may delay the response to a fetch without records. Other requests on the same connection wait as
+long: offsets, twice at every start and rebalance, and once for a `forget`. Faust's 1,500 ms made a start 3 s longer;
+200 ms cost an idle worker half a hundredth of a core."""
 
 
 class ShortPollThread(AIOKafkaConsumerThread):
-    """Faust's thread for a consumer that never keeps its connection busy for long."""
+    """Faust's consumer thread, with short fetches."""
 
     def _create_worker_consumer(self, transport: Transport) -> AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
-        # Faust has no setting for it; it counts from the start of the consumer, which comes later.
+        # Faust has no setting for it. The consumer starts later and reads it then.
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001
         return consumer
 
-    async def leave(self, places: Iterable[TP]) -> None:
-        """Fetch nothing of these until they are assigned anew."""
-        await self.call_thread(self._pause, [TopicPartition(*place) for place in places])
+    async def pause_fetching(self, tps: Iterable[TP]) -> None:
+        """Stop fetching these partitions until they are assigned again."""
+        await self.call_thread(self._pause, [TopicPartition(*tp) for tp in tps])
 
-    async def _pause(self, places: list[TopicPartition]) -> None:
-        self._ensure_consumer().pause(*places)
+    async def _pause(self, partitions: list[TopicPartition]) -> None:
+        self._ensure_consumer().pause(*partitions)
 
 
 class SafeAssignmentConsumer(Consumer):
-    """Reads the topics of agents only when their queues are kept."""
+    """Reads the topics of agents only after Faust has emptied their queues."""
 
     _thread: ShortPollThread
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         patch_header_decoding()
-        self._resumed_last: set[TP] = set()
+        self._awaiting_flow: set[TP] = set()
         servers = server_list(self.app.conf.broker_consumer, Transport.default_port)
         connect = partial(create_request_consumer, servers)
         self._requests = RequestReader(connect, self._deliver, self._full, self.crash)
@@ -70,109 +71,109 @@ class SafeAssignmentConsumer(Consumer):
         return ShortPollThread(self, loop=self.loop, beacon=self.beacon)
 
     def _set_active_tps(self, tps: set[TP]) -> set[TP]:
-        active: set[TP] = super()._set_active_tps({place for place in tps if not self._is_ours(place)})
+        active: set[TP] = super()._set_active_tps({tp for tp in tps if not self._is_agent_topic(tp)})
         return active
 
     def pause_partitions(self, tps: Iterable[TP]) -> None:
-        """Stop reading, or do not begin."""
+        """Stop reading these partitions, or do not begin."""
         tps = set(tps)
-        self._resumed_last -= tps
+        self._awaiting_flow -= tps
         self._requests.leave(tps)
         super().pause_partitions(tps)
 
     def resume_partitions(self, tps: Iterable[TP]) -> None:
         """Read changelogs from now on; the topics of agents wait for `resume_flow`, which follows the seek."""
         tps = set(tps)
-        ours = {place for place in tps if self._is_ours(place)}
-        self._resumed_last |= ours
-        super().resume_partitions(tps - ours)
+        of_agents = {tp for tp in tps if self._is_agent_topic(tp)}
+        self._awaiting_flow |= of_agents
+        super().resume_partitions(tps - of_agents)
 
     def resume_flow(self) -> None:
-        """Read everything."""
+        """Read all resumed partitions."""
         super().resume_flow()
-        resumed, self._resumed_last = self._resumed_last, set()
-        apart = {place for place in resumed if self._is_apart(place)}
-        super().resume_partitions(resumed - apart)
-        if apart:
-            self._buffered_partitions -= apart
-            self._requests.begin({place: self._read_offset[place] for place in apart})
+        resumed, self._awaiting_flow = self._awaiting_flow, set()
+        dedicated = {tp for tp in resumed if self._is_dedicated(tp)}
+        super().resume_partitions(resumed - dedicated)
+        if dedicated:
+            self._buffered_partitions -= dedicated
+            self._requests.begin({tp: self._read_offset[tp] for tp in dedicated})
 
     def on_buffer_drop(self, tp: TP) -> None:
-        """Read again for an agent that has room again."""
-        if self._is_apart(tp):
+        """Continue to read for an agent that has room again."""
+        if self._is_dedicated(tp):
             self._buffered_partitions.discard(tp)
         else:
             super().on_buffer_drop(tp)
 
     def highwater(self, tp: TP) -> int:
-        """The offset after the last record of a partition, as far as is known."""
-        return self._requests.highwater(tp) or 0 if self._is_apart(tp) else super().highwater(tp)
+        """Return the last known end offset of a partition."""
+        return self._requests.highwater(tp) or 0 if self._is_dedicated(tp) else super().highwater(tp)
 
     def verify_event_path(self, now: float, tp: TP) -> None:
-        """Nothing, as `streams.observability.liveness` sees what stands still.
+        """Do nothing: `streams.observability.liveness` detects stalls.
 
-        Faust's own look ends the worker where it meets a partition that was assigned and not yet sought.
+        Faust's own check ends the worker at a partition that is assigned and not yet sought.
         """
 
     async def on_stop(self) -> None:
-        """Read nothing any more, and commit."""
+        """Stop reading and commit."""
         await self._requests.close()
         await super().on_stop()
 
     async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
         records = await super()._getmany(None if active_partitions is None else set(active_partitions), timeout)
         wanted = self._get_active_partitions() | self._buffered_partitions
-        for place in records:
-            # Paused meanwhile: Faust drops these. One that is gone for good is its next owner's to seek.
-            if self._is_ours(place) and place not in wanted:
+        for tp in records:
+            # Faust drops records of partitions that were paused meanwhile. A revoked one is sought by its next owner.
+            if self._is_agent_topic(tp) and tp not in wanted:
                 with suppress(IllegalStateError):
-                    self._thread.seek(place, records[place][0].offset)
+                    self._thread.seek(tp, records[tp][0].offset)
         return records
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
-        """Seek to what is committed, or to the beginning where nothing is: aiokafka stays where it is then."""
+        """Seek to the committed offsets, or to the beginning without one: aiokafka would not move then."""
         committed = await super().seek_to_committed()
-        await self._thread.leave(place for place in committed if self._is_apart(place))
-        fresh = [place for place, offset in committed.items() if not offset and self._is_ours(TP(*place))]
-        if fresh:
-            await self._thread.seek_to_beginning(*fresh)
+        await self._thread.pause_fetching(tp for tp in committed if self._is_dedicated(tp))
+        uncommitted = [tp for tp, offset in committed.items() if not offset and self._is_agent_topic(TP(*tp))]
+        if uncommitted:
+            await self._thread.seek_to_beginning(*uncommitted)
         return committed
 
-    async def _deliver(self, place: TP, record: Any, due: int | None) -> None:
-        """Hand a record on as Faust does; offsets that have no record are as good as settled."""
-        if due and record.offset > due:
-            await self._add_gap(place, due, record.offset - 1)
-        await self.callback(self._to_message(place, record))
+    async def _deliver(self, tp: TP, record: Any, expected: int | None) -> None:
+        """Deliver a record as Faust does; offsets without a record count as acknowledged."""
+        if expected and record.offset > expected:
+            await self._add_gap(tp, expected, record.offset - 1)
+        await self.callback(self._to_message(tp, record))
 
     def _full(self) -> set[TP]:
-        """Partitions whose agent has no room."""
+        """Return the partitions of agents with full buffers."""
         return self._buffered_partitions
 
-    def _is_apart(self, place: TP) -> bool:
-        return place.topic in cast("SafeAssignmentApp", self.app).dedicated_topics
+    def _is_dedicated(self, tp: TP) -> bool:
+        return tp.topic in cast("SafeAssignmentApp", self.app).dedicated_topics
 
-    def _is_ours(self, place: TP) -> bool:
-        """Whether agents read it. What Faust knows to be acknowledged it knows too late."""
-        return not self._is_changelog_tp(place)
+    def _is_agent_topic(self, tp: TP) -> bool:
+        """True if agents read the topic. Faust's own set of acknowledged topics is filled too late."""
+        return not self._is_changelog_tp(tp)
 
 
 class SafeAssignmentTransport(Transport):
-    """Faust's Kafka, with that consumer, and a producer that writes in bursts."""
+    """Faust's Kafka transport with `SafeAssignmentConsumer` and `BurstProducer`."""
 
     Consumer = SafeAssignmentConsumer
     Producer = BurstProducer
 
 
 class SafeAssignmentApp(faust.App):
-    """A Faust app that reads and writes with these."""
+    """A Faust app over `SafeAssignmentTransport`."""
 
     dedicated_topics: frozenset[str] = frozenset()
-    """Topics of agents whose senders wait: they are read on the event loop, beside Faust's thread."""
+    """Topics with waiting callers: they are read on the event loop, not in Faust's consumer thread."""
 
     def _new_transport(self) -> SafeAssignmentTransport:
         return SafeAssignmentTransport(self.conf.broker_consumer, self)
 
     async def maybe_start_producer(self) -> ProducerT:
-        """The producer, started. Faust's own way there waits for the loop three times, so that no two records meet."""
+        """Return the started producer. Faust's own method yields three times, which would split bursts."""
         producer = self.producer
         return producer if producer.started else await super().maybe_start_producer()

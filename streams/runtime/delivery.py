@@ -1,10 +1,10 @@
-"""At least once, in order, without waiting for each round trip.
+"""At-least-once delivery in order, without a round trip for each event.
 
-An agent's events go through two steps. `begin` runs for one event after another, in the order of the partition; it
+An agent handles events in two halves. `begin` runs for one event after another, in the order of the partition: it
 decides, writes tables and hands records to the producer, and returns what is still to be awaited. `settle` gets the
-longest run of finished events, oldest first, makes their effects safe, and only then are they acknowledged, in
-order. So many events may be under way, and none is acknowledged before its effects and those of all before it are
-safe. A step that raises ends the run: what was not acknowledged is delivered again.
+longest run of finished events, oldest first, and makes their effects durable; only then are they acknowledged, in
+order. Many events are in flight, and none is acknowledged before its effects and those of all earlier ones are durable.
+An exception ends the run: unacknowledged events are delivered again.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ Settle = Callable[[Sequence[Finished]], Awaitable[None]]
 
 
 class AckableEvent(Protocol):
-    """An event as the stream gives it: a record, and the way to acknowledge it."""
+    """An event of the stream: a record and its acknowledgement."""
 
     @property
     def record(self) -> Record:
-        """What was read."""
+        """The record that was read."""
         ...
 
     def settle(self) -> None:
@@ -36,8 +36,8 @@ class AckableEvent(Protocol):
 class Delivery(Generic[Finished]):
     """Runs one agent over its stream.
 
-    `window` bounds the events under way. `pause_s` is the least time between two calls of `settle`, so that under
-    load each makes many events safe at the price of one; an event that comes alone is settled at once.
+    `window` limits the events in flight. `pause_s` is the least time between two calls of `settle`, so that under load
+    each makes many events durable at the price of one; a single event is settled at once.
     """
 
     def __init__(self, begin: Begin[Finished], settle: Settle[Finished], *, window: int, pause_s: float = 0) -> None:
@@ -45,44 +45,44 @@ class Delivery(Generic[Finished]):
         self._settle = settle
         self._pause_s = pause_s
         self._room = asyncio.Semaphore(window)
-        self._under_way: deque[tuple[AckableEvent, asyncio.Future[Finished]]] = deque()
+        self._in_flight: deque[tuple[AckableEvent, asyncio.Future[Finished]]] = deque()
         self._arrived = asyncio.Event()
         self._settled = asyncio.Event()
 
     async def run(self, stream: AsyncIterable[AckableEvent]) -> None:
-        """Handle the stream until it ends and everything under way is settled. To be called once."""
+        """Handle the stream until it ends and all events are settled. To be called once."""
         try:
             async with asyncio.TaskGroup() as group:
                 settling = group.create_task(self._settle_in_order())
                 async for event in stream:
                     await self._start(event)
-                while self._under_way:
+                while self._in_flight:
                     self._settled.clear()
                     await self._settled.wait()
                 settling.cancel()
         finally:
-            for _, finishing in self._under_way:
+            for _, finishing in self._in_flight:
                 finishing.cancel()
 
     async def _start(self, event: AckableEvent) -> None:
         await self._room.acquire()
         finishing = await self._begin(event.record)
-        self._under_way.append((event, asyncio.ensure_future(finishing)))
+        self._in_flight.append((event, asyncio.ensure_future(finishing)))
         self._arrived.set()
 
     async def _settle_in_order(self) -> None:
         while True:
-            while not self._under_way:
+            while not self._in_flight:
                 self._arrived.clear()
                 await self._arrived.wait()
-            # Not awaited itself: were it cancelled, this task would count as cancelled too, and end unseen.
-            await asyncio.wait([self._under_way[0][1]])
+            # Not awaited itself: if it were cancelled, this task would count as cancelled too, and end silently.
+            await asyncio.wait([self._in_flight[0][1]])
             started = asyncio.get_running_loop().time()
             events, results = self._finished_head()
             await self._settle(results)
             for event in events:
                 event.settle()
-                self._under_way.popleft()
+                self._in_flight.popleft()
                 self._room.release()
             self._settled.set()
             await asyncio.sleep(max(0.0, self._pause_s - (asyncio.get_running_loop().time() - started)))
@@ -90,11 +90,11 @@ class Delivery(Generic[Finished]):
     def _finished_head(self) -> tuple[list[AckableEvent], list[Finished]]:
         events: list[AckableEvent] = []
         results: list[Finished] = []
-        for event, finishing in self._under_way:
+        for event, finishing in self._in_flight:
             if not finishing.done():
                 break
             if finishing.cancelled():
-                raise RuntimeError("an event was given up before it was finished")
+                raise RuntimeError("an event was cancelled before it was finished")
             events.append(event)
             results.append(finishing.result())
         return events, results

@@ -1,8 +1,8 @@
-r"""Records with a header whose name is no UTF-8, as clients in C or Go can write them: read like all others.
+r"""Lenient decoding of header names that are not UTF-8, as clients in C or Go can write them.
 
-aiokafka decodes names in C, and raises in the midst of a batch. Whoever begins anew meets the same record again, and
-nobody's turns are read any more. Here the rest of such a fetch is read by aiokafka's own Python code, and what is no
-UTF-8 in a name is written as `\xff`. All other fetches cost what they did.
+aiokafka decodes names in C and raises in the middle of a batch. A restart meets the same record again, so that one
+record blocks its partition for good. Here the rest of such a fetch is read by aiokafka's own Python code, with invalid
+bytes of a name as `\xff`. All other fetches cost what they did.
 """
 
 from collections import deque
@@ -15,13 +15,13 @@ from aiokafka.record.memory_records import MemoryRecords, _MemoryRecordsPy
 
 
 def patch_header_decoding() -> None:
-    """Have every consumer of this process read such records from now on. aiokafka has no other door for it."""
+    """Patch aiokafka for every consumer of this process; it has no option for it."""
     fetcher.MemoryRecords = FetchedRecords
     fetcher.PartitionRecords = LenientPartitionRecords
 
 
 class FetchedRecords:
-    """What was fetched of a partition, as aiokafka reads it, with the bytes kept beside."""
+    """Fetched records of a partition, as aiokafka reads them, together with their bytes."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -32,7 +32,7 @@ class FetchedRecords:
 
 
 class LenientPartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
-    """The records of one fetch, one after another."""
+    """Iterates over the records of one fetch."""
 
     def __next__(self) -> Any:
         try:
@@ -44,31 +44,31 @@ class LenientPartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
 
 
 class _LenientRecords:
-    """The same batches in Python, from the one on that has this offset: records before it are passed over."""
+    """The same batches in Python, from the batch with this offset on: records before it are skipped."""
 
     def __init__(self, data: bytes, offset: int) -> None:
         self._batches = deque(one for one in _batches(data) if one.next_offset > offset)
 
     def has_next(self) -> bool:
-        """Whether there is another."""
+        """True if there is another batch."""
         return bool(self._batches)
 
     def next_batch(self) -> Any:
-        """The next one."""
+        """Return the next batch."""
         return self._batches.popleft()
 
 
 def _batches(data: bytes) -> Iterator[Any]:
     records = _MemoryRecordsPy(data)
     while records.has_next():
-        piece = records._next_slice  # noqa: SLF001 - what the next batch is made of
+        piece = records._next_slice  # noqa: SLF001 - the bytes of the next batch
         batch = records.next_batch()
-        # Those of old formats have no headers.
+        # Batches of older formats have no headers.
         yield _LenientBatch(piece) if isinstance(batch, DefaultRecordBatch) and piece is not None else batch
 
 
 class _LenientBatch(_DefaultRecordBatchPy):  # type: ignore[misc]
-    """A batch that decodes any name."""
+    """A batch that decodes any header name."""
 
     def _maybe_uncompress(self) -> None:
         super()._maybe_uncompress()
@@ -76,12 +76,12 @@ class _LenientBatch(_DefaultRecordBatchPy):  # type: ignore[misc]
 
 
 class _LenientBytes(bytearray):
-    """Bytes of which any part can be decoded."""
+    """Bytes with slices that decode without errors."""
 
     def __getitem__(self, place: SupportsIndex | slice) -> Any:
         found = super().__getitem__(place)
         return _LenientBytes(found) if isinstance(found, bytearray) else found
 
     def decode(self, encoding: str = "utf-8", _errors: str = "strict") -> str:
-        """As text; what is none is told by its number."""
+        """Decode, with invalid bytes as escapes."""
         return bytes(self).decode(encoding, "backslashreplace")

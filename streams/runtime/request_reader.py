@@ -1,12 +1,11 @@
-"""Reads what somebody waits for, on the worker's own event loop and apart from everything else.
+"""Reads the topics with waiting callers on the worker's event loop, apart from Faust's consumer.
 
-Faust's consumer asks for all partitions of all topics at once, in a thread of its own: a question waits there until
-sixty partitions are decoded, twice for the interpreter, and while the next request is written. Here a request is for
-the few partitions of one topic, and its records go straight to their agent: 2.5 ms less, of time and of processor.
+Faust's consumer fetches all partitions of all topics at once, in a thread of its own: a query waits there until sixty
+partitions are decoded, twice for the interpreter, and while the next request is written. Here a fetch is for the few
+partitions of one topic, and its records go straight to their agent: 2.5 ms less latency and processor time.
 
-Enters: partitions with the offsets to begin at, again whenever partitions have come or gone. Leaves: their records, one
-after another, in the order of each partition, each with the offset that was due. Guaranteed: from when `begin` or
-`leave` returns, nothing is delivered of what was read before; what was read and not delivered is read again.
+Records are delivered one after another, in the order of each partition, each with the expected offset. Guaranteed: once
+`begin` or `leave` has returned, no record read before it is delivered; undelivered records are read again.
 """
 
 import asyncio
@@ -19,22 +18,22 @@ from aiokafka.errors import KafkaError
 from faust.types import TP
 
 IDLE_POLL_TIMEOUT_MS = 1500
-"""How long the broker keeps a request that it has nothing for, and how long a look for records takes."""
+"""How long the broker may delay an empty response, and how long one poll takes."""
 
 BACKPRESSURE_POLL_TIMEOUT_MS = 200
-"""The same while an agent has no room: so long it may have some again before its partition is asked for."""
+"""The same while an agent's buffer is full: its partition is checked again after this time."""
 
 BACKOFF_S = 0.2
-"""Pause after an error, so that an outage does not spin."""
+"""The pause after an error."""
 
 log = structlog.get_logger()
 
 Deliver = Callable[[TP, Any, int | None], Awaitable[None]]
-"""Takes a record of a partition, and the offset that was due there: None or 0 at the beginning of one."""
+"""Takes a record of a partition and the expected offset: None or 0 at the beginning of the partition."""
 
 
 class RequestReader:
-    """Reads some partitions with a consumer of no group: who reads what is Faust's to say, and so are commits."""
+    """Reads some partitions with a consumer without a group: assignment and commits are Faust's."""
 
     def __init__(
         self,
@@ -43,36 +42,36 @@ class RequestReader:
         full: Callable[[], Collection[TP]],
         defect: Callable[[BaseException], Awaitable[None]],
     ) -> None:
-        """Take what makes a consumer, and whom records go to.
+        """`full` returns the partitions of agents with full buffers; `defect` gets any exception but Kafka's.
 
-        `full` tells the partitions whose agent has no room at present; `defect` is told of what no outage explains.
+        `connect` makes a consumer; `deliver` takes the records.
         """
         self._connect = connect
         self._deliver = deliver
         self._full = full
         self._defect = defect
-        self._due: dict[TP, int | None] = {}
+        self._expected: dict[TP, int | None] = {}
         self._consumer: AIOKafkaConsumer | None = None
         self._reading: asyncio.Task[None] | None = None
 
-    def begin(self, places: Mapping[TP, int | None]) -> None:
-        """Read these and no others, each from its offset on; None or 0 is its beginning."""
-        self._due = dict(places)
-        self._start_again()
+    def begin(self, offsets: Mapping[TP, int | None]) -> None:
+        """Read these partitions and no others, each from its offset on; None or 0 is its beginning."""
+        self._expected = dict(offsets)
+        self._restart()
 
-    def leave(self, places: Collection[TP]) -> None:
-        """Read these no more."""
-        if not self._due.keys().isdisjoint(places):
-            self._due = {place: due for place, due in self._due.items() if place not in places}
-            self._start_again()
+    def leave(self, tps: Collection[TP]) -> None:
+        """Stop reading these partitions."""
+        if not self._expected.keys().isdisjoint(tps):
+            self._expected = {tp: offset for tp, offset in self._expected.items() if tp not in tps}
+            self._restart()
 
-    def highwater(self, place: TP) -> int | None:
-        """The offset after the last record that the broker has told of; None before it has."""
-        there = TopicPartition(*place)
-        if self._consumer is None or there not in self._consumer.assignment():
+    def highwater(self, tp: TP) -> int | None:
+        """Return the end offset that the broker has reported; None before that."""
+        partition = TopicPartition(*tp)
+        if self._consumer is None or partition not in self._consumer.assignment():
             return None
-        told: int | None = self._consumer.highwater(there)
-        return told
+        end: int | None = self._consumer.highwater(partition)
+        return end
 
     async def close(self) -> None:
         """Stop and disconnect."""
@@ -82,46 +81,45 @@ class RequestReader:
         if self._consumer is not None:
             await self._consumer.stop()
 
-    def _start_again(self) -> None:
+    def _restart(self) -> None:
         if self._reading is not None:
             self._reading.cancel()
         self._reading = asyncio.create_task(self._read(self._reading))
 
-    async def _read(self, before: asyncio.Task[None] | None) -> None:
+    async def _read(self, previous: asyncio.Task[None] | None) -> None:
         try:
-            if before is not None:
-                await asyncio.wait({before})
-            await self._read_on(await self._connected())
+            if previous is not None:
+                await asyncio.wait({previous})
+            await self._poll_forever(await self._connected())
         except Exception as problem:
-            log.exception("requests are read no more")
+            log.exception("reading requests failed")
             await self._defect(problem)
 
-    async def _read_on(self, consumer: AIOKafkaConsumer) -> None:
-        consumer.assign([TopicPartition(*place) for place in self._due])
-        for place, due in self._due.items():
-            if due:
-                consumer.seek(TopicPartition(*place), due)
-        while self._due:
+    async def _poll_forever(self, consumer: AIOKafkaConsumer) -> None:
+        consumer.assign([TopicPartition(*tp) for tp in self._expected])
+        for tp, offset in self._expected.items():
+            if offset:
+                consumer.seek(TopicPartition(*tp), offset)
+        while self._expected:
             try:
-                await self._read_some(consumer)
+                await self._poll(consumer)
             except KafkaError as problem:
-                log.warning("requests could not be read; they are asked for again", problem=repr(problem))
+                log.warning("reading requests failed, retrying", problem=repr(problem))
                 await asyncio.sleep(BACKOFF_S)
 
-    async def _read_some(self, consumer: AIOKafkaConsumer) -> None:
+    async def _poll(self, consumer: AIOKafkaConsumer) -> None:
         full = self._full()
-        room = [TopicPartition(*place) for place in self._due if place not in full]
-        if not room:
+        with_room = [TopicPartition(*tp) for tp in self._expected if tp not in full]
+        if not with_room:
             await asyncio.sleep(BACKPRESSURE_POLL_TIMEOUT_MS / 1000)
             return
-        read = await consumer.getmany(
-            *room, timeout_ms=IDLE_POLL_TIMEOUT_MS if len(room) == len(self._due) else BACKPRESSURE_POLL_TIMEOUT_MS
-        )
-        for there, records in read.items():
-            place = TP(*there)
+        all_have_room = len(with_room) == len(self._expected)
+        timeout_ms = IDLE_POLL_TIMEOUT_MS if all_have_room else BACKPRESSURE_POLL_TIMEOUT_MS
+        for partition, records in (await consumer.getmany(*with_room, timeout_ms=timeout_ms)).items():
+            tp = TP(*partition)
             for record in records:
-                await self._deliver(place, record, self._due[place])
-                self._due[place] = record.offset + 1
+                await self._deliver(tp, record, self._expected[tp])
+                self._expected[tp] = record.offset + 1
 
     async def _connected(self) -> AIOKafkaConsumer:
         while self._consumer is None:
@@ -132,7 +130,7 @@ class RequestReader:
                 await consumer.stop()
                 if not isinstance(problem, KafkaError):
                     raise
-                log.warning("no connection to read requests with", problem=repr(problem))
+                log.warning("connecting to read requests failed, retrying", problem=repr(problem))
                 await asyncio.sleep(BACKOFF_S)
             else:
                 self._consumer = consumer
@@ -140,7 +138,7 @@ class RequestReader:
 
 
 def create_request_consumer(servers: list[str]) -> AIOKafkaConsumer:
-    """A consumer that is told what to read, from where, and begins where there is no such offset at the oldest one."""
+    """Create a consumer without a group that starts at the oldest record where an offset does not exist."""
     return AIOKafkaConsumer(
         bootstrap_servers=servers,
         enable_auto_commit=False,

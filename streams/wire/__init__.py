@@ -1,1 +1,1 @@
-"""Kafka's rules of the wire contract: partitions, relocated records, reply addresses, dead letters. Pure."""
+"""The wire contract in Kafka: partitions, relocated records, reply addresses, dead letters. Pure."""

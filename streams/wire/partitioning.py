@@ -1,4 +1,4 @@
-"""Which partition a key belongs to: murmur2 as Java's default partitioner computes it (CONTRACT §1)."""
+"""The partition of a key: murmur2, as in the default partitioner of Kafka's Java client."""
 
 _MASK = 0xFFFFFFFF
 _MULTIPLIER = 0x5BD1E995
@@ -7,12 +7,12 @@ _SEED = 0x9747B28C
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """The partition of a key among `partitions`."""
+    """Return the partition of a key among `partitions`."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
 
 
 def murmur2(data: bytes) -> int:
-    """The 32-bit hash of Kafka's Java client, unsigned."""
+    """Compute the 32-bit hash of Kafka's Java client, unsigned."""
     mixed = _SEED ^ len(data)
     whole = len(data) - len(data) % 4
     for start in range(0, whole, 4):

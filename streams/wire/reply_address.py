@@ -1,4 +1,4 @@
-"""Where a request wants its reply and until when, read from its headers in any of three dialects (CONTRACT §2)."""
+"""Reply address and deadline of a request, parsed from its headers in any of three dialects."""
 
 import re
 from dataclasses import dataclass, replace
@@ -11,12 +11,12 @@ from schemas.replies import ReplyAddress
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The header names of one family of clients, and how it spells a partition."""
+    """The header names of one client library, and its encoding of a partition."""
 
     topic: str
     correlation: str
     partition: str
-    spelling: Literal["decimal", "big_endian"]
+    partition_encoding: Literal["decimal", "big_endian"]
 
 
 DIALECTS = (
@@ -24,17 +24,17 @@ DIALECTS = (
     Dialect("kafka_replyTopic", "kafka_correlationId", "kafka_replyPartition", "big_endian"),
     Dialect("REPLY_TOPIC", "REPLY_CORRELATION_ID", "REPLY_PARTITION", "big_endian"),
 )
-"""Ours, Spring Kafka's and SmallRye's; the first whose topic header is there counts. What it leaves unsaid may be said
-in another one, unless that names a topic of its own: the names are aliases, and gateways mix them."""
+"""Ours, Spring Kafka's and SmallRye's; the first one with a topic header counts. Its missing headers may come from
+another dialect that names no topic: the names are aliases, and gateways mix them."""
 
 MAX_TOPIC_CHARS = 249
-"""Characters of a topic's name, Kafka's own limit."""
+"""Kafka's limit of a topic name."""
 
 
 def parse_reply_address(record: Record, replies: str) -> ReplyAddress | None:
-    """The address that a record asks its reply to, of no certain partition yet, or None.
+    """Return the reply address of a record, without its partition, or None.
 
-    `replies` is the shared reply topic; it and the topics below it are the only ones allowed.
+    Only `replies`, the shared reply topic, and the topics below it are allowed.
     Raises Rejected `reply_topic_refused` for any other.
     """
     dialect = _dialect(record)
@@ -44,16 +44,16 @@ def parse_reply_address(record: Record, replies: str) -> ReplyAddress | None:
 
 
 def with_reply_partition(address: ReplyAddress | None, record: Record) -> ReplyAddress | None:
-    """The same address with the partition that the record names. Raises Rejected where that is no number."""
+    """Add the partition that the record names to the address. Raises Rejected if that is no number."""
     dialect = _dialect(record)
     if address is None or dialect is None:
         return address
-    said_in = next((one for one in _spoken(record, dialect) if record.header(one.partition) is not None), dialect)
-    return replace(address, partition=_partition(record.header(said_in.partition), said_in))
+    source = next((one for one in _candidates(record, dialect) if record.header(one.partition) is not None), dialect)
+    return replace(address, partition=_partition(record.header(source.partition), source))
 
 
 def deadline_ms(record: Record) -> int | None:
-    """The moment after which nobody waits for the reply, in milliseconds since the epoch."""
+    """Return the time at which the caller stops waiting, in milliseconds since the epoch, or None."""
     header = record.header("deadline")
     if header is None:
         return None
@@ -66,13 +66,13 @@ def _dialect(record: Record) -> Dialect | None:
     return next((dialect for dialect in DIALECTS if record.header(dialect.topic) is not None), None)
 
 
-def _spoken(record: Record, dialect: Dialect) -> tuple[Dialect, ...]:
-    """The dialects whose further headers count, that of the topic first."""
+def _candidates(record: Record, dialect: Dialect) -> tuple[Dialect, ...]:
+    """Return the dialects to take further headers from, that of the topic first."""
     return (dialect, *(one for one in DIALECTS if record.header(one.topic) is None))
 
 
 def _correlation(record: Record, dialect: Dialect) -> tuple[str, bytes] | None:
-    found = ((one.correlation, record.header(one.correlation)) for one in _spoken(record, dialect))
+    found = ((one.correlation, record.header(one.correlation)) for one in _candidates(record, dialect))
     return next(((name, value) for name, value in found if value is not None), None)
 
 
@@ -86,9 +86,9 @@ def _allowed(topic: bytes, replies: str) -> str:
 def _partition(header: bytes | None, dialect: Dialect) -> int | None:
     if header is None:
         return None
-    if dialect.spelling == "decimal" and re.fullmatch(rb"[0-9]{1,20}", header):
+    if dialect.partition_encoding == "decimal" and re.fullmatch(rb"[0-9]{1,20}", header):
         return int(header)
-    if dialect.spelling == "big_endian" and len(header) == 4 and header[0] < 128:
+    if dialect.partition_encoding == "big_endian" and len(header) == 4 and header[0] < 128:
         return int.from_bytes(header, "big")
     field = f"headers.{dialect.partition}"
     raise Rejected("invalid_value", f"the header {dialect.partition} is not a partition number", field)

@@ -1,10 +1,10 @@
 """What a word index is asked for in most of its tests."""
 
-from agents.ports.lexical_index import LexicalIndex
 from agents.rules.text.tokenizer import question_terms
+from streams.flow.stores.tables import LexicalStore
 
 
-def found(words: LexicalIndex, query: str, boundary: str = "ana", partition: int = 0) -> set[str]:
+def found(words: LexicalStore, query: str, boundary: str = "ana", partition: int = 0) -> set[str]:
     """The ids of the memories that have any word of the question."""
     ids = words.memory_columns(partition, boundary).id_of
     return {

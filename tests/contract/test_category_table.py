@@ -8,7 +8,7 @@ import faust
 import pytest
 
 from schemas.categories import Category, Taxonomy
-from streams.flow.worker_context import AwaitableCategories
+from streams.flow.stores.tables import ScopeFields, Table
 from streams.tables.category_table import CategoryTable
 from tests.fakes.categories import FakeCategories
 
@@ -37,7 +37,7 @@ def faust_table(monkeypatch: pytest.MonkeyPatch, deployment: Mapping[str, str]) 
 
 
 @pytest.fixture(params=["faust", "fake"])
-def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AwaitableCategories:
+def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Table[ScopeFields, Taxonomy]:
     return faust_table(monkeypatch, DEPLOYMENT) if request.param == "faust" else FakeCategories(DEPLOYMENT)
 
 
@@ -45,14 +45,14 @@ def scope(user: str = "ana", project: str = "default") -> dict[str, str]:
     return {"user_id": user, "project_id": project}
 
 
-def test_what_is_written_is_read_in_its_scope_and_in_no_other(kept: AwaitableCategories) -> None:
+def test_categories_are_read_in_their_scope_only(kept: Table[ScopeFields, Taxonomy]) -> None:
     kept.put(0, scope(), kept.get(0, scope()).with_categories(OWN))
     assert kept.get(0, scope()).find("health") == OWN
     for other in (scope("ben"), scope("ana", "p2"), scope("ana/default", "x")):
         assert kept.get(0, other).find("health") is None
 
 
-def test_the_deployments_categories_are_in_every_scope(kept: AwaitableCategories) -> None:
+def test_categories_of_the_deployment_are_in_every_scope(kept: Table[ScopeFields, Taxonomy]) -> None:
     kept.put(0, scope(), Taxonomy().with_categories(OWN))
     for one in (scope(), scope("ben")):
         travel = kept.get(0, one).find("travel")
@@ -60,12 +60,12 @@ def test_the_deployments_categories_are_in_every_scope(kept: AwaitableCategories
         assert (travel.description, travel.declared) == ("trips", False)
 
 
-def test_what_the_deployment_does_not_name_any_more_is_gone(kept: AwaitableCategories) -> None:
+def test_category_that_left_the_deployment_is_gone(kept: Table[ScopeFields, Taxonomy]) -> None:
     kept.put(0, scope(), Taxonomy().with_categories(HEALTH))
     assert [one.name for one in kept.get(0, scope()).all()] == ["travel"]
 
 
-def test_a_later_write_is_read_at_once(kept: AwaitableCategories) -> None:
+def test_later_write_is_read_at_once(kept: Table[ScopeFields, Taxonomy]) -> None:
     for number in range(3):
         kept.put(0, scope(), Taxonomy().with_categories(OWN.model_copy(update={"size": number})))
         found = kept.get(0, scope()).find("health")
@@ -73,7 +73,7 @@ def test_a_later_write_is_read_at_once(kept: AwaitableCategories) -> None:
         assert found.size == number
 
 
-def test_the_changelog_holds_json_that_a_person_can_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changelog_has_readable_json(monkeypatch: pytest.MonkeyPatch) -> None:
     table = faust_table(monkeypatch, {})
     table.put(0, scope("a/b", "50%"), Taxonomy().with_categories(OWN))
     [(key, value)] = table.table.data.shard.items()  # type: ignore[attr-defined]
@@ -81,7 +81,7 @@ def test_the_changelog_holds_json_that_a_person_can_read(monkeypatch: pytest.Mon
     assert json.loads(value)["categories"]["health"]["summary"] == "Fit."
 
 
-async def test_writes_of_the_fake_are_safe_when_it_says_so() -> None:
+async def test_pending_write_of_the_fake_waits_until_it_is_released() -> None:
     kept = FakeCategories()
     kept.held = True
     kept.put(0, scope(), Taxonomy())

@@ -5,79 +5,82 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.ports.lexical_index import LexicalIndex
 from agents.rules.cues.labels import label_memory
+from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Unavailable
 from schemas.memories import Memory
 from schemas.vectors import MemoryFilter
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.flow.stores.tables import LexicalStore
 from tests.builders.lexical_queries import found
 from tests.builders.memories import embedded_in, made
 
 READY = embedded_in("space-1")
 
 
-def test_a_replaced_text_is_no_longer_found(words: LexicalIndex) -> None:
+def test_a_replaced_text_is_no_longer_found(words: LexicalStore) -> None:
     old = made("The locker code is quagga seven.", speaker="Ana", entities=("Quagga",))
-    words.put(0, old)
-    words.put(0, old.model_copy(update={"text": "The key hangs behind the door.", "entities": ()}))
+    words.put(0, LexicalDocument(old))
+    words.put(0, LexicalDocument(old.model_copy(update={"text": "The key hangs behind the door.", "entities": ()})))
     assert found(words, "quagga locker code") == set()
     assert found(words, "key behind door") == {old.memory_id}
     assert len(words.entity_postings(0, "ana", ["Quagga"])[0].numbers) == 0
     assert words.memory_columns(0, "ana").documents == 1
 
 
-def test_the_same_memory_again_changes_nothing(words: LexicalIndex) -> None:
+def test_the_same_memory_again_changes_nothing(words: LexicalStore) -> None:
     memory = made("violin and bow")
     for _ in range(3):
-        words.put(0, memory)
+        words.put(0, LexicalDocument(memory))
     [violin] = words.postings(0, "ana", ["violin"])
     assert (violin.numbers.tolist(), violin.counts.tolist()) == ([0], [1])
     assert words.memory_columns(0, "ana").documents == 1
 
 
-def test_what_changes_beside_the_text_is_seen(words: LexicalIndex) -> None:
+def test_what_changes_beside_the_text_is_seen(words: LexicalStore) -> None:
     memory = made("violin")
-    words.put(0, memory)
+    words.put(0, LexicalDocument(memory))
     roster = words.memory_columns(0, "ana")
     assert not roster.embedded("space-1").any()
-    words.put(0, memory.model_copy(update={"embedding": READY, "superseded_by": "x", "speaker": "Ben"}))
+    words.put(
+        0, LexicalDocument(memory.model_copy(update={"embedding": READY, "superseded_by": "x", "speaker": "Ben"}))
+    )
     roster = words.memory_columns(0, "ana")
     assert roster.embedded("space-1").any()
     assert not roster.admitted(MemoryFilter("ana")).any()
     assert set(roster.speakers) == {"Ben"}
 
 
-def test_a_vector_of_a_text_that_is_gone_is_no_vector(words: LexicalIndex) -> None:
-    words.put(0, made("violin", embedding=embedded_in("space-1", status="stale")))
+def test_a_vector_of_a_text_that_is_gone_is_no_vector(words: LexicalStore) -> None:
+    words.put(0, LexicalDocument(made("violin", embedding=embedded_in("space-1", status="stale"))))
     assert not words.memory_columns(0, "ana").embedded("space-1").any()
     assert words.ready_places(0) == {}
 
 
-def test_entities_that_are_found_later_replace_those_before(words: LexicalIndex) -> None:
-    words.put(0, made("Lunch with Mrs Okafor", entities=("Lunch",)))
-    words.put(0, made("Lunch with Mrs Okafor", entities=("Mrs Okafor",)))
+def test_entities_that_are_found_later_replace_those_before(words: LexicalStore) -> None:
+    words.put(0, LexicalDocument(made("Lunch with Mrs Okafor", entities=("Lunch",))))
+    words.put(0, LexicalDocument(made("Lunch with Mrs Okafor", entities=("Mrs Okafor",))))
     [okafor, lunch] = words.entity_postings(0, "ana", ["Mrs Okafor", "Lunch"])
     assert (len(okafor.numbers), len(lunch.numbers)) == (1, 0)
 
 
-def test_marks_are_kept_and_follow_the_text(words: LexicalIndex) -> None:
+def test_marks_are_kept_and_follow_the_text(words: LexicalStore) -> None:
     memory = made("Where is the key?", role="assistant")
     for text in ("Where is the key?", "It hangs behind the door, on 3 March."):
         memory = memory.model_copy(update={"text": text})
-        words.put(0, memory)
+        words.put(0, LexicalDocument(memory))
         assert words.memory_columns(0, "ana").columns.labels[0] == int(label_memory(memory))
     spoken = memory.model_copy(update={"role": "user"})
-    words.put(0, spoken)
+    words.put(0, LexicalDocument(spoken))
     words.commit(0)
     words.open(0)
     assert words.memory_columns(0, "ana").columns.labels[0] == int(label_memory(spoken)) != int(label_memory(memory))
 
 
-def test_a_forgotten_memory_is_found_by_nothing(words: LexicalIndex) -> None:
+def test_a_forgotten_memory_is_found_by_nothing(words: LexicalStore) -> None:
     kept, gone = made("violin", 0, speaker="Ana"), made("violin bow", 1, speaker="Ben", entities=("Bow",))
-    words.put(0, kept)
-    words.put(0, gone)
+    words.put(0, LexicalDocument(kept))
+    words.put(0, LexicalDocument(gone))
     words.memory_columns(0, "ana")
     words.remove(0, gone.memory_id)
     words.remove(0, gone.memory_id)
@@ -89,28 +92,28 @@ def test_a_forgotten_memory_is_found_by_nothing(words: LexicalIndex) -> None:
     assert len(words.entity_postings(0, "ana", ["Bow"])[0].numbers) == 0
 
 
-def test_a_forgotten_user_leaves_nothing_and_may_come_back(words: LexicalIndex) -> None:
+def test_a_forgotten_user_leaves_nothing_and_may_come_back(words: LexicalStore) -> None:
     memories = [made(f"violin {n}", n) for n in range(3)]
     for memory in memories:
-        words.put(0, memory)
+        words.put(0, LexicalDocument(memory))
     for memory in memories:
         words.remove(0, memory.memory_id)
     assert words.memory_columns(0, "ana").documents == 0
     assert words.counts(0, "ana") == {}
-    words.put(0, memories[1])
+    words.put(0, LexicalDocument(memories[1]))
     assert found(words, "violin") == {memories[1].memory_id}
 
 
-def test_a_write_that_fails_changes_nothing(words: LexicalIndex) -> None:
+def test_a_write_that_fails_changes_nothing(words: LexicalStore) -> None:
     first = made("violin", 0)
-    words.put(0, first)
+    words.put(0, LexicalDocument(first))
     words.memory_columns(0, "ana")
     broken = made("violin and harbour", 1, source=2**80)
     with pytest.raises((Unavailable, OverflowError)):
-        words.put(0, broken)
+        words.put(0, LexicalDocument(broken))
     assert found(words, "violin harbour") == {first.memory_id}
     second = made("harbour", 2)
-    words.put(0, second)
+    words.put(0, LexicalDocument(second))
     assert found(words, "violin harbour") == {first.memory_id, second.memory_id}
 
 
@@ -124,7 +127,7 @@ def test_columns_follow_many_writes_as_if_read_anew(tmp_path: Path) -> None:
         if rng.random() < 0.3:
             words.remove(0, memory.memory_id)
         else:
-            words.put(0, memory)
+            words.put(0, LexicalDocument(memory))
         followed = words.memory_columns(0, "ana") if step % 7 == 0 else None
         del followed
     kept = _described(words)
@@ -134,7 +137,7 @@ def test_columns_follow_many_writes_as_if_read_anew(tmp_path: Path) -> None:
     words.close()
 
 
-def _described(words: LexicalIndex) -> dict[str, tuple[object, ...]]:
+def _described(words: LexicalStore) -> dict[str, tuple[object, ...]]:
     roster = words.memory_columns(0, "ana")
     order = roster.order()
     speakers = {place: name for name, place in roster.speakers.items()}

@@ -5,23 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from agents.ports.lexical_index import LexicalIndex
+from agents.rules.index.lexical_document import LexicalDocument
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.flow.stores.tables import LexicalStore
 from tests.builders.lexical_queries import found
 from tests.builders.memories import made
 
 
-def test_partitions_know_nothing_of_each_other(words: LexicalIndex) -> None:
+def test_partitions_know_nothing_of_each_other(words: LexicalStore) -> None:
     words.open(1)
-    words.put(0, made("violin"))
+    words.put(0, LexicalDocument(made("violin")))
     words.commit(0)
     assert found(words, "violin", partition=1) == set()
     words.drop(1)
     assert found(words, "violin") != set()
 
 
-def test_a_dropped_partition_begins_anew(words: LexicalIndex) -> None:
-    words.put(0, made("violin"))
+def test_a_dropped_partition_begins_anew(words: LexicalStore) -> None:
+    words.put(0, LexicalDocument(made("violin")))
     words.set_applied(0, "turns", 7)
     words.commit(0)
     words.drop(0)
@@ -31,7 +32,7 @@ def test_a_dropped_partition_begins_anew(words: LexicalIndex) -> None:
     assert words.applied(0) == {}
 
 
-def test_progress_is_kept_by_topic(words: LexicalIndex) -> None:
+def test_progress_is_kept_by_topic(words: LexicalStore) -> None:
     words.set_applied(0, "turns", 7)
     words.set_applied(0, "embedded", 3)
     words.set_applied(0, "turns", 8)
@@ -42,10 +43,10 @@ def test_what_was_committed_survives_and_what_was_not_is_gone_with_its_progress(
     words = SqliteLexicalIndex(tmp_path)
     words.open(0)
     safe, lost = made("violin", 0), made("harbour", 1)
-    words.put(0, safe)
+    words.put(0, LexicalDocument(safe))
     words.set_applied(0, "turns", 1)
     words.commit(0)
-    words.put(0, lost)
+    words.put(0, LexicalDocument(lost))
     words.set_applied(0, "turns", 2)
     words.open(0)
     assert found(words, "violin harbour") == {safe.memory_id}
@@ -56,7 +57,7 @@ def test_what_was_committed_survives_and_what_was_not_is_gone_with_its_progress(
 def test_closing_commits(tmp_path: Path) -> None:
     words = SqliteLexicalIndex(tmp_path)
     words.open(0)
-    words.put(0, made("violin"))
+    words.put(0, LexicalDocument(made("violin")))
     words.close()
     words = SqliteLexicalIndex(tmp_path)
     words.open(0)
@@ -69,7 +70,7 @@ def test_a_broken_file_is_begun_anew(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "words-0.sqlite").write_bytes(content)
     words = SqliteLexicalIndex(tmp_path)
     words.open(0)
-    words.put(0, made("violin"))
+    words.put(0, LexicalDocument(made("violin")))
     assert len(found(words, "violin")) == 1
     words.close()
 
@@ -77,7 +78,7 @@ def test_a_broken_file_is_begun_anew(tmp_path: Path, content: bytes) -> None:
 def test_a_file_of_another_form_is_begun_anew(tmp_path: Path) -> None:
     words = SqliteLexicalIndex(tmp_path)
     words.open(0)
-    words.put(0, made("violin"))
+    words.put(0, LexicalDocument(made("violin")))
     words.set_applied(0, "turns", 1)
     words.close()
     with sqlite3.connect(tmp_path / "words-0.sqlite") as connection:

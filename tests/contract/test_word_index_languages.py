@@ -2,8 +2,9 @@
 
 import pytest
 
-from agents.ports.lexical_index import LexicalIndex
+from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.text.languages import LANGUAGES
+from streams.flow.stores.tables import LexicalStore
 from tests.builders.lexical_queries import found
 from tests.builders.memories import made
 
@@ -28,45 +29,45 @@ from tests.builders.memories import made
         ("Reitstunden!", "Was kostet die Reitstunde?"),
     ],
 )
-def test_a_word_is_found_by_its_other_forms_in_every_language(words: LexicalIndex, written: str, asked: str) -> None:
+def test_a_word_is_found_by_its_other_forms_in_every_language(words: LexicalStore, written: str, asked: str) -> None:
     memory = made(written)
-    words.put(0, memory)
-    words.put(0, made("zzz", 1))
+    words.put(0, LexicalDocument(memory))
+    words.put(0, LexicalDocument(made("zzz", 1)))
     assert found(words, asked) == {memory.memory_id}
 
 
-def test_a_text_of_which_the_language_cannot_be_told_is_found_by_the_word_that_it_says(words: LexicalIndex) -> None:
+def test_a_text_of_which_the_language_cannot_be_told_is_found_by_the_word_that_it_says(words: LexicalStore) -> None:
     for number in range(20):
-        words.put(0, made("Das ist nicht das, was wir haben wollten", number))
+        words.put(0, LexicalDocument(made("Das ist nicht das, was wir haben wollten", number)))
     short = made("Fahrten", 20)
-    words.put(0, short)
+    words.put(0, LexicalDocument(short))
     assert found(words, "What were the Fahrten about?") == {short.memory_id}
     assert found(words, "Fahrt") == {short.memory_id}
 
 
-def test_words_that_are_only_alike_count_on_demand(words: LexicalIndex) -> None:
-    words.put(0, made("Die Mieterhöhung ist da", 0))
+def test_words_that_are_only_alike_count_on_demand(words: LexicalStore) -> None:
+    words.put(0, LexicalDocument(made("Die Mieterhöhung ist da", 0)))
     [alike] = words.postings(0, "ana", ["erhohung"])
     [stems] = words.postings(0, "ana", ["erhohung"], fuzzy=False)
     assert (len(alike.numbers), len(stems.numbers)) == (1, 0)
 
 
-def test_words_that_are_written_after_a_question_count_in_the_next(words: LexicalIndex) -> None:
-    words.put(0, made("violin", 0))
+def test_words_that_are_written_after_a_question_count_in_the_next(words: LexicalStore) -> None:
+    words.put(0, LexicalDocument(made("violin", 0)))
     assert found(words, "violins") != set()
     late = made("She brought her harps and a Mieterhöhung", 1)
-    words.put(0, late)
+    words.put(0, LexicalDocument(late))
     assert found(words, "harp") == found(words, "Erhöhung") == {late.memory_id}
-    words.put(0, late.model_copy(update={"text": "nothing"}))
+    words.put(0, LexicalDocument(late.model_copy(update={"text": "nothing"})))
     assert found(words, "harp") == set()
 
 
-def test_another_user_s_language_is_not_spoken_here(words: LexicalIndex) -> None:
+def test_another_user_s_language_is_not_spoken_here(words: LexicalStore) -> None:
     mine = made("The hund was in the garden and it was late", 0)
-    words.put(0, mine)
+    words.put(0, LexicalDocument(mine))
     alone = words.postings(0, "ana", ["hunden", "gardens"])
     for number in range(30):
-        words.put(0, made("Das ist nicht das, was der Hund haben wollte", number, user="ben"))
+        words.put(0, LexicalDocument(made("Das ist nicht das, was der Hund haben wollte", number, user="ben")))
     beside = words.postings(0, "ana", ["hunden", "gardens"])
     assert [one.numbers.tolist() for one in beside] == [one.numbers.tolist() for one in alone] == [[], [0]]
     assert words.memory_columns(0, "ana").languages() == [LANGUAGES.index("english")]

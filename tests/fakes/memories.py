@@ -71,3 +71,15 @@ class FakeMemories:
     def tombstones(self) -> Iterator[tuple[str, VectorLocation]]:
         """The ids of those that are no more, and where their vectors were."""
         return ((memory_id, place) for (_, memory_id), place in self._removed.items() if place is not None)
+
+
+class FakeRecords(FakeMemories):
+    """Memories out of a dict by id, all of them in partition 0."""
+
+    def __init__(self, records: dict[str, Memory]) -> None:
+        super().__init__()
+        self._records = records
+
+    def get(self, partition: int, memory_id: str) -> Memory | None:
+        """Return the record, or None."""
+        return self._records.get(memory_id) if partition == 0 else None

@@ -19,7 +19,7 @@ from agents.ports.vector_index import VectorIndex
 from schemas.failures import Unavailable
 from schemas.modes import Fingerprint, VectorSpace
 from schemas.vectors import MemoryFilter, Point, Scored, Vector
-from streams.adapters.vectors.embedded.edge_held import BoundaryCache
+from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.server.qdrant_index import QdrantIndex
 from tests.fakes.vector_index import FakeIndex
@@ -52,7 +52,7 @@ async def opened(kind: str, tmp_path: Path) -> AsyncIterator[VectorIndex]:
     embedded: dict[str, Callable[[], VectorIndex]] = {
         "fake": FakeIndex,
         "edge": lambda: EdgeIndex(tmp_path),
-        "engine": lambda: EdgeIndex(tmp_path, BoundaryCache(most_points=0)),
+        "engine": lambda: EdgeIndex(tmp_path, BoundaryCache(max_points=0)),
         "local": local,
     }
     made = embedded[kind]()

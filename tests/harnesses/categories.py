@@ -8,7 +8,10 @@ from agents.categories.matching import CategoryMatcher
 from agents.categories.medoids import CategoryMedoids
 from agents.categories.members import CategoryMembers
 from agents.categories.refresh import RefreshCategories, SummaryModel
+from agents.categories.vectors import CategoryVectors
 from agents.embedding.embed import Embed
+from agents.ports.command_types import CommandHandler
+from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.prompts.prompting import Template
 from schemas.commands import Command
 from schemas.events import Embedded, Remembered
@@ -17,6 +20,7 @@ from schemas.scopes import Scope
 from streams.adapters.language.prompt_files import read_prompt
 from streams.bootstrap.agents import CATEGORY_PROMPT
 from tests.builders.memories import made
+from tests.builders.stores import fake_stores
 from tests.fakes.categories import FakeCategories
 from tests.harnesses.worker import HERE, OneWorker
 
@@ -32,18 +36,20 @@ class Keeping:
         self.worker = OneWorker(directory)
         self.table = FakeCategories()
         worker, index, spaces = self.worker, self.worker.index, self.worker.spaces
-        self.members = CategoryMembers(worker.words)
-        self.fits = CategoryMatcher(self.table, worker.memories, self.members, index, spaces)
-        self.embed = Embed(spaces, index, worker.clock, self.fits)
+        stores = fake_stores(worker.words, worker.memories, worker.modes, categories=self.table).at(HERE)
+        memories, categories = stores.memories, stores.categories
+        self.members = CategoryMembers(stores.words)
+        self.fits = CategoryMatcher(categories, memories, self.members, index, spaces, CategoryVectors())
+        self.embed = Embed(lambda _: spaces, index, worker.clock, lambda _: self.fits)
         template = Template(read_prompt(CATEGORY_PROMPT), CATEGORY_PROMPT)
-        best = CategoryMedoids(worker.memories, index, spaces)
+        best = CategoryMedoids(memories, index, spaces)
         model = SummaryModel(worker.language, template) if asks else None
-        self.refreshing = RefreshCategories(self.table, worker.memories, self.members, best, model)
-        self.keeper = Categorize(self.table, worker.memories, self.members, self.fits, self.refreshing)
+        self.refreshing = RefreshCategories(categories, memories, self.members, best, model)
+        self.keeper = Categorize(categories, memories, self.members, self.fits, self.refreshing)
 
     def put(self, memory: Memory) -> Memory:
         """Write a record and its words."""
-        self.worker.words.put(HERE, memory)
+        self.worker.words.put(HERE, LexicalDocument(memory))
         self.worker.memories.put(HERE, memory)
         return memory
 
@@ -64,15 +70,16 @@ class Keeping:
     async def embedded(self, memory: Memory) -> Embedded:
         """Embed a memory, and tell the keeper of memories."""
         [said] = await self.embed.write([await self.embed.encode(Remembered(memory=memory), HERE)])
-        self.worker.remember.embedded(said, HERE)
+        self.worker.remember.embedded(said)
         return said
 
     async def command(self, what: str, scope: Scope | None = None, **arguments: Any) -> dict[str, Any]:
         """What a command is answered with, once what it changes is carried out."""
         command = Command(command=what, scope=scope or Scope(user_id="u1"), arguments=arguments)
-        governed = await self.keeper.commands[what](command, HERE, 0)
+        handler: CommandHandler = getattr(self.keeper, what)
+        governed = await handler(command, 0)
         if governed.change is not None:
-            list(self.worker.remember.changed(governed.change, HERE))
+            list(self.worker.remember.changed(governed.change))
         return governed.result
 
     async def names(self, name: str = "health") -> set[str]:

@@ -4,24 +4,35 @@ from typing import Any
 
 import pytest
 
+from agents.commands.dispatch import DispatchCommands
 from agents.commands.handle_commands import HandleCommands
-from agents.memory.remember import Remember
-from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.command_types import CommandResult
 from schemas.changes import Change
 from schemas.commands import Command
 from schemas.failures import Rejected
+from schemas.jobs import JOB_KINDS
 from schemas.modes import ModeDeclarations
 from schemas.scopes import Scope
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import record, turn
-from tests.fakes.claims import FakeClaims
 from tests.fakes.clock import FakeClock
 from tests.fakes.embedders import FakeEmbedders
 from tests.fakes.memories import FakeMemories
 from tests.fakes.modes import FakeModes
 
 PARTITION = record().partition
+NAMES = (
+    "declare_mode",
+    "rename_mode",
+    "delete_mode",
+    "set_default_mode",
+    "list_modes",
+    "set_memory_mode",
+    "get_memory",
+    "forget",
+)
+"""Commands whose handler has the same name."""
 
 
 class Governing:
@@ -29,8 +40,11 @@ class Governing:
 
     def __init__(self, words: SqliteLexicalIndex) -> None:
         self.memories, self.modes, self.embedders = FakeMemories(), FakeModes(), FakeEmbedders()
-        self.keeper = Remember(self.memories, words, self.modes, VectorSpaces(self.modes, self.embedders), FakeClaims())
-        self.govern = HandleCommands(self.memories, self.modes, self.embedders, self._health, FakeClock())
+        stores = fake_stores(words, self.memories, self.modes).at(PARTITION)
+        self.keeper = remember_over(stores, self.embedders)
+        agent = HandleCommands(PARTITION, stores.memories, stores.modes, self.embedders, self._health, FakeClock())
+        others = {**dict.fromkeys(JOB_KINDS, agent.start_job), "health": agent.show_health}
+        self.dispatch = DispatchCommands({name: getattr(agent, name) for name in NAMES} | others)
         self.offset = 0
 
     def tell(self, text: str, offset: int, **changes: Any) -> str:
@@ -45,7 +59,7 @@ class Governing:
         self.offset = self.offset + 1 if offset is None else offset
         scope = Scope(user_id="u1", project_id=project)
         given = Command(command=command, scope=scope, arguments=arguments)
-        return await self.govern.handle(given, PARTITION, self.offset)
+        return await self.dispatch.handle(given, self.offset)
 
     async def __call__(self, command: str, project: str = "p1", /, **arguments: Any) -> dict[str, Any]:
         """The result of a command."""
@@ -68,5 +82,5 @@ class Governing:
         """What is declared."""
         return self.modes.get(PARTITION, user)
 
-    async def _health(self, command: Command, partition: int) -> dict[str, Any]:
-        return {"of": command.scope.boundary, "partition": partition}
+    async def _health(self, command: Command) -> dict[str, Any]:
+        return {"of": command.scope.boundary}

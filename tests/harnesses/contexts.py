@@ -9,6 +9,7 @@ from agents.context.assemble import Assemble, Warnings
 from agents.context.category_summaries import CategorySummaries
 from agents.ports.tokenizer import TokenCounter
 from agents.rules.answer.hits import hit_of
+from agents.rules.index.lexical_document import LexicalDocument
 from schemas.assemble import AssembleRequest, AssembleResult
 from schemas.failures import ModelMissing
 from schemas.interaction import Interaction
@@ -16,6 +17,8 @@ from schemas.memories import Memory
 from schemas.retrieval import RetrieveRequest, RetrieveResult
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
+from tests.builders.stores import fake_stores
+from tests.fakes.memories import FakeRecords
 from tests.fakes.tokenizer import FakeTokens
 
 
@@ -27,7 +30,7 @@ class Found:
     warnings: Warnings = field(default_factory=list)
     asked: list[RetrieveRequest] = field(default_factory=list)
 
-    async def __call__(self, request: RetrieveRequest, partition: int) -> tuple[RetrieveResult, Warnings]:
+    async def __call__(self, request: RetrieveRequest) -> tuple[RetrieveResult, Warnings]:
         self.asked.append(request)
         hits = [hit_of(memory, 1.0, None) for memory in self.memories][: request.top_k]
         return RetrieveResult(hits=hits, modes=["general"], strategy="hybrid"), self.warnings
@@ -47,13 +50,18 @@ class Library:
     asks_model: bool = False
 
     def __post_init__(self) -> None:
-        ports = (self.words, self.record, self.tokens, self._judge, self.search, self.capsules)
-        self.assemble = Assemble(*ports, asks_model=self.asks_model)
+        self.stores = fake_stores(self.words, FakeRecords(self.records)).at(0)
+        self.assemble = Assemble(
+            self.stores.words,
+            self.stores.memories,
+            self.tokens,
+            self._judge,
+            self.search,
+            self.capsules,
+            asks_model=self.asks_model,
+        )
 
-    def record(self, partition: int, memory_id: str) -> Memory | None:
-        return self.records.get(memory_id) if partition == 0 else None
-
-    async def _judge(self, request: AssembleRequest, partition: int, turns: Sequence[Memory]) -> Interaction:
+    async def _judge(self, request: AssembleRequest, turns: Sequence[Memory]) -> Interaction:
         if self.judge_outage:
             raise ModelMissing("the general embedder still loads")
         self.judged.append((request.query, [turn.text for turn in turns]))
@@ -62,7 +70,7 @@ class Library:
     def hear(self, *memories: Memory) -> list[str]:
         """Store memories; gives their ids."""
         for memory in memories:
-            self.words.put(0, memory)
+            self.words.put(0, LexicalDocument(memory))
             self.records[memory.memory_id] = memory
         return [memory.memory_id for memory in memories]
 
@@ -70,7 +78,7 @@ class Library:
         self, user: str = "ana", project: str | list[str] = "default", **fields: Any
     ) -> tuple[AssembleResult, Warnings]:
         request = {"scope": {"user_id": user, "project_id": project}, "conversation_id": "c1", "query": "and now?"}
-        return await self.assemble.answer(AssembleRequest.model_validate_json(json.dumps(request | fields)), 0)
+        return await self.assemble.answer(AssembleRequest.model_validate_json(json.dumps(request | fields)))
 
     async def assembled(self, **fields: Any) -> AssembleResult:
         return (await self.ask(**fields))[0]

@@ -13,6 +13,7 @@ from schemas.memories import Embedding, Memory, VectorLocation
 from schemas.modes import GENERAL, Mode, VectorSpace
 from schemas.moments import moment_of
 from schemas.vectors import Encoded, Point
+from streams.flow.stores.partition_views import TableView
 from tests.builders.turns import TIMESTAMP_MS, turn
 from tests.fakes.clock import FakeClock
 from tests.fakes.embedders import FakeEmbedders
@@ -74,15 +75,15 @@ class Indexer:
         self.modes, self.embedders = FakeModes(), PickyEmbedders()
         self.index = CountingIndex()
         self.clock = FakeClock()
-        self.spaces = VectorSpaces(self.modes, self.embedders)
-        self.embed = Embed(self.spaces, self.index, self.clock)
+        self.spaces = VectorSpaces(TableView(self.modes, PARTITION), self.embedders)
+        self.embed = Embed(lambda _: self.spaces, self.index, self.clock)
         for name, embedder, dim in (("code", "tiny32", 32), ("notes", GENERAL, 384)):
             mode = Mode(name=name, embedder=embedder, embedding_dim=dim)
             self.modes.declare(mode, boundary="u1", partition=PARTITION)
 
     def of(self, mode: str) -> VectorSpace:
         """The space of a mode."""
-        return self.spaces.resolve(self.spaces.mode(PARTITION, "u1", mode, {}))[1]
+        return self.spaces.resolve(self.spaces.mode("u1", mode, {}))[1]
 
     def place(self, mode: str) -> VectorLocation:
         """Where a mode's vectors lie."""

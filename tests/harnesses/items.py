@@ -3,14 +3,14 @@
 from typing import Any
 
 from agents.memory.items import MemoryEvent
-from agents.memory.remember import Remember
-from agents.modes.vector_spaces import VectorSpaces
+from agents.rules.index.lexical_document import LexicalDocument
 from schemas.changes import Change
 from schemas.events import Forgotten, Understood
 from schemas.memories import Item, Memory, index_names
 from schemas.scopes import Scope
 from schemas.understanding import Understanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import record, turn
 from tests.fakes.claims import FakeClaims
 from tests.fakes.clock import FakeClock
@@ -30,8 +30,8 @@ class Keeping:
 
     def __init__(self, words: SqliteLexicalIndex) -> None:
         self.memories, self.words, self.claims, self.modes = FakeMemories(), words, FakeClaims(), FakeModes()
-        spaces = VectorSpaces(self.modes, FakeEmbedders())
-        self.keeper = Remember(self.memories, words, self.modes, spaces, self.claims)
+        self.stores = fake_stores(words, self.memories, self.modes, self.claims).at(HERE)
+        self.keeper = remember_over(self.stores, FakeEmbedders())
         self.events: list[MemoryEvent] = []
 
     def say(self, text: str, number: int, offset: int | None = None, **fields: Any) -> Memory:
@@ -52,13 +52,13 @@ class Keeping:
             prompt="p",
             at=FakeClock().now(),
         )
-        self.events = self.keeper.understood(event, HERE).events
+        self.events = self.keeper.understood(event).events
         return self.get(said.memory_id)
 
     def change(self, action: Any, **fields: Any) -> int:
         """Carry out a change; returns how many memories are gone by it."""
         change = Change(scope=Scope(user_id="u1", project_id="p1"), action=action, **fields)
-        self.events = [event for _, events in self.keeper.changed(change, HERE) for event in events]
+        self.events = [event for _, events in self.keeper.changed(change) for event in events]
         return sum(isinstance(event, Forgotten) for event in self.events)
 
     def get(self, memory_id: str) -> Memory:
@@ -69,7 +69,7 @@ class Keeping:
 
     def write(self, memory: Memory) -> Memory:
         """Have this record."""
-        self.words.put(HERE, memory)
+        self.words.put(HERE, LexicalDocument(memory))
         self.memories.put(HERE, memory)
         return memory
 

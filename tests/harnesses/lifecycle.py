@@ -14,8 +14,8 @@ from agents.commands.handle_commands import HandleCommands
 from agents.embedding.embed import Embed
 from agents.memory.items import MemoryEvent, WriteStep
 from agents.memory.recovery import find_removed_but_indexed
-from agents.memory.remember import Remember
 from agents.modes.vector_spaces import VectorSpaces
+from agents.ports.command_types import CommandHandler, CommandResult
 from agents.rules.text.embedding_text import embedding_text
 from schemas.commands import Command
 from schemas.events import Embedded, Forgotten, Remembered
@@ -25,8 +25,8 @@ from schemas.modes import GENERAL
 from schemas.turns import Turn
 from schemas.vectors import Point, Vector
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import record
-from tests.fakes.claims import FakeClaims
 from tests.fakes.clock import FakeClock
 from tests.fakes.memories import FakeMemories
 from tests.fakes.modes import FakeModes
@@ -53,10 +53,13 @@ class MovingMemories(MovingUser):
         self.embedders, self.words = PickyEmbedders(), words
         self.words.drop(PARTITION)
         self.words.open(PARTITION)
-        self.spaces = VectorSpaces(self.modes, self.embedders)
-        self.remember = Remember(self.memories, words, self.modes, self.spaces, FakeClaims(), asks_model=True)
-        embed = Embed(self.spaces, self.index, self.clock)
-        self.govern = HandleCommands(self.memories, self.modes, self.embedders, self._no_health, self.clock)
+        self.stores = fake_stores(words, self.memories, self.modes).at(PARTITION)
+        self.spaces = VectorSpaces(self.stores.modes, self.embedders)
+        self.remember = remember_over(self.stores, self.embedders, asks_model=True)
+        embed = Embed(lambda _: self.spaces, self.index, self.clock)
+        self.commands = HandleCommands(
+            PARTITION, self.stores.memories, self.stores.modes, self.embedders, self._no_health, self.clock
+        )
         told = self.topics["embedded"].events
         self.vectors = MovingVectors(embed, PARTITION, self.loop, told)
         self.is_to_look = False
@@ -174,7 +177,7 @@ class MovingMemories(MovingUser):
 
     def due(self, memory: Memory) -> tuple[VectorLocation, Vector]:
         """Where a memory's vector belongs, and what it is."""
-        embedder, space = self.spaces.of(memory, PARTITION)
+        embedder, space = self.spaces.of(memory)
         vector = self._run(embedder.passage(embedding_text(memory))).pooled
         return VectorLocation(mode=memory.mode, space=space.fingerprint.digest), vector
 
@@ -190,21 +193,22 @@ class MovingMemories(MovingUser):
                 return _following(accepted.events)
             case Command():
                 try:
-                    governed = self._run(self.govern.handle(event, PARTITION, offset))
+                    handler: CommandHandler = getattr(self.commands, event.command)
+                    governed: CommandResult = self._run(handler(event, offset))
                 except Rejected:
                     return []
                 return [("changes", governed.change)] if governed.change else []
             case Embedded():
-                after = self.remember.embedded(event, PARTITION)
+                after = self.remember.embedded(event)
                 return _following([] if after is None else [after])
             case _:
-                return _following(self.remember.understood(event, PARTITION).events)
+                return _following(self.remember.understood(event).events)
 
     def _carry_on(self, topic: Topic, *, killed: bool) -> None:
         """One memory of a change, or its end."""
         change = topic.events[topic.next]
         if self._carrying is None:
-            self._carrying = self.remember.changed(change, PARTITION)
+            self._carrying = self.remember.changed(change)
         done = next(self._carrying, None)
         if killed:
             self._arrive()
@@ -219,7 +223,7 @@ class MovingMemories(MovingUser):
         """Begin again as a worker that was killed: its words are what was committed."""
         self._carrying = None
         self.words.open(PARTITION)
-        for event in find_removed_but_indexed(self.memories, self.words, PARTITION):
+        for event in find_removed_but_indexed(self.stores.memories, self.stores.words):
             if event is not None:
                 self.words.remove(PARTITION, event.memory_id)
                 self._publish(_following([event]))
@@ -233,7 +237,7 @@ class MovingMemories(MovingUser):
         if memory.embedding.status == "pending" and memory.embedding.error is None:
             return False
         try:
-            self.spaces.of(memory, PARTITION)
+            self.spaces.of(memory)
         except (ModelMissing, Rejected):
             return False
         return True
@@ -245,7 +249,7 @@ class MovingMemories(MovingUser):
     def _run(self, call: Coroutine[Any, Any, Result]) -> Result:
         return self.loop.run_until_complete(call)
 
-    async def _no_health(self, command: Command, partition: int) -> dict[str, Any]:
+    async def _no_health(self, _command: Command) -> dict[str, Any]:
         return {}
 
 

@@ -26,7 +26,7 @@ class AskingWorker(OneWorker):
     async def asking(self, per_second: float = 1e6) -> AsyncIterator[UnderstandingQueue]:
         """Ask, until the block ends."""
         asking = UnderstandingQueue(
-            self.understand,
+            lambda _: self.understand,
             self.language,
             lambda: self.here,
             self.ctx,
@@ -48,7 +48,7 @@ class AskingWorker(OneWorker):
     def applied(self) -> None:
         """The keeper gets everything that was understood."""
         for event in self.understood():
-            self.remember.understood(event, HERE)
+            self.remember.understood(event)
 
     def read(self) -> list[str]:
         """The texts that answers came for, sorted."""

@@ -1,18 +1,21 @@
 """A worker's keeper on its topics, on a disk that is full at times."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agents.memory.remember import Remember
 from schemas.changes import Change
 from schemas.failures import Unavailable
 from schemas.memories import Memory
-from schemas.turns import Turn
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.requests.channel import Channel
-from streams.flow.steps.apply_changes import RememberChanges
-from streams.flow.steps.remember import RememberEvents, RememberTurns
+from streams.flow.requests.events import EventReader
+from streams.flow.steps.apply_changes import ApplyChanges
+from streams.flow.steps.remember import MEMORY_EVENTS, HasVector, RememberEvents
+from streams.flow.steps.step import CommittingStep
+from streams.flow.support.lexical_commit import LexicalCommit
+from tests.builders.stores import fake_stores, remember_over
 from tests.harnesses.worker import HERE, TOPICS, OneWorker, arriving, change, run
 
 REPLY = (("reply_to", b"memory.replies"), ("correlation_id", b"1"))
@@ -48,17 +51,43 @@ class OneKeeper(OneWorker):
         self.words.close()
         self.words = self.full = FullAtTimes(directory)
         self.words.open(HERE)
-        object.__setattr__(self.ctx, "words", self.words)
-        self.remember = Remember(self.memories, self.words, self.modes, self.spaces, self.claims, asks_model=True)
+        self.stores = fake_stores(self.words, self.memories, self.modes, self.claims)
+        self.ctx = replace(self.ctx, stores=self.stores, commit=LexicalCommit(self.words, self.meters))
+        self.remember = remember_over(self.stores.at(HERE), self.embedders, asks_model=True)
         self.changed: list[tuple[Change, int]] = []
         self.declare("code", "tiny32")
         self.declare("journal", "tiny48")
-        turns = Channel(TOPICS.turns, {"turn.v1": Turn}, "write", keeps_rejected=True, outlives_deadline=True)
         changes = Channel(TOPICS.changes, {"change.v1": Change}, None, keeps_rejected=True, outlives_deadline=True)
-        self.turns = RememberTurns(turns, self.remember, self.ctx)
-        self.events = RememberEvents(self.remember, self.ctx)
-        told = lambda change, partition: self.changed.append((change, partition))  # noqa: E731
-        self.changes = RememberChanges(changes, self.remember, told, self.ctx)
+        self.turns = self.turns_step()
+        self.events = CommittingStep(self.events_step(), self.ctx.commit)
+        self.changes = self.committing(changes, self.changes_step(), window=16, pause_s=0.0)
+
+    def events_step(self, has_vector: HasVector | None = None) -> RememberEvents:
+        """The step of the events; without `has_vector` every reported vector is believed."""
+        return RememberEvents(
+            EventReader(MEMORY_EVENTS, self.ctx.replies),
+            lambda _: self.remember,
+            self.stores,
+            self.publisher,
+            TOPICS,
+            self.meters,
+            worker_run_id=self.ctx.worker_run_id,
+            has_vector=has_vector,
+        )
+
+    def changes_step(self) -> ApplyChanges:
+        """The handler of changes."""
+        return ApplyChanges(
+            lambda _: self.remember,
+            self.stores,
+            self.ctx.commit,
+            self.publisher,
+            TOPICS,
+            self.meters,
+            progress=self.progress,
+            turns_log=self.ctx.turns_log,
+            on_changed=lambda change, partition: self.changed.append((change, partition)),
+        )
 
     async def make(self, made: Change, offset: int = 0) -> Any:
         """Have a change made; returns its answer."""

@@ -9,8 +9,10 @@ from schemas.commands import Command
 from schemas.records import Headers, Outgoing, Record
 from schemas.replies import SuccessReply
 from schemas.turns import Turn
+from streams.flow.requests.admission import Admission
 from streams.flow.requests.channel import Channel, HandlerResult, ReplyOptions
 from streams.flow.requests.pipeline import RequestPipeline
+from streams.flow.requests.replies import Replies
 from streams.observability.metrics import Meters
 from tests.builders.turns import PARTITIONS, record, turn_fields
 from tests.fakes.clock import FakeClock
@@ -36,17 +38,9 @@ class Served:
         self.handled: list[tuple[Record, ReplyOptions]] = []
         self.result: HandlerResult = HandlerResult(SuccessReply({"done": True}))
         self.problem: Exception | None = None
-        self._requests = RequestPipeline(
-            channel=channel,
-            handle=self._handle,
-            partitions=PARTITIONS,
-            replies="memory.replies",
-            dead_letters="memory.dead-letters",
-            publisher=self.publisher,
-            clock=self.clock,
-            meters=self.meters,
-            admit=admit,
-        )
+        admission = Admission(channel, admit, PARTITIONS, "memory.replies", self.clock)
+        replies = Replies(self.publisher, "memory.dead-letters", self.clock, self.meters)
+        self._requests = RequestPipeline(admission, self._handle, replies)
 
     async def _handle(self, _message: Any, taken: Record, asked: ReplyOptions) -> HandlerResult:
         self.handled.append((taken, asked))

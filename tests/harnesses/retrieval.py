@@ -9,6 +9,7 @@ from typing import Any
 from agents.modes.vector_spaces import VectorSpaces
 from agents.retrieval.drill_down import DrillDown
 from agents.retrieval.retrieve import Retrieve, Warnings
+from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.ranking.weights import RankingWeights
 from agents.rules.text.embedding_text import embedding_text
 from schemas.memories import Embedding, Memory, VectorLocation
@@ -18,9 +19,11 @@ from schemas.scopes import Selector
 from schemas.vectors import MemoryFilter, Point, Scored, Vector
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import START
+from tests.builders.stores import fake_stores
 from tests.fakes.categories import FakeCategories
 from tests.fakes.embedders import FakeEmbedders
 from tests.fakes.intentions import FakeIntentions
+from tests.fakes.memories import FakeRecords
 from tests.fakes.modes import FakeModes
 from tests.fakes.vector_index import FakeIndex
 
@@ -68,14 +71,15 @@ class Library:
 
     def __post_init__(self) -> None:
         weights = RankingWeights.loads(WEIGHTS.read_text())
-        self.spaces = VectorSpaces(self.modes, self.embedders)
-        layers = DrillDown(self.intentions, self.categories, self._record)
+        memories = FakeRecords(self.records)
+        self.stores = stores = fake_stores(
+            self.words, memories, self.modes, intentions=self.intentions, categories=self.categories
+        ).at(0)
+        self.spaces = VectorSpaces(stores.modes, self.embedders)
+        layers = DrillDown(stores.intentions, stores.categories, stores.memories)
         self.retrieve = Retrieve(
-            self.words, self._record, self.vectors, self.modes, self.spaces, self.clock, weights, layers
+            stores.words, stores.memories, self.vectors, stores.modes, self.spaces, self.clock, weights, layers
         )
-
-    def _record(self, partition: int, memory_id: str) -> Memory | None:
-        return self.records.get(memory_id) if partition == 0 else None
 
     async def remember(self, *memories: Memory) -> list[Memory]:
         """Store memories with their vectors."""
@@ -84,21 +88,21 @@ class Library:
         return stored
 
     def _ready(self, memory: Memory) -> Memory:
-        digest = self.spaces.of(memory, 0)[1].fingerprint.digest
+        digest = self.spaces.of(memory)[1].fingerprint.digest
         ready = Embedding(status="ready", place=VectorLocation(mode=memory.mode, space=digest))
         return memory.model_copy(update={"embedding": ready})
 
     def hear(self, *memories: Memory) -> list[Memory]:
         """Store memories as they are."""
         for memory in memories:
-            self.words.put(0, memory)
+            self.words.put(0, LexicalDocument(memory))
             self.records[memory.memory_id] = memory
         return list(memories)
 
     async def embed(self, *memories: Memory) -> None:
         """Write vectors alone."""
         for memory in memories:
-            embedder, space = self.spaces.of(memory, 0)
+            embedder, space = self.spaces.of(memory)
             point = Point(
                 memory_id=memory.memory_id,
                 vector=(await embedder.passage(embedding_text(memory))).pooled,
@@ -116,7 +120,7 @@ class Library:
         self, query: str, user: str = "ana", project: str | list[str] = "*", **fields: Any
     ) -> tuple[RetrieveResult, Warnings]:
         selector = Selector.model_validate({"user_id": user, "project_id": project})
-        return await self.retrieve.answer(RetrieveRequest(scope=selector, query=query, **fields), 0)
+        return await self.retrieve.answer(RetrieveRequest(scope=selector, query=query, **fields))
 
     async def texts(self, query: str, **fields: Any) -> list[str]:
         return [hit.text for hit in (await self.ask(query, **fields))[0].hits]

@@ -3,15 +3,15 @@
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from agents.memory.remember import Remember, TurnResult
+from agents.memory.remember import TurnResult
 from agents.modes.vector_spaces import VectorSpaces
 from schemas.events import Embedded, Forgotten, Remembered
 from schemas.failures import Unavailable
 from schemas.memories import Memory, VectorLocation
 from schemas.modes import GENERAL, Mode
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import record, turn
-from tests.fakes.claims import FakeClaims
 from tests.fakes.embedders import FakeEmbedders
 from tests.fakes.memories import FakeMemories
 from tests.fakes.modes import FakeModes
@@ -42,8 +42,9 @@ class Kept:
     def __init__(self, words: BreakableWords) -> None:
         self.memories, self.modes, self.embedders = FakeMemories(), FakeModes(), FakeEmbedders()
         self.words = words
-        self.spaces = VectorSpaces(self.modes, self.embedders)
-        self.keeper = Remember(self.memories, words, self.modes, self.spaces, FakeClaims())
+        stores = fake_stores(words, self.memories, self.modes).at(PARTITION)
+        self.spaces = VectorSpaces(stores.modes, self.embedders)
+        self.keeper = remember_over(stores, self.embedders)
 
     def tell(self, text: str, offset: int, *, mode: str | None = None, turn_id: str | None = "t") -> TurnResult:
         """A turn, as the record at this offset."""
@@ -63,7 +64,7 @@ class Kept:
             at=NOW,
             error="a reason" if status in ("failed", "waiting") else None,
         )
-        return self.keeper.embedded(said.model_copy(update=changes), PARTITION)
+        return self.keeper.embedded(said.model_copy(update=changes))
 
     def space(self, mode: str = GENERAL) -> str:
         """The digest of the space of a mode, if its model were loaded."""

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from agents.commands.admit import Admit
 from agents.embedding.embed import Embed
-from agents.memory.remember import Remember
 from agents.modes.vector_spaces import VectorSpaces
 from agents.rules.interaction.classifier import InteractionClassifier
 from agents.rules.prompts.prompting import Template
@@ -21,21 +21,29 @@ from schemas.jobs import BackfillTimes
 from schemas.memories import Memory
 from schemas.modes import GENERAL_MODE, Mode, VectorSpace
 from schemas.records import Record
+from schemas.turns import Turn
 from streams.adapters.language.prompt_files import read_prompt
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import INTERACTION_MODEL
 from streams.bootstrap.agents import UNDERSTANDING_PROMPT
+from streams.flow.requests.admission import Admission
+from streams.flow.requests.channel import Channel, Handler
+from streams.flow.requests.events import EventReader
+from streams.flow.requests.pipeline import RequestPipeline
+from streams.flow.steps.embed import EMBEDDED_EVENTS, AskModel, EmbedRemembered
+from streams.flow.steps.remember import RememberTurns
+from streams.flow.steps.step import CommittingStep
 from streams.flow.support.job_log import JobLog
+from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.support.progress import AppliedOffsets
 from streams.flow.worker_context import WorkerContext
 from streams.observability.metrics import Meters
 from streams.topics import topics_with_prefix
+from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import PARTITIONS, record, turn
-from tests.fakes.categories import FakeCategories
 from tests.fakes.claims import FakeClaims
 from tests.fakes.clock import FakeClock
 from tests.fakes.embedders import FakeEmbedders
-from tests.fakes.intentions import FakeIntentions
 from tests.fakes.json_table import FakeJsonTable
 from tests.fakes.language_model import FakeLanguageModel
 from tests.fakes.memories import FakeMemories
@@ -70,30 +78,51 @@ class OneWorker:
         self.progress = AppliedOffsets()
         self.clock = FakeClock()
         self.meters = Meters()
+        self.stores = fake_stores(self.words, self.memories, self.modes, self.claims)
         self.ctx = WorkerContext(
             topics=TOPICS,
             partitions=PARTITIONS,
-            memories=self.memories,
-            modes=self.modes,
-            claims=self.claims,
+            stores=self.stores,
             consolidations=FakeJsonTable(RunHistory),
             issued=FakeJsonTable(IssuedCommands),
-            intentions=FakeIntentions(),
-            categories=FakeCategories(),
-            words=self.words,
+            commit=LexicalCommit(self.words, self.meters),
             progress=self.progress,
             publisher=self.publisher,
             clock=self.clock,
             meters=self.meters,
             jobs=JobLog(FakeJsonTable(BackfillTimes)),
         )
-        self.spaces = VectorSpaces(self.modes, self.embedders)
-        self.remember = Remember(self.memories, self.words, self.modes, self.spaces, self.claims, asks_model=asks_model)
-        self.embed = Embed(self.spaces, self.index, self.clock)
+        here = self.stores.at(HERE)
+        self.spaces = VectorSpaces(here.modes, self.embedders)
+        self.remember = remember_over(here, self.embedders, asks_model=asks_model)
+        self.embed = Embed(lambda _: self.spaces, self.index, self.clock)
         reader = InteractionReader(lambda: self.embedders.of(GENERAL_MODE), classifier())
         template = Template(read_prompt(UNDERSTANDING_PROMPT), UNDERSTANDING_PROMPT)
-        self.understand = Understand(
-            reader, self.language, template, self.modes, self.words, self.memories.get, self.clock
+        self.understand = Understand(reader, self.language, template, here.modes, here.words, here.memories, self.clock)
+
+    def committing(self, channel: Channel, handler: Handler, **how: Any) -> CommittingStep:
+        """A step of requests that change memories."""
+        admission = Admission(channel, Admit(), PARTITIONS, TOPICS.replies, self.clock)
+        pipeline = RequestPipeline(admission, handler, self.ctx.replies)
+        progress = self.progress if channel.topic == TOPICS.turns else None
+        return CommittingStep(pipeline.begin, self.ctx.commit, progress, **how)
+
+    def turns_step(self) -> CommittingStep:
+        """The step of the turns."""
+        turns = Channel(TOPICS.turns, {"turn.v1": Turn}, "write", keeps_rejected=True, outlives_deadline=True)
+        return self.committing(turns, RememberTurns(lambda _: self.remember, self.stores, TOPICS, self.meters))
+
+    def embed_step(self, ask_model: AskModel = lambda _partition, _memory: None) -> EmbedRemembered:
+        """The step of the indexer."""
+        return EmbedRemembered(
+            EventReader(EMBEDDED_EVENTS, self.ctx.replies),
+            self.embed,
+            lambda _: self.understand,
+            ask_model,
+            self.publisher,
+            TOPICS,
+            self.meters,
+            worker_run_id=self.ctx.worker_run_id,
         )
 
     def declare(self, name: str, embedder: str) -> None:
@@ -119,7 +148,7 @@ class OneWorker:
     async def vector(self, memory: Memory) -> Memory:
         """Embed a memory, and tell the keeper."""
         [said] = await self.embed.write([await self.embed.encode(Remembered(memory=memory), HERE)])
-        self.remember.embedded(said, HERE)
+        self.remember.embedded(said)
         return self.kept(memory)
 
     async def told(self, text: str, offset: int, **fields: Any) -> Memory:

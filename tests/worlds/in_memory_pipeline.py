@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any, Literal, cast
 
 from agents.modes.vector_spaces import VectorSpaces
+from agents.understanding.understand import Understand
 from schemas.changes import Change, IssuedCommands
 from schemas.consolidation import RunHistory
 from schemas.jobs import BackfillTimes
@@ -30,6 +31,7 @@ from streams.flow.background.arrival import PartitionPreparer
 from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.reembedding import Reembedding
 from streams.flow.support.job_log import JobLog
+from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.support.progress import AppliedOffsets
 from streams.flow.support.turns_log import TurnsLog
 from streams.flow.worker_context import WorkerContext
@@ -38,6 +40,7 @@ from streams.runtime.kafka_app import create_kafka_app
 from streams.settings import Settings
 from streams.topics import topics_with_prefix
 from streams.topology import Agents, BackgroundHooks, Subscription, connect, subscriptions
+from tests.builders.stores import fake_stores
 from tests.fakes.categories import FakeCategories
 from tests.fakes.claims import FakeClaims
 from tests.fakes.clock import FakeClock
@@ -154,14 +157,10 @@ class InMemoryMap:
         ctx = WorkerContext(
             topics=self.names,
             partitions=self.partitions,
-            memories=self.memories,
-            modes=self.modes,
-            claims=self.claims,
+            stores=fake_stores(words, self.memories, self.modes, self.claims, self.intentions, self.categories),
             consolidations=self.consolidations,
             issued=self.issued,
-            intentions=self.intentions,
-            categories=self.categories,
-            words=words,
+            commit=LexicalCommit(words, self.meters),
             progress=AppliedOffsets(),
             publisher=InMemoryPublisher(self.topics, (), self.arrows),
             clock=self.clock,
@@ -185,13 +184,21 @@ class InMemoryMap:
     def _beside(self, agents: Agents, ctx: WorkerContext) -> tuple[UnderstandingQueue, Reembedding]:
         """Who works beside the events."""
         here = list(range(self.partitions))
-        publisher = InMemoryPublisher(self.topics, (type(agents.understand).__name__,), self.arrows)
+        publisher = InMemoryPublisher(self.topics, (Understand.__name__,), self.arrows)
         told = replace(ctx, publisher=publisher)
         asking = UnderstandingQueue(
-            agents.understand, self.language, lambda: here, told, at_once=4, backlog_per_second=1000
+            lambda partition: agents.at(partition).understand,
+            self.language,
+            lambda: here,
+            told,
+            at_once=4,
+            backlog_per_second=1000,
         )
-        spaces = VectorSpaces(self.modes, self.embedders)
-        return asking, Reembedding(self.index, spaces, self.embedders, lambda: 0, ctx)
+
+        def spaces_at(partition: int) -> VectorSpaces:
+            return VectorSpaces(ctx.stores.at(partition).modes, self.embedders)
+
+        return asking, Reembedding(self.index, spaces_at, self.embedders, lambda: 0, ctx)
 
     async def publish(self, topic: str, message: Json | bytes, **how: Any) -> Record:
         """Write a record as a producer does: keyed by its user, unless `how` says another key or partition."""

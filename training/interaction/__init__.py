@@ -1,1 +1,1 @@
-"""The classifier of interaction modes: examples in, a model file and a report out. `python -m training.interaction`."""
+"""Train the classifier of interaction modes and write its report: `python -m training.interaction`."""

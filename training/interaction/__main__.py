@@ -1,4 +1,4 @@
-"""`python -m training.interaction`: trains, and writes the model and its report. `--held-out`: measures the model."""
+"""`python -m training.interaction`: train, write the model and its report. `--held-out`: measure the shipped model."""
 
 import argparse
 import os
@@ -10,10 +10,10 @@ import numpy as np
 
 from agents.rules.interaction.classifier import InteractionClassifier
 from training.interaction.examples import CUES, HELD_OUT, Turn, read_turns, training_turns
-from training.interaction.fitting import labels
+from training.interaction.fitting import mode_indexes
 from training.interaction.report import document, method, quality
-from training.interaction.training import trained
-from training.interaction.vectors import Vectors, vectors_of
+from training.interaction.training import train_classifier
+from training.interaction.vectors import Vectors, embed_texts
 
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "agents" / "data" / "interaction_model.bin"
@@ -22,9 +22,9 @@ NOTES = Path(__file__).parent / "held_out_results.md"
 
 
 def main() -> None:
-    """Train and write, or measure the model that is there on the examples that are held out."""
+    """Train, or measure the shipped model on the held-out examples."""
     parser = argparse.ArgumentParser(prog="python -m training.interaction", description=__doc__)
-    parser.add_argument("--held-out", action="store_true", help="measure only; never to choose anything by")
+    parser.add_argument("--held-out", action="store_true", help="measure only; never use it to choose parameters")
     models = Path(os.environ.get("MODESTREAM_MODEL_DIR") or ROOT / ".modestream" / "models")
     if parser.parse_args().held_out:
         _measure(models)
@@ -34,15 +34,15 @@ def main() -> None:
 
 def _train(models: Path) -> None:
     turns = training_turns()
-    vectors = vectors_of([turn.text for turn in turns], models)
-    result = trained(turns, vectors, CUES.read_text())
+    vectors = embed_texts([turn.text for turn in turns], models)
+    result = train_classifier(turns, vectors, CUES.read_text())
     MODEL.write_bytes(result.model)
     notes = [NOTES.read_text().strip()] if NOTES.exists() else []
     parts = [
         method(turns, result.pool, result.temperature),
         quality(result.shares, result.modes, turns),
         f"The model has {len(result.model) / 1e6:.2f} MB.",
-        _time(turns, vectors, result.model),
+        _latency(turns, vectors, result.model),
         *notes,
     ]
     REPORT.parent.mkdir(exist_ok=True)
@@ -52,16 +52,16 @@ def _train(models: Path) -> None:
 
 def _measure(models: Path) -> None:
     turns = read_turns([HELD_OUT])
-    vectors = vectors_of([turn.text for turn in turns], models)
+    vectors = embed_texts([turn.text for turn in turns], models)
     classifier = InteractionClassifier.loads(MODEL.read_bytes())
     shares = np.array(
         [classifier.probabilities(turn.text, vector) for turn, vector in zip(turns, vectors, strict=True)]
     )
-    print(quality(shares, labels(turns), turns))  # noqa: T201
+    print(quality(shares, mode_indexes(turns), turns))  # noqa: T201
 
 
-def _time(turns: Sequence[Turn], vectors: Vectors, model: bytes) -> str:
-    """Time the classifier as it is used, beyond the embedding."""
+def _latency(turns: Sequence[Turn], vectors: Vectors, model: bytes) -> str:
+    """Measure the classifier's processor time per turn, without embedding."""
     classifier = InteractionClassifier.loads(model)
     took = []
     for turn, vector in zip(turns, vectors, strict=True):

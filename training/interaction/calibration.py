@@ -1,4 +1,4 @@
-"""How sure the classifier may say it is, from predictions of turns that it did not learn from."""
+"""Calibrate the classifier's confidence on cross-validated predictions."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,18 +11,18 @@ Labels = NDArray[np.int64]
 TEMPERATURES = np.round(np.arange(0.5, 2.51, 0.05), 2)
 LOWEST = np.round(np.arange(0.30, 0.701, 0.01), 2)
 HIGHEST = 0.90
-"""The pool ends here: above, answers are nearly always right, and keep the confidence that says so."""
+"""Upper end of the pool; answers above are nearly always right and keep their confidence."""
 
 BINS = 10
 
 
 def best_temperature(logits: Floats, modes: Labels) -> float:
-    """What the logits are multiplied by, so that the right modes are most likely (Guo et al. 2017)."""
-    return float(min(TEMPERATURES, key=lambda one: loss(softmax(logits * one), modes)))
+    """Return the factor of the logits with the least negative log-likelihood (Guo et al. 2017)."""
+    return float(min(TEMPERATURES, key=lambda one: log_loss(softmax(logits * one), modes)))
 
 
 def best_pool(shares: Floats, modes: Labels) -> dict[str, float]:
-    """The widest pool in which the share of right answers is at least the mean confidence that is said of them."""
+    """Return the widest pool in which accuracy is at least the mean reported confidence."""
     best, right = shares.max(axis=1), shares.argmax(axis=1) == modes
     for lowest in LOWEST.tolist():
         inside = (best >= lowest) & (best < HIGHEST)
@@ -32,13 +32,13 @@ def best_pool(shares: Floats, modes: Labels) -> dict[str, float]:
     return {"lowest": float(LOWEST[-1]), "highest": HIGHEST}
 
 
-def loss(shares: Floats, modes: Labels) -> float:
-    """Mean negative log likelihood."""
+def log_loss(shares: Floats, modes: Labels) -> float:
+    """Return the mean negative log-likelihood."""
     return float(-np.log(shares[np.arange(len(modes)), modes]).mean())
 
 
 def reliability(confidences: Floats, right: NDArray[np.bool_]) -> list[tuple[float, float, int, float, float]]:
-    """For each tenth with answers: from, to, how many, mean confidence, share of right ones."""
+    """Return for each non-empty bin: from, to, count, mean confidence, accuracy."""
     places = np.minimum((confidences * BINS).astype(int), BINS - 1)
     rows = []
     for place in range(BINS):
@@ -50,6 +50,6 @@ def reliability(confidences: Floats, right: NDArray[np.bool_]) -> list[tuple[flo
 
 
 def expected_error(confidences: Floats, right: NDArray[np.bool_]) -> float:
-    """The expected calibration error over ten equal bins (Naeini et al. 2015)."""
+    """Return the expected calibration error over ten equal bins (Naeini et al. 2015)."""
     rows = reliability(confidences, right)
     return sum(count * abs(said - share) for _, _, count, said, share in rows) / len(confidences)

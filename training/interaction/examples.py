@@ -1,4 +1,4 @@
-"""The labelled conversations on disk as single user turns, in a stated order."""
+"""Read labelled conversations as single user turns, in deterministic order."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ CUES = HERE / "cues.txt"
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A user's turn; `before` are the modes of the user's turns before it in the conversation, oldest first."""
+    """A user's turn; `before` are the modes of the user's earlier turns in the conversation, oldest first."""
 
     conversation: str
     language: str
@@ -27,26 +27,29 @@ class Turn:
 
 
 def read_turns(files: Iterable[Path]) -> list[Turn]:
-    """All user turns, files by name and conversations by id. Raises ValueError for an unknown mode or a second id."""
+    """Return all user turns, sorted by file name and conversation id.
+
+    Raises ValueError for an unknown mode and for a duplicate id.
+    """
     turns: list[Turn] = []
     seen: set[str] = set()
     for file in sorted(files):
         rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
         for row in sorted(rows, key=lambda row: str(row["id"])):
             if row["id"] in seen:
-                raise ValueError(f"two conversations are called {row['id']}")
+                raise ValueError(f"two conversations have the id {row['id']}")
             seen.add(row["id"])
             turns.extend(_user_turns(row, file.stem))
     return turns
 
 
 def training_turns() -> list[Turn]:
-    """The examples to learn from; never those that are held out."""
+    """Return the training examples, without the held-out ones."""
     return read_turns(EXAMPLES.glob("*.jsonl"))
 
 
 def digest(turns: Sequence[Turn], cues: str) -> str:
-    """SHA-256 of all that the model is made of, as hexadecimal."""
+    """Return the SHA-256 of the training data, as hexadecimal."""
     rows = [[turn.conversation, turn.text, turn.mode] for turn in turns]
     return hashlib.sha256(json.dumps([rows, cues], ensure_ascii=False).encode()).hexdigest()
 

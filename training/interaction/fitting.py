@@ -1,4 +1,4 @@
-"""Turns into features, features into weights: a logistic regression (scikit-learn, L2, `lbfgs`) over all at once."""
+"""Compute features and fit a logistic regression (scikit-learn, L2, `lbfgs`)."""
 
 from collections.abc import Sequence
 
@@ -17,16 +17,16 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 VECTOR_SCALE, PIECE_SCALE = 3.0, 4.0
-"""How much the vector and the pieces of text count against the cues: found by cross-validation, flat around here."""
+"""Scales of the vector and of the hashed n-grams relative to the cues; by cross-validation, flat around these."""
 
 INVERSE_REGULARISATION = 4.0
-"""`C` of the regression, by cross-validation; between 1 and 6 the accuracy is nearly the same."""
+"""`C` of the regression, by cross-validation; accuracy is nearly the same from 1 to 6."""
 
 ITERATIONS = 1500
 
 
-def features(turns: Sequence[Turn], vectors: Vectors, cues: CueTable) -> csr_matrix:
-    """One row a turn: the scaled vector, the values, the scaled pieces."""
+def feature_matrix(turns: Sequence[Turn], vectors: Vectors, cues: CueTable) -> csr_matrix:
+    """Return one row per turn: the scaled vector, the dense features, the scaled hashed n-grams."""
     rows, columns, shares, dense = [], [], [], []
     for row, turn in enumerate(turns):
         part = head_and_tail(turn.text)
@@ -44,18 +44,18 @@ def features(turns: Sequence[Turn], vectors: Vectors, cues: CueTable) -> csr_mat
     )
 
 
-def labels(turns: Sequence[Turn]) -> Labels:
-    """The numbers of the modes."""
+def mode_indexes(turns: Sequence[Turn]) -> Labels:
+    """Return the modes as indexes into `INTERACTION_MODES`."""
     return np.array([INTERACTION_MODES.index(turn.mode) for turn in turns])
 
 
-def fitted(rows: csr_matrix, modes: Labels) -> LogisticRegression:
-    """The regression; the same for the same rows."""
+def fit_regression(rows: csr_matrix, modes: Labels) -> LogisticRegression:
+    """Fit the regression; deterministic."""
     return LogisticRegression(C=INVERSE_REGULARISATION, max_iter=ITERATIONS).fit(rows, modes)
 
 
-def weights(model: LogisticRegression, dim: int, temperature: float) -> dict[str, Floats]:
-    """What the classifier keeps; `temperature` multiplies all of it."""
+def classifier_arrays(model: LogisticRegression, dim: int, temperature: float) -> dict[str, Floats]:
+    """Return the classifier's arrays, multiplied by `temperature`."""
     columns = model.coef_.T * temperature
     pieces_from = len(columns) - 2 * HASH_BUCKETS
     return {

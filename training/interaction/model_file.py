@@ -1,4 +1,4 @@
-"""Weights into the bytes that `agents.rules.interaction.classifier` reads; equal weights give equal bytes."""
+"""Serialise weights for `agents.rules.interaction.classifier`; equal weights give equal bytes."""
 
 import json
 from typing import Any
@@ -13,11 +13,11 @@ from schemas.interaction import INTERACTION_MODES
 Floats = NDArray[np.float64]
 
 DIGITS = 4
-"""Decimals of a weight that are kept: what differs below is the machine's arithmetic."""
+"""Decimals of a weight; smaller differences depend on the machine."""
 
 
 def dumps(weights: dict[str, Floats], pool: dict[str, float], cues: str, data_sha256: str) -> bytes:
-    """The file's content. `piece_weights`, most of it, are kept in 8 bits with one scale for each mode."""
+    """Return the file's content. `piece_weights`, most of it, are quantised to 8 bits with one scale per mode."""
     arrays = {name: _rounded(array) for name, array in weights.items() if name != "piece_weights"}
     arrays |= _quantised(weights["piece_weights"])
     about: dict[str, Any] = {
@@ -38,5 +38,5 @@ def _rounded(array: Floats) -> NDArray[np.float32]:
 
 def _quantised(weights: Floats) -> dict[str, NDArray[Any]]:
     scale = np.maximum(np.round(np.abs(weights).max(axis=0), DIGITS), 10.0**-DIGITS) / 127
-    eighths = np.clip(np.round(np.round(weights, DIGITS) / scale), -127, 127)
-    return {"piece_weights": eighths.astype("<i1"), "piece_scale": scale.astype("<f4")}
+    quantised = np.clip(np.round(np.round(weights, DIGITS) / scale), -127, 127)
+    return {"piece_weights": quantised.astype("<i1"), "piece_scale": scale.astype("<f4")}

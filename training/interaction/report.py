@@ -1,4 +1,4 @@
-"""The report as Markdown: equal results give equal bytes, but for the time, which is measured."""
+"""Format the report as Markdown; equal results give equal bytes, except for the measured latency."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -9,14 +9,14 @@ from agents.rules.interaction.voting import MIN_MODE_CONFIDENCE
 from schemas.interaction import INTERACTION_MODES
 from training.interaction.calibration import expected_error, reliability
 from training.interaction.examples import Turn
-from training.interaction.validation import FOLDS, answers, confusion, scores
+from training.interaction.validation import FOLDS, apply_threshold, confusion, scores
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 
 def quality(shares: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
-    """Every table about predictions of unseen turns; `shares` are the calibrated probabilities, shape (turns, 5)."""
+    """Return the tables about predictions; `shares` are the calibrated probabilities, shape (turns, 5)."""
     return "\n\n".join(
         [
             _by_class(shares, modes),
@@ -29,12 +29,12 @@ def quality(shares: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
 
 
 def document(parts: Iterable[str]) -> str:
-    """The parts under each other."""
+    """Join the parts."""
     return "\n\n".join(parts) + "\n"
 
 
 def method(turns: Sequence[Turn], pool: dict[str, float], temperature: float) -> str:
-    """What was trained, on what, and the trade-off of the threshold."""
+    """Describe the training data, the model, and the trade-off of the threshold."""
     conversations = len({turn.conversation for turn in turns})
     languages = len({turn.language for turn in turns})
     return f"""# The classifier of interaction modes
@@ -55,13 +55,13 @@ within the pool, not honesty."""
 def _by_class(shares: Floats, modes: Labels) -> str:
     rows = [
         (name, f"{one.precision:.3f}", f"{one.recall:.3f}", f"{one.f1:.3f}", one.turns)
-        for name, one in zip(INTERACTION_MODES, scores(answers(shares), modes), strict=True)
+        for name, one in zip(INTERACTION_MODES, scores(apply_threshold(shares), modes), strict=True)
     ]
     return _table(("mode, after the threshold", "precision", "recall", "F1", "turns"), rows)
 
 
 def _confusion(shares: Floats, modes: Labels) -> str:
-    table = confusion(answers(shares), modes)
+    table = confusion(apply_threshold(shares), modes)
     rows = [(name, *counts.tolist()) for name, counts in zip(INTERACTION_MODES, table, strict=True)]
     return _table(("is, answered as", *INTERACTION_MODES), rows)
 
@@ -78,7 +78,7 @@ def _groups(shares: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
         ("later turns of a conversation", lambda turn: bool(turn.before)),
         ("written to be hard", lambda turn: turn.source in ("hard", "more", "contrasts")),
     ]
-    best, after = shares.argmax(axis=1) == modes, answers(shares) == modes
+    best, after = shares.argmax(axis=1) == modes, apply_threshold(shares) == modes
     rows = []
     for name, belongs in named:
         inside = np.array([belongs(turn) for turn in turns])

@@ -1,4 +1,4 @@
-"""What the classifier makes of turns that it did not learn from: five folds, no conversation in two of them."""
+"""Cross-validate the classifier: five folds, grouped by conversation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from sklearn.model_selection import StratifiedGroupKFold  # type: ignore[import-
 from agents.rules.interaction.voting import MIN_MODE_CONFIDENCE
 from schemas.interaction import INTERACTION_MODES
 from training.interaction.examples import Turn
-from training.interaction.fitting import fitted
+from training.interaction.fitting import fit_regression
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -23,7 +23,7 @@ GENERAL = INTERACTION_MODES.index("GENERAL")
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Of one class: shares of 0 to 1, and how many turns are of it."""
+    """Precision and recall of one class, and its number of turns."""
 
     precision: float
     recall: float
@@ -36,27 +36,27 @@ class Score:
         return 2 * self.precision * self.recall / both if both else 0.0
 
 
-def unseen_logits(rows: csr_matrix, modes: Labels, turns: Sequence[Turn]) -> Floats:
-    """For each turn the logits of a model that learnt from the folds without its conversation; shape (turns, 5)."""
+def cross_validated_logits(rows: csr_matrix, modes: Labels, turns: Sequence[Turn]) -> Floats:
+    """Return the logits of each turn by a model that was trained without its conversation; shape (turns, 5)."""
     logits = np.zeros((len(modes), len(INTERACTION_MODES)))
     folds = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=SEED)
-    for learnt, unseen in folds.split(rows, modes, [turn.conversation for turn in turns]):
-        logits[unseen] = fitted(rows[learnt], modes[learnt]).decision_function(rows[unseen])
+    for train, test in folds.split(rows, modes, [turn.conversation for turn in turns]):
+        logits[test] = fit_regression(rows[train], modes[train]).decision_function(rows[test])
     return logits
 
 
-def answers(shares: Floats) -> Labels:
-    """The mode of each turn after the rule of the threshold."""
+def apply_threshold(shares: Floats) -> Labels:
+    """Return the mode of each turn; GENERAL below the confidence threshold."""
     return np.where(shares.max(axis=1) < MIN_MODE_CONFIDENCE, GENERAL, shares.argmax(axis=1))
 
 
 def scores(answered: Labels, modes: Labels) -> list[Score]:
-    """One score a mode, in the order of `INTERACTION_MODES`."""
+    """Return one score per mode, in the order of `INTERACTION_MODES`."""
     return [_score(answered == mode, modes == mode) for mode in range(len(INTERACTION_MODES))]
 
 
 def confusion(answered: Labels, modes: Labels) -> NDArray[np.int64]:
-    """How many of each mode (rows) were answered as each mode (columns)."""
+    """Return the confusion matrix: true modes in rows, answered modes in columns."""
     table = np.zeros((len(INTERACTION_MODES), len(INTERACTION_MODES)), np.int64)
     np.add.at(table, (modes, answered), 1)
     return table

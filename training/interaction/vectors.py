@@ -1,4 +1,4 @@
-"""The vectors of texts by the general embedder, made once and kept beside the models."""
+"""Embed texts with the general embedder, cached next to the models."""
 
 import hashlib
 from collections.abc import Sequence
@@ -17,22 +17,22 @@ Vectors = NDArray[np.float32]
 """Shape (texts, 384)."""
 
 MODEL, DIM, MAX_TOKENS = "all-MiniLM-L6-v2", 384, 256
-"""The general embedder, as the system starts it."""
+"""The general embedder, with the system's settings."""
 
 PRECISION: Precision = "int8"
-"""As the system embeds unless told otherwise."""
+"""The system's default."""
 
 
-def vectors_of(texts: Sequence[str], models: Path) -> Vectors:
-    """Embed as the system does: the content, cut as it cuts it. `models` is where exported models are kept."""
-    kept = models / "interaction_vectors.npz"
-    known = dict(np.load(kept)) if kept.exists() else {}
+def embed_texts(texts: Sequence[str], models: Path) -> Vectors:
+    """Embed the texts, truncated as the system does; `models` is the folder of exported models."""
+    cache = models / "interaction_vectors.npz"
+    known = dict(np.load(cache)) if cache.exists() else {}
     missing = [text for text in dict.fromkeys(texts) if _key(text) not in known]
     if missing:
         folder = export_model(MODEL, models / f"{MODEL}-{PRECISION}", PRECISION, print)
         model = FastembedModel.load(LocalModel(MODEL, folder, DIM, PRECISION, max_tokens=MAX_TOKENS))
         known |= {_key(text): model.passage(text[:MAX_CONTENT_CHARS]).pooled for text in missing}
-        np.savez(kept, **known)
+        np.savez(cache, **known)
     return np.array([known[_key(text)] for text in texts], np.float32)
 
 

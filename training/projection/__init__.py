@@ -1,6 +1,6 @@
-"""The projection of MiniLM's token states: conversations in, a binary file out. `python -m training.projection`.
+"""Learn the projection of MiniLM's token states: `python -m training.projection`.
 
-It is made of the texts alone, never of questions and answers: a map that is fitted to these gains next to nothing
-elsewhere, and makes late interaction look better where the ranking is trained than it is. `docs/projection_report.md`
-has everything that was tried.
+It is learned from the texts alone, never from questions and answers: a map fitted to these gains next to nothing on
+other data, and overstates late interaction on the conversations that the ranking is trained on. Experiments:
+`docs/projection_report.md`.
 """

@@ -1,4 +1,4 @@
-"""`python -m training.projection`: learns about a model's vectors, and writes it. `--validate`: figures only."""
+"""`python -m training.projection`: learn the arrays of a model and write them. `--validate`: measure only."""
 
 import argparse
 import os
@@ -18,11 +18,11 @@ from streams.adapters.embedding.inference.token_projection import TokenProjectio
 from streams.adapters.embedding.inference.token_vectors import TokenVectors
 from streams.adapters.export.model_export import export_model
 from training.projection.components import DIM, components
-from training.projection.conversations import CONVERSATIONS, read_all
+from training.projection.conversations import CONVERSATIONS, read_conversations
 from training.projection.means import means
 from training.projection.projection_file import dumps
-from training.projection.token_states import Haystack, haystacks
-from training.projection.validation import Figures, recalls, unseen
+from training.projection.token_states import Haystack, build_haystacks
+from training.projection.validation import Figures, cross_validate, recalls
 
 ROOT = Path(__file__).parents[2]
 EMBEDDING = Path(local_model.__file__).parent
@@ -30,17 +30,17 @@ LEARNED_FOR = {preset.name: preset for preset in PRESETS if preset.learned}
 
 
 def main() -> None:
-    """Make it of all conversations and write it, or of four fifths at a time and measure on the others."""
+    """Learn from all conversations and write the file, or cross-validate."""
     parser = argparse.ArgumentParser(prog="python -m training.projection", description=__doc__)
     parser.add_argument("--validate", action="store_true", help="measure only")
-    parser.add_argument("--model", choices=LEARNED_FOR, default=GENERAL, help="the preset that it is made for")
+    parser.add_argument("--model", choices=LEARNED_FOR, default=GENERAL, help="the preset to learn for")
     parser.add_argument("--conversations", type=Path, default=CONVERSATIONS, help="a folder of conv-*.json")
     options = parser.parse_args()
     models = Path(os.environ.get("MODESTREAM_MODEL_DIR") or ROOT / ".modestream" / "models")
     local = exported_entry(models, LEARNED_FOR[options.model], "int8").local
     export_model(local.name, local.directory, "int8", print)
-    with threadpool_limits(1, "blas"):  # The order of sums, and so the bytes, depends on the number of threads.
-        made = haystacks(read_all(options.conversations), local)
+    with threadpool_limits(1, "blas"):  # The order of summation, and so the bytes, depends on the number of threads.
+        made = build_haystacks(read_conversations(options.conversations), local)
         _validate(made, local) if options.validate else _write(made, local)
 
 
@@ -51,13 +51,13 @@ def _write(made: Sequence[Haystack], local: LocalModel) -> None:
 
 
 def _validate(made: Sequence[Haystack], local: LocalModel) -> None:
-    """Each way's recall at 5 and at 10, over the turn and over the turn and its neighbours."""
+    """Print recall@5 and recall@10, of single turns and of turns with their neighbours, for several projections."""
     for dim in (DIM, 96, 64):
-        _show(f"components, {dim}", unseen(made, partial(components, dim=dim)))
+        _show(f"components, {dim}", cross_validate(made, partial(components, dim=dim)))
     learned = local.learned_arrays()
     assert learned is not None
-    kept, plain = TokenProjection.of(learned), TokenProjection.plain(local.dim)
-    for name, projection in (("as it is kept", kept), ("plain", plain)):
+    shipped, plain = TokenProjection.of(learned), TokenProjection.plain(local.dim)
+    for name, projection in (("as it is kept", shipped), ("plain", plain)):
         _show(f"{name}, {projection.name}", np.concatenate([recalls(one, projection) for one in made]))
 
 

@@ -1,4 +1,4 @@
-"""The project's conversations with questions, as texts and the places of their evidence, in a stated order."""
+"""Read conversations as texts, with questions and the places of their evidence, in deterministic order."""
 
 import json
 import re
@@ -16,8 +16,8 @@ _SESSION = re.compile(r"session_(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A question without the speakers' names, and which turns answer it."""
+class LabelledQuestion:
+    """A question without speaker names, and the places of the answering turns."""
 
     text: str
     evidence: tuple[int, ...]
@@ -25,38 +25,40 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """The turns as they are embedded, each with the number of its session, and the questions about them."""
+    """Turns as embedded, the session number of each, and the questions."""
 
     name: str
     turns: tuple[str, ...]
     sessions: tuple[int, ...]
-    questions: tuple[Asked, ...]
+    questions: tuple[LabelledQuestion, ...]
 
 
-def read_all(folder: Path = CONVERSATIONS) -> list[Conversation]:
-    """All conversations, by name. Raises OSError, or KeyError for evidence that no turn has."""
+def read_conversations(folder: Path = CONVERSATIONS) -> list[Conversation]:
+    """Return all conversations, sorted by file name. Raises OSError, and KeyError for evidence without a turn."""
     return [_conversation(json.loads(file.read_text(encoding="utf-8"))) for file in sorted(folder.glob("*.json"))]
 
 
 def _conversation(sample: dict[str, Any]) -> Conversation:
-    talk = sample["conversation"]
-    numbers = sorted(int(match[1]) for key in talk if (match := _SESSION.fullmatch(key)))
-    said = [(number, turn) for number in numbers for turn in talk[f"session_{number}"]]
-    places = {turn["dia_id"]: place for place, (_, turn) in enumerate(said)}
-    speakers = sorted({turn["speaker"] for _, turn in said})
+    sessions = sample["conversation"]
+    numbers = sorted(int(match[1]) for key in sessions if (match := _SESSION.fullmatch(key)))
+    turns = [(number, turn) for number in numbers for turn in sessions[f"session_{number}"]]
+    places = {turn["dia_id"]: place for place, (_, turn) in enumerate(turns)}
+    speakers = sorted({turn["speaker"] for _, turn in turns})
     return Conversation(
         sample["sample_id"],
-        tuple(_embedded(turn) for _, turn in said),
-        tuple(number for number, _ in said),
+        tuple(_embedded_text(turn) for _, turn in turns),
+        tuple(number for number, _ in turns),
         tuple(_asked(entry, speakers, places) for entry in sample["qa"] if entry["evidence"]),
     )
 
 
-def _embedded(turn: dict[str, Any]) -> str:
-    """As `agents.rules.text.embedding_text` words a turn and the caption of its image."""
+def _embedded_text(turn: dict[str, Any]) -> str:
+    """Return the text of a turn and its image caption as `agents.rules.text.embedding_text` formats it."""
     caption = turn.get("blip_caption")
     return str(turn["text"])[:MAX_CONTENT_CHARS] + (f" [image: {caption[:MAX_CAPTION_CHARS]}]" if caption else "")
 
 
-def _asked(entry: dict[str, Any], speakers: Sequence[str], places: dict[str, int]) -> Asked:
-    return Asked(parse_question(entry["question"], speakers).text, tuple(places[one] for one in entry["evidence"]))
+def _asked(entry: dict[str, Any], speakers: Sequence[str], places: dict[str, int]) -> LabelledQuestion:
+    return LabelledQuestion(
+        parse_question(entry["question"], speakers).text, tuple(places[one] for one in entry["evidence"])
+    )

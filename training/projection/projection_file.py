@@ -9,11 +9,11 @@ from schemas.vectors import Matrix
 from streams.adapters.embedding.inference.learned_arrays import LEARNED_MAGIC
 
 DIGITS = 4
-"""Decimals of a number that are kept, of about 0.05: what differs below is the machine's arithmetic."""
+"""Decimals of numbers of about 0.05; smaller differences depend on the machine."""
 
 
 def dumps(kind: str, arrays: Mapping[str, Matrix]) -> bytes:
-    """The file's content: `passage`, one map for passages and questions, and what else there is. `kind`: how made."""
+    """Return the file's content: `passage`, the map of all tokens, and further arrays; `kind` names the method."""
     described = [{"name": name, "shape": array.shape} for name, array in arrays.items()]
     line = json.dumps({"kind": kind, "arrays": described}, separators=(",", ":"))
     numbers = b"".join(np.round(array, DIGITS).astype("<f4").tobytes() for array in arrays.values())

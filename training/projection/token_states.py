@@ -1,7 +1,6 @@
-"""The token states of conversations, as the product's own embedder gives them, with the weights of questions' tokens.
+"""Compute the token states of conversations with the product's embedder, and the weights of questions' tokens.
 
-Enters: conversations and a model that pools by the mean. Leaves: one `Haystack` each. Guaranteed: passages keep the
-tokens that the product keeps, and rows have length 1.
+The model must use mean pooling. Passages have the tokens that the product keeps; rows have length 1.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,10 +25,10 @@ Counts = NDArray[np.int64]
 class Haystack:
     """A conversation as token states.
 
-    `passages` and `questions` have shape (tokens, dim), `begins` says where each turn's and `asks` where each
-    question's tokens begin; `weights` of a question sum to 1; `target`, shape (questions, turns), is 1 over the number
-    of evidence turns there, else 0; `sessions` has each turn's session. `means`, shape (2, dim), are those of the
-    turns' and of the questions' pooled vectors.
+    `passages` and `questions` have shape (tokens, dim). `begins` has the first token of each turn, `asks` that of each
+    question. The `weights` of a question sum to 1. `target`, shape (questions, turns), is 1 / number of evidence turns
+    for evidence, else 0. `sessions` has each turn's session. `means`, shape (2, dim), are those of the turns' and of the
+    questions' pooled vectors.
     """
 
     name: str
@@ -43,8 +42,8 @@ class Haystack:
     means: Matrix
 
 
-def haystacks(conversations: Sequence[Conversation], local: LocalModel) -> list[Haystack]:
-    """Embed all by the model in a folder. MiniLM takes a minute for thirty conversations."""
+def build_haystacks(conversations: Sequence[Conversation], local: LocalModel) -> list[Haystack]:
+    """Embed all conversations. MiniLM takes a minute for thirty."""
     onnx = open_model(local)
     limit_tokens(onnx, local.max_tokens)
     run = ModelRun(onnx)
@@ -78,7 +77,7 @@ def _haystack(
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A text's own token states, their places, and its pooled vector; all of length 1."""
+    """Token states of a text, their places, and its pooled vector; vectors have length 1."""
 
     states: Matrix
     spans: Spans

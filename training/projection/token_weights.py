@@ -1,6 +1,6 @@
-"""How much each token of a question counts: rare pieces of words more, grammar and punctuation little. Pure.
+"""Weight the tokens of a question: rare word pieces high, stop words and punctuation low. Pure.
 
-The product weighs by what its word index counts; here, with nothing but the turns, pieces of words are counted.
+The product uses word frequencies of the lexical index; here only the turns are given, so word pieces are counted.
 """
 
 from collections import Counter
@@ -16,19 +16,19 @@ Weights = NDArray[np.float32]
 """Shape (tokens,), sum 1."""
 
 RARITY_POWER = 0.75
-"""Of a piece's inverse document frequency; between 0.25 and 1 recall differs by less than half a point."""
+"""Exponent of a piece's inverse document frequency; from 0.25 to 1 recall differs by less than half a point."""
 
 STOP_WORD, PUNCTUATION = 0.2, 0.1
-"""Against 1 for the rarest piece; by cross-validation, flat between 0.1 and 0.3."""
+"""Weights relative to 1 for the rarest piece; by cross-validation, flat from 0.1 to 0.3."""
 
 
 def pieces(text: str, spans: Spans) -> list[str]:
-    """The text of each token, lower case."""
+    """Return the text of each token in lower case."""
     return [text[start:end].lower() for start, end in spans]
 
 
 def piece_counts(turns: Iterable[list[str]]) -> Counter[str]:
-    """In how many turns each piece occurs."""
+    """Count the turns with each piece."""
     counts: Counter[str] = Counter()
     for turn in turns:
         counts.update(set(turn))
@@ -36,11 +36,11 @@ def piece_counts(turns: Iterable[list[str]]) -> Counter[str]:
 
 
 def token_weights(text: str, spans: Spans, counts: Counter[str], turns: int) -> Weights:
-    """A weight for each token of a question among so many turns; idf as in BM25 (Robertson and Zaragoza 2009)."""
+    """Return the weights of a question's tokens among `turns` turns; idf as in BM25 (Robertson and Zaragoza 2009)."""
     found = pieces(text, spans)
-    seen = np.array([counts[piece] for piece in found])
-    rarity = np.log1p((turns - seen + 0.5) / (seen + 0.5)) / np.log1p(turns)
-    grammar = np.where([any(map(str.isalnum, piece)) for piece in found], STOP_WORD, PUNCTUATION)
-    weights = np.where(content_token_mask(text, spans), rarity**RARITY_POWER, grammar)
+    frequency = np.array([counts[piece] for piece in found])
+    rarity = np.log1p((turns - frequency + 0.5) / (frequency + 0.5)) / np.log1p(turns)
+    other = np.where([any(map(str.isalnum, piece)) for piece in found], STOP_WORD, PUNCTUATION)
+    weights = np.where(content_token_mask(text, spans), rarity**RARITY_POWER, other)
     shares: Weights = (weights / weights.sum()).astype(np.float32)
     return shares

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
 from agents.rules.ranking.weights import RankingWeights
-from training.ranking.conversations import Conversation, read
+from training.ranking.conversations import Conversation, read_conversations
 from training.ranking.embedding import CachedEmbedder
 from training.ranking.feature_list import feature_names_of
-from training.ranking.fitting import Table, dump_weights
+from training.ranking.fitting import TrainingTable, dump_weights
 from training.ranking.library import Question, questions_of
-from training.ranking.measuring import measure
+from training.ranking.measuring import measure_recall
 from training.ranking.report import Quality, document, table_of
 from training.ranking.samples import Sample, sample_of
 from training.ranking.validation import held_out_recalls, question_weights
@@ -42,9 +42,13 @@ def main() -> None:
     models.mkdir(parents=True, exist_ok=True)
     embedder = CachedEmbedder(models)
     if options.measure:
-        _measure([one for folder in options.measure for one in read(folder)], embedder, together=options.together)
+        _measure(
+            [one for folder in options.measure for one in read_conversations(folder)],
+            embedder,
+            together=options.together,
+        )
     else:
-        _train(read(), embedder)
+        _train(read_conversations(), embedder)
     embedder.save()
 
 
@@ -53,7 +57,7 @@ def _train(conversations: Sequence[Conversation], embedder: CachedEmbedder) -> N
     mixed = _samples(_mixed_users(conversations, embedder), MAX_MIXED_ROWS)
     qualities, models = [], {}
     for variant in MODEL_VARIANTS:
-        table = Table([*own[variant], *mixed[variant]], feature_names_of(variant))
+        table = TrainingTable([*own[variant], *mixed[variant]], feature_names_of(variant))
         fitted = table.fit(question_weights(table))
         qualities.append(Quality(variant, own[variant], held_out_recalls(table, fitted, own[variant])))
         models[variant] = (fitted, table.names, table.deviations)
@@ -88,7 +92,7 @@ def _measure(conversations: Sequence[Conversation], embedder: CachedEmbedder, *,
     questions = (
         questions_of("together", conversations, embedder) if together else _separate_users(conversations, embedder)
     )
-    for line in measure(weights, questions):
+    for line in measure_recall(weights, questions):
         print(line)  # noqa: T201
 
 

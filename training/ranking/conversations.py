@@ -47,7 +47,7 @@ class Conversation:
     questions: Sequence[LabelledQuestion]
 
 
-def read(folder: Path = OWN) -> list[Conversation]:
+def read_conversations(folder: Path = OWN) -> list[Conversation]:
     """Return all conversations of a folder, sorted by name."""
     return [_conversation(path.stem, _sample(path)) for path in sorted(folder.glob("conv-*.json"))]
 

@@ -36,7 +36,7 @@ MIN_EFFECT = 0.005
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedModel:
     """log-odds = intercept + features @ weights + by_hand x (sum over the weights set by hand)."""
 
     weights: Floats
@@ -56,7 +56,7 @@ class Fitted:
         return {name: round(value, 4) for name, value in sorted(found.items(), key=lambda one: (-abs(one[1]), one[0]))}
 
 
-class Table:
+class TrainingTable:
     """The rows of many questions, concatenated."""
 
     def __init__(self, samples: Sequence[Sample], names: Sequence[str]) -> None:
@@ -71,7 +71,7 @@ class Table:
         self.deviations = self.features.std(axis=0).astype(np.float64) + 1e-6
         self.scaled = self.features / self.deviations.astype(np.float32)
 
-    def fit(self, question_weights: Floats, start: Fitted | None = None) -> Fitted:
+    def fit(self, question_weights: Floats, start: FittedModel | None = None) -> FittedModel:
         """Fit with one weight per question; 0 leaves a question out.
 
         Features that must help but get a negative weight are removed, and the others are refitted.
@@ -86,7 +86,7 @@ class Table:
                 break
             free[against], weights[against] = False, 0.0
         slope, intercept = _calibrate(rows.sums(weights), rows.hits)
-        return Fitted(slope * weights / self.deviations, slope, intercept)
+        return FittedModel(slope * weights / self.deviations, slope, intercept)
 
 
 def _minimise(rows: "_SelectedRows", weights: Floats, free: NDArray[np.bool_]) -> Floats:
@@ -105,7 +105,7 @@ def _minimise(rows: "_SelectedRows", weights: Floats, free: NDArray[np.bool_]) -
 class _SelectedRows:
     """The rows of the questions with a weight."""
 
-    def __init__(self, table: Table, question_weights: Floats) -> None:
+    def __init__(self, table: TrainingTable, question_weights: Floats) -> None:
         questions = question_weights > 0
         rows = np.repeat(questions, table.sizes)
         self.sizes = table.sizes[questions]
@@ -157,7 +157,7 @@ def _calibrate(sums: Floats, hits: NDArray[np.bool_]) -> tuple[float, float]:
     return float(found[0]), float(found[1])
 
 
-def dump_weights(fitted: Mapping[ModelVariant, tuple[Fitted, Sequence[str], Floats]]) -> str:
+def dump_weights(fitted: Mapping[ModelVariant, tuple[FittedModel, Sequence[str], Floats]]) -> str:
     """Return the weights file; each model comes with the names and deviations of its features."""
     models = {}
     for variant in MODEL_VARIANTS:

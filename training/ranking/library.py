@@ -16,6 +16,7 @@ from agents.retrieval.hits import collect_query_features
 from agents.retrieval.lexical_features import LexicalFeatures
 from agents.retrieval.vector_search import VectorSearch
 from agents.rules.index.columns import Mask
+from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.memory.versions import identify_turn, next_memory
 from agents.rules.query.plans import plan_searches
 from agents.rules.ranking.query_features import QueryFeatures
@@ -85,7 +86,7 @@ async def _questions(
     turns = [turn for conversation in conversations for turn in conversation.turns]
     memories = [_memory(user, turn, place, embedder) for place, turn in enumerate(turns)]
     for memory in memories:
-        words.put(memory)
+        words.put(LexicalDocument(memory))
     vectors = VectorSearch(
         ExactIndex([await _point(memory, embedder) for memory in memories]), VectorSpaces(NoDeclarations(), embedder)
     )

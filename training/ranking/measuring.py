@@ -13,7 +13,7 @@ from training.ranking.samples import restrict_to_variant
 from training.ranking.validation import KS, Recalls
 
 
-def measure(weights: RankingWeights, questions: Iterable[Question]) -> Iterator[str]:
+def measure_recall(weights: RankingWeights, questions: Iterable[Question]) -> Iterator[str]:
     """Yield a line for each model variant, with the recall of all questions and by category."""
     categories: list[int] = []
     found: dict[ModelVariant, list[list[float]]] = {variant: [] for variant in MODEL_VARIANTS}

@@ -43,7 +43,7 @@ def document(
         f"weights that have not seen its conversation ({FOLDS} folds)."
     )
     parts = ["# How hits are ranked, and what that finds", how]
-    parts += [f"## Head `{one.variant}`\n\n{table_of(one)}" for one in qualities]
+    parts += [f"## Variant `{one.variant}`\n\n{table_of(one)}" for one in qualities]
     parts += [
         "## The greatest weights",
         *(_weights(name, model) for name, model in json.loads(weights).items()),
@@ -78,4 +78,4 @@ def table_of(quality: Quality) -> str:
 def _weights(name: str, model: dict[str, dict[str, float]]) -> str:
     shown = list(model["weights"].items())[:MAX_SHOWN_WEIGHTS]
     weights = ", ".join(f"`{feature}` {weight:+.2f}" for feature, weight in shown)
-    return f"`{name}` ({len(model['weights'])} signals): {weights}."
+    return f"`{name}` ({len(model['weights'])} features): {weights}."

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from training.ranking.fitting import Fitted, Floats, Table
+from training.ranking.fitting import FittedModel, Floats, TrainingTable
 from training.ranking.samples import Sample
 
 KS = (5, 10)
@@ -21,7 +21,7 @@ Recalls = NDArray[np.float64]
 """Shape (questions, len(KS))."""
 
 
-def question_weights(table: Table, left_out: frozenset[str] = frozenset()) -> Floats:
+def question_weights(table: TrainingTable, left_out: frozenset[str] = frozenset()) -> Floats:
     """Return the weight of each question of the table, 0 for questions of the conversations left out."""
     return np.array(
         [
@@ -31,7 +31,7 @@ def question_weights(table: Table, left_out: frozenset[str] = frozenset()) -> Fl
     )
 
 
-def recalls(samples: Sequence[Sample], sums: Callable[[Sample], Floats]) -> Recalls:
+def recall_at_k(samples: Sequence[Sample], sums: Callable[[Sample], Floats]) -> Recalls:
     """Return recall@k of each question."""
     found = np.zeros((len(samples), len(KS)))
     for place, one in enumerate(samples):
@@ -41,7 +41,7 @@ def recalls(samples: Sequence[Sample], sums: Callable[[Sample], Floats]) -> Reca
     return found
 
 
-def held_out_recalls(table: Table, whole: Fitted, samples: Sequence[Sample]) -> Recalls:
+def held_out_recalls(table: TrainingTable, whole: FittedModel, samples: Sequence[Sample]) -> Recalls:
     """Return the recall of each question, ranked by weights fitted without its fold."""
     names = sorted({one.conversation for one in samples})
     found = np.zeros((len(samples), len(KS)))
@@ -49,5 +49,5 @@ def held_out_recalls(table: Table, whole: Fitted, samples: Sequence[Sample]) -> 
         held = frozenset(names[fold::FOLDS])
         fitted = table.fit(question_weights(table, held), whole)
         places = [place for place, one in enumerate(samples) if one.conversation in held]
-        found[places] = recalls([samples[place] for place in places], fitted.sums)
+        found[places] = recall_at_k([samples[place] for place in places], fitted.sums)
     return found

@@ -48,7 +48,7 @@ class NeighbourThresholds:
 class NeighbourPairs(NamedTuple):
     """Row indexes of neighbours, and their cosine.
 
-    A pair occurs in both directions, unless the other is not among the `MAX_NEIGHBOURS` nearest.
+    A pair occurs in both directions, unless one is not among the `MAX_NEIGHBOURS` nearest of the other.
     """
 
     one: RowIndices

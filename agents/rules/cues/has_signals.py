@@ -1,4 +1,4 @@
-"""Which turns are told of to those who keep what somebody is after. Pure."""
+"""Select the turns that may change an intention. Pure."""
 
 from agents.rules.cues.labels import SentenceLabel, label_memory
 from schemas.memories import Memory
@@ -11,9 +11,9 @@ SIGNAL_LABELS = (
     | SentenceLabel.DECISION
     | SentenceLabel.CORRECTION
 )
-"""What changes an intention without being an item: above all that something is done or works now."""
+"""Labels that may change an intention without an item: above all that something is done or works now."""
 
 
 def has_signals(turn: Memory) -> bool:
-    """Whether a turn says something by itself or by its items; most turns don't, and cost no event."""
+    """True if a turn has items, aims or signal labels; most turns don't, and cost no event."""
     return bool(turn.items) or turn.reading.aims is not None or bool(label_memory(turn) & SIGNAL_LABELS)

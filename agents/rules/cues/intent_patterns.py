@@ -1,6 +1,7 @@
-"""The patterns of `agents.rules.cues.intents`: data. They match folded text (no case, no accents), from its beginning.
+"""The patterns of `agents.rules.cues.intents`, for folded text (no case, no accents). Pure: data.
 
-Every repetition is bounded. The first pattern that matches decides, so what is special stands before what is general.
+They match from the beginning of the text. Every repetition is bounded. The first match decides, so special patterns
+come before general ones.
 """
 
 import re
@@ -17,7 +18,7 @@ _POLITE = _any(
     r"hola|ahora|y|por favor|porfa|me puedes|puedes|podrias|bonjour|maintenant|et|s'il te plait|s'il vous plait",
     r"peux-tu|tu peux|pouvez-vous|ciao|ora|puoi|potresti|voce pode|pode|podes|kun je|kan je",
 )
-"""What may stand before the word that decides."""
+"""Words to skip before the decisive word."""
 
 _GAP = r"[^.!?\n]{0,80}?"
 """Anything within the sentence."""
@@ -120,7 +121,7 @@ def _compiled(beginnings: Iterable[tuple[str, tuple[str, ...]]]) -> tuple[tuple[
 
 
 INTENT_PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = _compiled(_BEGINNINGS)
-"""Intents with the beginnings that say them."""
+"""Intents with their patterns, in order of precedence."""
 
 _REPLY = _any(
     r"hi|hey|hello|good (?:morning|evening|night|afternoon)|thanks?|thank you|thx|ty|ok|okay|k|yes|yep|yeah|no|nope",
@@ -133,7 +134,7 @@ _REPLY = _any(
 )
 
 COURTESY_TURN = re.compile(rf"{_REPLY}(?:[ ,.!]{{1,3}}{_REPLY}){{0,3}}[ .!\u2026]{{0,5}}")
-"""A turn that is nothing but a greeting, thanks, an assent or a goodbye."""
+"""A turn of nothing but greetings, thanks, assents or goodbyes."""
 
 STACK_TRACE = re.compile(
     r"Traceback \(most recent call last\)|^\s{0,8}at [\w.$<>]{1,200}\(|^(?:[\w.]{1,100})?(?:Error|Exception): "
@@ -141,4 +142,4 @@ STACK_TRACE = re.compile(
     r"|\bSQLSTATE\b|^npm ERR!|^E\s{3}",
     re.MULTILINE,
 )
-"""What only a program says when it fails."""
+"""Output of a failing program."""

@@ -1,7 +1,7 @@
-"""What a turn wants, in a word, and which interaction mode that word stands for (seed 002, intent mapping). Pure.
+"""Detect the intent of a turn, and map intents to interaction modes. Pure.
 
-Enters: a text, or an intent from a caller or a model. Leaves: an intent of the table, or None where no rule is sure.
-Guaranteed: only the beginning of a text is read, by patterns that never look back far, so a long one costs no more.
+Enters: a text, or an intent from a caller or a model. Leaves: an intent of the table, or None if no rule is sure.
+Guaranteed: only the beginning of a text is read, by patterns with bounded backtracking, so long texts cost no more.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ DIRECT_MODES: Mapping[str, InteractionMode] = {
     "learn": "LEARNING",
     "general": "GENERAL",
 }
-"""Intents that are a mode (seed 002, direct mappings)."""
+"""Intents that name a mode."""
 
 SYNONYM_MODES: Mapping[str, InteractionMode] = {
     "implement": "TASK",
@@ -27,32 +27,32 @@ SYNONYM_MODES: Mapping[str, InteractionMode] = {
     "explain": "LEARNING",
     "teach": "LEARNING",
 }
-"""Other words for them (seed 002, common variations)."""
+"""Synonyms of these intents."""
 
 FALLBACK_MODE: InteractionMode = "GENERAL"
-"""What stands for no intent, `default` and every unknown one (seed 002, default fallback)."""
+"""The mode for no intent, `default` and every unknown intent."""
 
 MAX_INTENT_CHARS = 400
-"""Characters of the beginning that the rules read: what a turn is for is said first, or no rule is sure of it."""
+"""Characters to match from the beginning: a turn says its intent first, or no rule is sure."""
 
 MAX_TRACE_CHARS = 4_000
-"""Characters in which a stack trace is looked for: it may come after an introduction."""
+"""Characters to search for a stack trace: it may follow an introduction."""
 
 LEADING_PUNCTUATION = "\u00bf\u00a1\"'*-#>( "
-"""What may stand before the first word, as the Spanish question mark."""
+"""Characters to skip before the first word, such as the Spanish question mark."""
 
 MAX_COURTESY_TURN_CHARS = 60
-"""Characters of the longest turn that can be nothing but a greeting, a thank-you or an assent."""
+"""A longer turn is more than a greeting, thanks or an assent."""
 
 
 def mode_of_intent(intent: str | None) -> InteractionMode:
-    """The mode that the tables give to an intent, in any case and with spaces around; GENERAL for all others."""
+    """Return the mode of an intent, ignoring case and surrounding spaces; `FALLBACK_MODE` for unknown intents."""
     word = (intent or "")[:MAX_COURTESY_TURN_CHARS].strip().lower()
     return DIRECT_MODES.get(word) or SYNONYM_MODES.get(word) or FALLBACK_MODE
 
 
 def intent_of(text: str) -> str | None:
-    """The intent that a text begins with, in one of some languages; None where no rule is sure."""
+    """Return the intent of the beginning of a text, in several languages; None if no rule is sure."""
     if STACK_TRACE.search(text[:MAX_TRACE_CHARS]):
         return "error"
     head = " ".join(fold(text[:MAX_INTENT_CHARS]).split()).lstrip(LEADING_PUNCTUATION)

@@ -1,6 +1,6 @@
-"""Which phrases and forms a sentence has, found by their first words. Pure.
+"""Match the cue phrases and patterns in a sentence, indexed by their first words. Pure.
 
-Guaranteed: time linear in the sentence, whatever the number of phrases.
+Guaranteed: time linear in the sentence, independent of the number of phrases.
 """
 
 import re
@@ -27,54 +27,54 @@ ASSERTIVE = frozenset(
         "INSTRUCTION",
     }
 )
-"""Marks that a question or a supposition never has."""
+"""Labels that a question or a supposition never has."""
 
 RULE_LABELS = frozenset({"SAFETY", "CONSTRAINT"})
-"""Marks that a sentence does not have which only tells what somebody supposed."""
+"""Labels that a report of a supposition ("I thought we must …") never has."""
 
 PREFIX_CHARS = 4
-"""Letters of a single word with any ending that it is looked up by."""
+"""Index key length of a single word with a wildcard ending."""
 
 MAX_FILLERS = 2
-"""Words that may stand before what counts as the beginning."""
+"""Filler words to skip at the beginning of a sentence."""
 
 
 class Cue(NamedTuple):
-    """A phrase with a space before it, and after it where its last word is whole."""
+    """A phrase with a space before it, and one after it unless its last word has a wildcard ending."""
 
-    mark: str
-    opens: bool
-    ends: bool
+    label: str
+    is_at_start: bool
+    is_at_end: bool
     spaced: str
 
-    def stands(self, spaced: str, opening: str) -> bool:
-        """Whether a sentence has this phrase; `opening` is the sentence from where it begins to tell."""
-        if self.ends and not opening.endswith(self.spaced):
+    def matches(self, spaced: str, opening: str) -> bool:
+        """True if a sentence has this phrase; `opening` is the sentence without leading fillers."""
+        if self.is_at_end and not opening.endswith(self.spaced):
             return False
-        return opening.startswith(self.spaced) if self.opens else self.spaced in spaced
+        return opening.startswith(self.spaced) if self.is_at_start else self.spaced in spaced
 
 
 _CHOICE = re.compile(r"\{([^}]*)\}")
 
 
-def _phrases(row: str) -> Iterator[str]:
-    """The phrases of one row, every choice written out."""
+def _expand_phrases(row: str) -> Iterator[str]:
+    """Yield the phrases of one row with all choices expanded."""
     for part in re.split(r"(?<! ),\s", re.sub(r"\|\s+", "|", row.strip())):
         pieces = _CHOICE.split(part.strip())
-        choices = [piece.split("|") if place % 2 else [piece] for place, piece in enumerate(pieces)]
+        choices = [piece.split("|") if index % 2 else [piece] for index, piece in enumerate(pieces)]
         yield from ("".join(chosen) for chosen in product(*choices))
 
 
-def _cues() -> Iterator[tuple[str, Cue]]:
-    """Every cue with what it is found by: its first two words, its first word, or the beginning of that."""
-    for mark, row in CUE_PHRASES.items():
-        for phrase in _phrases(row):
+def _keyed_cues() -> Iterator[tuple[str, Cue]]:
+    """Yield each cue with its index key: its first two words, its first word, or the prefix of that."""
+    for label, row in CUE_PHRASES.items():
+        for phrase in _expand_phrases(row):
             words = phrase.strip("^$").split()
-            stem = words[-1].endswith("*")
-            spaced = f" {' '.join(words)}".rstrip("*") + ("" if stem else " ")
-            key = words[0] if len(words) == 1 or (stem and len(words) == 2) else " ".join(words[:2])
-            key = key.rstrip("*")[: PREFIX_CHARS if stem and len(words) == 1 else None]
-            yield key, Cue(mark, phrase.startswith("^"), phrase.endswith("$"), spaced)
+            has_wildcard = words[-1].endswith("*")
+            spaced = f" {' '.join(words)}".rstrip("*") + ("" if has_wildcard else " ")
+            key = words[0] if len(words) == 1 or (has_wildcard and len(words) == 2) else " ".join(words[:2])
+            key = key.rstrip("*")[: PREFIX_CHARS if has_wildcard and len(words) == 1 else None]
+            yield key, Cue(label, phrase.startswith("^"), phrase.endswith("$"), spaced)
 
 
 def _grouped(pairs: Iterable[tuple[str, Cue]]) -> dict[str, tuple[Cue, ...]]:
@@ -85,34 +85,33 @@ def _grouped(pairs: Iterable[tuple[str, Cue]]) -> dict[str, tuple[Cue, ...]]:
 
 
 _FILLERS = frozenset(OPENING_FILLERS.split())
-_CUES = _grouped(_cues())
-_FORMS = {
-    word: [place for place, form in enumerate(LABEL_PATTERNS) if word in form.triggers]
-    for form in LABEL_PATTERNS
-    for word in form.triggers
+_CUES = _grouped(_keyed_cues())
+_PATTERNS = {
+    word: [index for index, pattern in enumerate(LABEL_PATTERNS) if word in pattern.triggers]
+    for pattern in LABEL_PATTERNS
+    for word in pattern.triggers
 }
-_CUE_KEYS, _FORM_KEYS = frozenset(_CUES), frozenset(_FORMS)
+_CUE_KEYS, _PATTERN_KEYS = frozenset(_CUES), frozenset(_PATTERNS)
 
 
 def find_cue_labels(sentence: Sentence) -> set[str]:
-    """The names of the marks that the words of a sentence give it."""
+    """Return the names of the labels of a sentence by its words."""
     words, spaced = sentence
-    opening = _opening(words) if words[0] in _FILLERS else spaced
+    opening = _without_fillers(words) if words[0] in _FILLERS else spaced
     keys = {*words, *[word[:PREFIX_CHARS] for word in words], *map(" ".join, pairwise(words))}
-    names = {cue.mark for key in keys & _CUE_KEYS for cue in _CUES[key] if cue.stands(spaced, opening)}
-    for place in {place for word in keys & _FORM_KEYS for place in _FORMS[word]}:
-        mark, _, pattern = LABEL_PATTERNS[place]
-        if mark not in names and (pattern.search(spaced) or (opening is not spaced and pattern.search(opening))):
-            names.add(mark)
-    if "ERROR" in names and NO_ERROR_CONTEXT.search(spaced):
-        names.discard("ERROR")
-    if names & RULE_LABELS and SUPPOSITION.search(spaced):
-        names -= RULE_LABELS
-    return names
+    labels = {cue.label for key in keys & _CUE_KEYS for cue in _CUES[key] if cue.matches(spaced, opening)}
+    for index in {index for word in keys & _PATTERN_KEYS for index in _PATTERNS[word]}:
+        label, _, pattern = LABEL_PATTERNS[index]
+        if label not in labels and (pattern.search(spaced) or (opening is not spaced and pattern.search(opening))):
+            labels.add(label)
+    if "ERROR" in labels and NO_ERROR_CONTEXT.search(spaced):
+        labels.discard("ERROR")
+    if labels & RULE_LABELS and SUPPOSITION.search(spaced):
+        labels -= RULE_LABELS
+    return labels
 
 
-def _opening(words: list[str]) -> str:
-    """The sentence without the fillers that it begins with."""
+def _without_fillers(words: list[str]) -> str:
     start = 0
     while start < min(MAX_FILLERS, len(words) - 1) and words[start] in _FILLERS:
         start += 1

@@ -1,4 +1,4 @@
-"""The marks that a text has by its form: numbers, dates, amounts, names, links, code, a mere greeting. Pure."""
+"""Label a text by its form: numbers, dates, amounts, names, links, code, a mere greeting. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from agents.rules.text.sentences import MAX_PARSED_CHARS
 from agents.rules.text.tokenizer import fold
 
 MAX_COURTESY_CHARS = 120
-"""Characters of a greeting at most."""
+"""A longer text is more than a courtesy."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -29,15 +29,17 @@ _DAYS = (
     frozenset(MONTHS) | frozenset(WEEKDAYS) | frozenset(word for word in DAY_WORDS if " " not in word)
 ) - AMBIGUOUS_MONTHS
 _DATE = re.compile(r"\b(?:19|20)\d\d\b|\b\d{1,2}[./]\d{1,2}\.|\b\d{1,2}(?:st|nd|rd|th)\b")
-_OTHER_WORDS = frozenset({"may", "march", "mar"})
-_OF_DAY = re.compile(
+_AMBIGUOUS = frozenset({"may", "march", "mar"})
+_AMBIGUOUS_DATE = re.compile(
     r"\b(?:on|by|until|till|before|after|since|from) (?:the )?\d{1,2} (?:may|march|mar)\b|\bin (?:may|march)\b|"
     r"\b(?:may|march|mar) \d{1,2}\b(?!:)|\b\d{1,2} (?:may|march|mar) (?:19|20)\d\d\b"
 )
-"""Months that are other words too, where a day, a year or an `in` is beside them."""
+"""An ambiguous month next to a day, a year or an `in`."""
 
-_NEAR = frozenset({"last", "next", "this"})
-_NEAR_SPAN = re.compile(r"\b(?:last|next|this) (?:week|month|year|night|weekend|spring|summer|autumn|fall|winter)\b")
+_RELATIVE = frozenset({"last", "next", "this"})
+_RELATIVE_SPAN = re.compile(
+    r"\b(?:last|next|this) (?:week|month|year|night|weekend|spring|summer|autumn|fall|winter)\b"
+)
 _TIME = re.compile(r"\b\d{1,2}[:.h]\d\d\b(?![.\d])|\b\d{1,2} ?(?:am|pm|uhr)\b")
 _HOURS = frozenset(
     {"noon", "midnight", "o'clock", "mittags", "mitternacht", "midi", "minuit", "mediodia", "medianoche"}
@@ -52,8 +54,8 @@ _UNITS = _words(
 )
 _PASSED = re.compile(r"\b\d+ (?:tests? )?passed\b|\b0 (?:failed|failures|errors)\b")
 _FAILED = re.compile(r"\b[1-9]\d* (?:tests? )?(?:failed|failures|errors)\b")
-_TRACED = ("rror", "xception", "Traceback", "panic", "Segmentation", "exit", "SQLSTATE", "ERR!", "\nE ", "    at ")
-"""Of which one is in every trace."""
+_TRACE_PARTS = ("rror", "xception", "Traceback", "panic", "Segmentation", "exit", "SQLSTATE", "ERR!", "\nE ", "    at ")
+"""Every trace contains one of these."""
 _DURATION = re.compile(
     r"\b(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|half an|ein\w*|zwei|drei|un\w*|dos|tres|deux|"
     r"trois)[ -]"
@@ -68,39 +70,41 @@ _MONEY = re.compile(
     r"cents?|kr|kronor|forints?|huf|pesos)\b"
 )
 _LINK = re.compile(r"https?://|\bwww\.|\S@\S{1,253}\.\w")
-"""A domain is no longer; unbounded, a row of `@a.` takes quadratic time."""
+"""Domains have at most 253 characters; unbounded, a run of `@a.` takes quadratic time."""
 _CODE = re.compile(
     r"```|\w\(\)|[{};]\s*$|=>|::|</\w|^[^\S\n]*(?:def|class|import|from|function|const|let|var|select|create) \w",
     re.MULTILINE,
 )
-"""White space before a keyword is that of its own line: with the lines before, a thousand empty ones take a second."""
+"""White space before a keyword excludes line breaks: including them, a thousand empty lines take a second."""
 
 
 def find_form_labels(text: str, entities: Iterable[str]) -> set[str]:
-    """The names of the marks of a text's form; `entities` are those that the rules found in it."""
+    """Return the names of the labels of a text's form; `entities` are those extracted from it."""
     text = text[:MAX_PARSED_CHARS]
     folded = fold(text)
     words = set(_WORD.findall(folded))
-    digits = _DIGIT.search(folded) is not None
-    # Most patterns are looked for only where a word or a digit is that they can't do without: it saves half the time.
-    seen = {
-        "NUMBER": digits or not _NUMBERS.isdisjoint(words),
-        "DATE": not _DAYS.isdisjoint(words) or (digits and _DATE.search(folded)) or _beside(words, folded),
-        "TIME": not _HOURS.isdisjoint(words) or (digits and _TIME.search(folded)),
+    has_digit = _DIGIT.search(folded) is not None
+    # Most patterns run only if a word or a digit is present that they require: this saves half the time.
+    labels = {
+        "NUMBER": has_digit or not _NUMBERS.isdisjoint(words),
+        "DATE": not _DAYS.isdisjoint(words)
+        or (has_digit and _DATE.search(folded))
+        or _has_contextual_date(words, folded),
+        "TIME": not _HOURS.isdisjoint(words) or (has_digit and _TIME.search(folded)),
         "DURATION": not _UNITS.isdisjoint(words) and _DURATION.search(folded),
-        "MONEY": digits and _MONEY.search(folded),
+        "MONEY": has_digit and _MONEY.search(folded),
         "NAME": any(entity[0].isupper() and not entity.isupper() for entity in entities),
         "LINK": _LINK.search(text),
         "CODE": _CODE.search(text),
         "COURTESY": len(text) <= MAX_COURTESY_CHARS and COURTESY_TURN.fullmatch(folded.strip()),
-        "RESOLVED": digits and _PASSED.search(folded) and not _FAILED.search(folded),
-        "ERROR": any(piece in text for piece in _TRACED) and STACK_TRACE.search(text),
+        "RESOLVED": has_digit and _PASSED.search(folded) and not _FAILED.search(folded),
+        "ERROR": any(part in text for part in _TRACE_PARTS) and STACK_TRACE.search(text),
     }
-    return {name for name, found in seen.items() if found}
+    return {label for label, is_found in labels.items() if is_found}
 
 
-def _beside(words: set[str], folded: str) -> bool:
-    """Whether a span of time is named by how it lies to now, or a month that is another word by what stands beside."""
-    if not _NEAR.isdisjoint(words) and _NEAR_SPAN.search(folded):
+def _has_contextual_date(words: set[str], folded: str) -> bool:
+    """True if a text has a span relative to now, or an ambiguous month next to a day or a year."""
+    if not _RELATIVE.isdisjoint(words) and _RELATIVE_SPAN.search(folded):
         return True
-    return not _OTHER_WORDS.isdisjoint(words) and _OF_DAY.search(folded) is not None
+    return not _AMBIGUOUS.isdisjoint(words) and _AMBIGUOUS_DATE.search(folded) is not None

@@ -1,7 +1,7 @@
-"""The forms by which rules, corrections and errors are told from what merely sounds like them. Pure: data.
+"""Patterns that tell rules, corrections and errors from sentences that merely sound like them. Pure: data.
 
-Each pattern is looked for in `Sentence.spaced` where one of its trigger words is in the sentence. Every repetition is
-bounded or of one character class, so that each is linear in the sentence.
+Each pattern is searched in `Sentence.spaced` if one of its trigger words is in the sentence. Every repetition is
+bounded or of one character class, so matching is linear in the sentence.
 """
 
 import re
@@ -9,19 +9,19 @@ from typing import NamedTuple
 
 
 class LabelPattern(NamedTuple):
-    """A mark, the words of which a sentence must have one, and the pattern that it must have then."""
+    """A label, its trigger words (at least one is required), and the pattern to match then."""
 
-    mark: str
+    label: str
     triggers: frozenset[str]
     pattern: re.Pattern[str]
 
 
-def _form(mark: str, triggers: str, pattern: str) -> LabelPattern:
-    return LabelPattern(mark, frozenset(triggers.split()), re.compile(pattern))
+def _pattern(label: str, triggers: str, pattern: str) -> LabelPattern:
+    return LabelPattern(label, frozenset(triggers.split()), re.compile(pattern))
 
 
 _FEW = r"(?:[^,:?! ]+ ){0,6}"
-"""Up to six words within a clause."""
+"""Up to six words of a clause."""
 
 _DO = (
     r"(?:use|touch|change|delete|remove|drop|commit|push|force-push|deploy|merge|modify|edit|overwrite|rename|add|"
@@ -29,7 +29,7 @@ _DO = (
     r"sanitize|sanitise|escape|encrypt|hash|keep|put|back|book|buy|order|serve|give|feed|cook|print|publish|post|"
     r"expose|hardcode|hard-code|trust|skip|disable|restart|connect|open|round|wear|lock|turn)"
 )
-"""What somebody may be told to do, always or never."""
+"""Verbs of commands with "always" or "never"."""
 
 _EPISTEMIC = (
     r"(?:have (?!(?:a|an|the|at|no|all|two|three|four|our|its|their|exactly|to) )|"
@@ -41,7 +41,7 @@ _EPISTEMIC = (
     r"wonderful|awful|terrible|thrilled|relieved|delicious|beautiful|difficult|frustrat|true|right|wrong|one |why |"
     r"what |how |because |him |her |them |me |it |mine |yours ))"
 )
-"""After `must`, what guesses or invites and obliges nobody."""
+"""Words after `must` that guess or invite, and oblige no one."""
 
 _ADVERB = r"(?:not|never|always|only|also|all|still)"
 _MUST = rf"(?<! surely) (?:must|mustn't)(?: {_ADVERB})* (?!{_ADVERB} |{_EPISTEMIC})\w"
@@ -60,7 +60,7 @@ _HARM = (
     r"live wire|gas valve|flammab|seat belt|harness|contrasena|mot de passe|chiffr|cifrad|user input|untrusted|"
     r"authenticat|authoriz|authoris)"
 )
-"""What a breach may do harm to: security, personal data, health."""
+"""Topics where a breach does harm: security, personal data, health."""
 
 _DATE_OR_NUMBER = (
     r"(?:the |on |at |in |den |am |el |le |a ){0,2}(?:\d|monday|tuesday|wednesday|thursday|friday|saturday|sunday|"
@@ -69,27 +69,27 @@ _DATE_OR_NUMBER = (
 )
 
 _NOT_DENIED = r"(?!(?:not|no|never|nicht|keine|pas|aucune|ninguna) )\w+"
-"""A word of a statement that does not say the contrary."""
+"""A word that does not negate the statement."""
 
 _TAKEN_BACK = r"(?:wrong|not right|not correct|incorrect|not true|not what i|not it )"
 
 LABEL_PATTERNS: tuple[LabelPattern, ...] = (
-    # What must be.
-    _form("CONSTRAINT", "must mustn't", rf"(?<! i)(?<! you){_MUST}"),
-    _form("CONSTRAINT", "must mustn't", rf" i (?:must (?:not|never)|mustn't) (?!{_EPISTEMIC})"),
-    _form(
+    # Constraints.
+    _pattern("CONSTRAINT", "must mustn't", rf"(?<! i)(?<! you){_MUST}"),
+    _pattern("CONSTRAINT", "must mustn't", rf" i (?:must (?:not|never)|mustn't) (?!{_EPISTEMIC})"),
+    _pattern(
         "CONSTRAINT",
         "must mustn't",
         rf" you (?:must (?:not|never|always|only|support|use|keep|return|answer|write)|mustn't) (?!{_EPISTEMIC})",
     ),
-    _form("CONSTRAINT", "never always not don't", rf"{_NEVER}"),
-    _form("CONSTRAINT", "under on no", r" (?:under no circumstances|on no account|no matter what ,) "),
-    _form(
+    _pattern("CONSTRAINT", "never always not don't", rf"{_NEVER}"),
+    _pattern("CONSTRAINT", "under on no", r" (?:under no circumstances|on no account|no matter what ,) "),
+    _pattern(
         "CONSTRAINT",
         "requirement mandatory non-negotiable limit",
         r" (?:hard (?:requirement|limit|constraint)|(?:is|are) mandatory|non-negotiable) ",
     ),
-    _form(
+    _pattern(
         "CONSTRAINT",
         "cannot can't not",
         (
@@ -97,7 +97,7 @@ LABEL_PATTERNS: tuple[LabelPattern, ...] = (
             r"take longer|take more|be more than|be longer than) "
         ),
     ),
-    _form(
+    _pattern(
         "CONSTRAINT",
         "than most least",
         (
@@ -105,7 +105,7 @@ LABEL_PATTERNS: tuple[LabelPattern, ...] = (
             r"less|fewer) than|at (?:the )?(?:most|least)) [^ ]*\d"
         ),
     ),
-    _form(
+    _pattern(
         "CONSTRAINT",
         "darf durfen auf unter",
         (
@@ -113,12 +113,12 @@ LABEL_PATTERNS: tuple[LabelPattern, ...] = (
             r" unter keinen umstanden "
         ),
     ),
-    _form(
+    _pattern(
         "CONSTRAINT",
         "muss mussen",
         r" (?:muss|mussen) (?:[^ ]+ ){0,3}(?:unbedingt|zwingend|mindestens|spatestens|hochstens) ",
     ),
-    _form(
+    _pattern(
         "CONSTRAINT",
         "debe deben prohibido obligatorio bajo nunca",
         (
@@ -126,7 +126,7 @@ LABEL_PATTERNS: tuple[LabelPattern, ...] = (
             r" bajo ninguna circunstancia "
         ),
     ),
-    _form(
+    _pattern(
         "CONSTRAINT",
         "doit doivent interdit obligatoire aucun",
         (
@@ -134,16 +134,16 @@ LABEL_PATTERNS: tuple[LabelPattern, ...] = (
             r"c'est) (?:interdit|obligatoire) | en aucun cas "
         ),
     ),
-    _form(
+    _pattern(
         "CONSTRAINT",
         "nothing nobody no",
         r" (?:nothing|nobody|no one) (?:is|gets|goes|may be|can be) (?:[^ ]+ ){1,3}(?:until|before|without) "
         r"| no (?:deploys?|deployments?|releases?|changes?|merges?) (?:[^ ]+ ){0,3}(?:until|before|on|after|without) ",
     ),
-    # What does harm when it is not kept.
-    _form("SAFETY", "must mustn't shall", rf"^(?=.*(?:(?<! i)(?<! you){_MUST}| shall ))(?=.* {_HARM})"),
-    _form("SAFETY", "never always not don't", rf"^(?=.*{_NEVER})(?=.* {_HARM})"),
-    _form(
+    # Safety: constraints with harm.
+    _pattern("SAFETY", "must mustn't shall", rf"^(?=.*(?:(?<! i)(?<! you){_MUST}| shall ))(?=.* {_HARM})"),
+    _pattern("SAFETY", "never always not don't", rf"^(?=.*{_NEVER})(?=.* {_HARM})"),
+    _pattern(
         "SAFETY",
         "allergic allergy allergisch allergie alergia alergico alergica allergique anaphylactic",
         (
@@ -153,17 +153,17 @@ LABEL_PATTERNS: tuple[LabelPattern, ...] = (
             rf"(?:allergy|allergie|alergia) | anaphylactic "
         ),
     ),
-    _form(
+    _pattern(
         "SAFETY",
         "safety safety-critical sicherheit",
         r" (?:safety(?: |-)critical|safety requirement|for safety reasons|aus sicherheitsgrunden) ",
     ),
-    # Words that decide something, if not in every phrase: who dropped a child off, or keeps trying, decides nothing.
-    _form("DECISION", "picked", r" (?:we|i|we've|i've) picked (?!up )"),
-    _form("DECISION", "dropped", r" (?:we|i|we've|i've) dropped (?!off |by |in |out )"),
-    _form("DECISION", "keep", r"^ let's keep (?![^ ]+ing )"),
-    # What was said before does not hold.
-    _form(
+    # Decisions, without phrases such as `dropped off` and `keep trying`.
+    _pattern("DECISION", "picked", r" (?:we|i|we've|i've) picked (?!up )"),
+    _pattern("DECISION", "dropped", r" (?:we|i|we've|i've) dropped (?!off |by |in |out )"),
+    _pattern("DECISION", "keep", r"^ let's keep (?![^ ]+ing )"),
+    # Corrections.
+    _pattern(
         "CORRECTION",
         "no",
         (
@@ -171,8 +171,8 @@ LABEL_PATTERNS: tuple[LabelPattern, ...] = (
             rf"i mean|i asked|that's {_TAKEN_BACK}|that is {_TAKEN_BACK}|rather|wait ,)"
         ),
     ),
-    _form("CORRECTION", "no", rf"^ no , {_FEW}(?:, not |instead |rather than |instead of )"),
-    _form(
+    _pattern("CORRECTION", "no", rf"^ no , {_FEW}(?:, not |instead |rather than |instead of )"),
+    _pattern(
         "CORRECTION",
         "actually",
         (
@@ -180,7 +180,7 @@ LABEL_PATTERNS: tuple[LabelPattern, ...] = (
             rf"change |{_FEW}(?:, not |instead of |rather than ))"
         ),
     ),
-    _form(
+    _pattern(
         "CORRECTION",
         "meant mean misspoke mistake mistaken wrong incorrect scratch strike correction correct right what true",
         (
@@ -189,17 +189,17 @@ LABEL_PATTERNS: tuple[LabelPattern, ...] = (
             rf"have) {_FEW}wrong|i (?:got|had) {_FEW}wrong|i meant|what i meant|wrong [,:])"
         ),
     ),
-    _form(
+    _pattern(
         "CORRECTION",
         "not",
         rf"^ (?:it's|it is|it was|that's|that was|the|my|his|her|our) {_FEW}, not {_DATE_OR_NUMBER}",
     ),
-    _form(
+    _pattern(
         "CORRECTION",
         "forget ignore changed plan plans",
         r"^ (?:forget|ignore) what i (?:said|told|wrote)| i(?:'ve)? changed my mind | change of plans? ",
     ),
-    _form(
+    _pattern(
         "CORRECTION",
         "nein meinte stimmt falsch korrektur geirrt vertan doch",
         (
@@ -208,7 +208,7 @@ LABEL_PATTERNS: tuple[LabelPattern, ...] = (
             r"hab) mich (?:geirrt|vertan|verschrieben) | doch lieber "
         ),
     ),
-    _form(
+    _pattern(
         "CORRECTION",
         "no equivoque correccion decir incorrecto",
         (
@@ -216,7 +216,7 @@ LABEL_PATTERNS: tuple[LabelPattern, ...] = (
             r" me equivoque |^ correccion [,:]| eso (?:no es|es in)correcto "
         ),
     ),
-    _form(
+    _pattern(
         "CORRECTION",
         "non voulais trompe correction faux",
         (
@@ -224,9 +224,9 @@ LABEL_PATTERNS: tuple[LabelPattern, ...] = (
             r"^ (?:correction|c'est faux) [,:]?"
         ),
     ),
-    # What fails now.
-    _form("ERROR", "stack traceback stacktrace", r" (?:stack trace|stacktrace|traceback) "),
-    _form(
+    # Errors.
+    _pattern("ERROR", "stack traceback stacktrace", r" (?:stack trace|stacktrace|traceback) "),
+    _pattern(
         "ERROR",
         "error errors exception fehler erreur fallo",
         (
@@ -235,7 +235,7 @@ LABEL_PATTERNS: tuple[LabelPattern, ...] = (
             r"same )*(?:\w+ ){0,2}(?:error|errors|exception|500|502|503) "
         ),
     ),
-    _form(
+    _pattern(
         "ERROR",
         "fails failed failing crashes crashed crashing",
         (
@@ -244,7 +244,7 @@ LABEL_PATTERNS: tuple[LabelPattern, ...] = (
             r"are) (?:now |again |still |all |just )?(?:fails?|failed|failing|crash(?:es|ed|ing)?) "
         ),
     ),
-    _form(
+    _pattern(
         "ERROR",
         "work works working start starts load loads open boot funktioniert startet funciona arranca marche fonctionne",
         (
@@ -254,7 +254,7 @@ LABEL_PATTERNS: tuple[LabelPattern, ...] = (
             r"carga) | ne (?:marche|fonctionne|demarre) (?:pas|plus) "
         ),
     ),
-    _form(
+    _pattern(
         "ERROR",
         "broken timeout out crash crashes segfault panic stuck kaputt",
         (
@@ -263,7 +263,6 @@ LABEL_PATTERNS: tuple[LabelPattern, ...] = (
         ),
     ),
 )
-"""All forms."""
 
 NO_ERROR_CONTEXT = re.compile(
     r" (?:if|unless|whenever|would|might|could|should|may|wenn|falls|in case|"
@@ -271,7 +270,7 @@ NO_ERROR_CONTEXT = re.compile(
     r"handle|handles|handling|error (?:handling|message|messages|rate|budget|code|codes|bars?)|"
     r"errors? (?:are|is) (?:logged|handled)|yesterday's|used to|must|don't|never) "
 )
-"""What makes an error no report of one: supposed, denied, or somebody's task."""
+"""Context in which an error is not reported: supposed, denied, or a task."""
 
 SUPPOSITION = re.compile(r" i (?:thought|suppose|guess|assumed|heard|wonder|dreamt|dreamed) ")
-"""What makes a rule no rule."""
+"""Context in which a rule is only supposed."""

@@ -1,8 +1,7 @@
-"""The phrases by which a sentence is marked: data for `agents.rules.cues.label_cues`, folded as `words.fold` does.
+"""Phrases that label a sentence: data for `agents.rules.cues.label_cues`, folded by `agents.rules.text.tokenizer.fold`.
 
-One phrase stands between commas. `{a|b}` is either, `^` is the beginning of the sentence, `$` its end, and `*` at the
-end of a word is any ending. A phrase is chosen for being seldom meant otherwise: one that is left out costs less than a
-wrong one.
+Phrases are separated by commas. `{a|b}` is a choice, `^` the beginning of the sentence, `$` its end, and `*` at the end
+of a word any ending. Phrases are chosen for precision: a missing phrase costs less than a wrong one.
 """
 
 from collections.abc import Mapping
@@ -161,10 +160,10 @@ CUE_PHRASES: Mapping[str, str] = {
         nuestro, nuestra, je, j'ai, moi, mon, ma, mes, nous, notre, nos
     """,
 }
-"""By mark, in English, German, Spanish and French."""
+"""By label, in English, German, Spanish and French."""
 
 OPENING_FILLERS = """
     and but so ok okay also then now oh ah hm yes yeah right please sorry hey hi look listen wait
     und aber also ach ja gut bitte moment y pero bueno si pues et mais bon alors oui , : !
 """
-"""What may stand before the beginning of a sentence."""
+"""Filler words to skip at the beginning of a sentence."""

@@ -1,9 +1,8 @@
-"""What rules see in the sentences of one memory: a question, a number, a constraint, an error, a decision. Pure.
+"""Label the sentences of a memory by rule: a question, a number, a constraint, an error, a decision. Pure.
 
-Enters: the record of a memory. Leaves: its marks, a set of flags that fits an integer of 62 bits. Guaranteed: the same
-record always has the same marks, in time linear in its text. A mark says what a text looks like, in English, German,
-Spanish or French; who may set a rule is decided by who reads the marks. A sentence that asks, or only supposes, sets no
-rule, reports no error and decides nothing.
+Enters: a memory. Leaves: its labels, flags of an integer of at most 62 bits. Guaranteed: deterministic, in time linear
+in the text. Labels describe the form of a text in English, German, Spanish or French; whether its speaker may set a
+rule is decided elsewhere. A question or a supposition sets no rule, reports no error and decides nothing.
 """
 
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ from schemas.memories import ItemKind, Memory
 
 
 class SentenceLabel(IntFlag):
-    """One thing that is seen. The places are kept in an index: new ones are added at the end."""
+    """Labels of sentences and texts. The lexical index stores the bits: append new labels at the end."""
 
     USER = auto()
     """Said by the user."""
@@ -33,24 +32,24 @@ class SentenceLabel(IntFlag):
     TIME = auto()
     """A time of day."""
     DURATION = auto()
-    """So many minutes, days, years."""
+    """A number of minutes, days, years."""
     MONEY = auto()
     NAME = auto()
-    """A name that does not merely open a sentence."""
+    """A name, other than a word that merely opens a sentence."""
     LINK = auto()
     CODE = auto()
     REASON = auto()
-    """Says why."""
+    """Gives a reason."""
     COURTESY = auto()
     """Nothing but a greeting, thanks or an assent."""
     FIRST_PERSON = auto()
     """Speaks of the speaker."""
     SAFETY = auto()
-    """A rule whose breach does harm."""
+    """A rule that prevents harm."""
     CORRECTION = auto()
-    """Takes back what was said before."""
+    """Corrects what was said before."""
     CONSTRAINT = auto()
-    """What must or must not be."""
+    """Something that must or must not be."""
     ERROR = auto()
     """Reports that something fails."""
     RESOLVED = auto()
@@ -61,35 +60,34 @@ class SentenceLabel(IntFlag):
     GOAL = auto()
     DONE = auto()
     PENDING = auto()
-    """What is still to be done."""
+    """Something still to do."""
     PRINCIPLE = auto()
     """A definition or a rule of thumb."""
     EXAMPLE = auto()
     PATTERN = auto()
-    """A way of doing that can be used again."""
+    """A reusable way of doing something."""
     INSIGHT = auto()
     OPEN_QUESTION = auto()
-    """Says that something is not known or not decided yet."""
+    """Something not known or not decided yet."""
     PREFERENCE = auto()
     """How the speaker wants things, or wants to be answered."""
     LIKING = auto()
-    """What the speaker likes or dislikes."""
+    """A like or a dislike of the speaker."""
     SPECULATION = auto()
-    """An option that nobody has chosen yet."""
+    """An option, not chosen yet."""
     INSTRUCTION = auto()
-    """What is to hold from now on: mostly how the speaker wants to be answered."""
+    """A rule from now on, mostly for the answers."""
     FOREIGN = auto()
-    """In a language that an English model can't read: in the mode `general` another model made its vectors."""
+    """In a language that an English model can't read: in the mode `general` another model makes its vectors."""
 
 
 NO_LABELS = SentenceLabel(0)
-"""Nothing is seen, or nothing is asked for."""
 
 LABEL_CACHE_SIZE = 512
-"""Texts whose marks are kept: a turn's are asked for by its words, and again by those who look for what it says. A
-context asks for those of up to 200 turns of which a part was taken back; of long ones that takes 2 ms each."""
+"""Cached texts: a turn is labelled for the lexical index and again for its signals. A context labels up to 200 turns
+that were partly revised, at 2 ms for a long one."""
 
-_BIT = {mark.name: mark.value for mark in SentenceLabel}
+_BIT = {label.name: label.value for label in SentenceLabel}
 _ROLE = {
     "user": SentenceLabel.USER.value,
     "assistant": SentenceLabel.ASSISTANT.value,
@@ -104,40 +102,40 @@ LABEL_BY_ITEM_KIND: Mapping[ItemKind | None, SentenceLabel] = {
     "constraint": SentenceLabel.CONSTRAINT,
     "error": SentenceLabel.ERROR,
 }
-"""What an item is by its kind, whatever its words: a language model may have understood it."""
+"""The label of an item by its kind, independent of its words: a language model may have extracted it."""
 
 
 def label_memory(memory: Memory) -> SentenceLabel:
-    """What is seen in a memory; what was distilled from several turns has no role."""
-    told = NO_LABELS if memory.item is None else LABEL_BY_ITEM_KIND.get(memory.item.kind, NO_LABELS)
+    """Return the labels of a memory; one that was distilled from several turns has no role."""
+    kind = NO_LABELS if memory.item is None else LABEL_BY_ITEM_KIND.get(memory.item.kind, NO_LABELS)
     language = SentenceLabel.FOREIGN if is_non_english(embedding_text(memory)) else NO_LABELS
-    return SentenceLabel(_ROLE.get(memory.role or "", 0) | _seen_in(memory.text, memory.entities)) | told | language
+    return SentenceLabel(_ROLE.get(memory.role or "", 0) | _label_text(memory.text, memory.entities)) | kind | language
 
 
 @lru_cache(LABEL_CACHE_SIZE)
-def _seen_in(text: str, entities: tuple[str, ...]) -> int:
+def _label_text(text: str, entities: tuple[str, ...]) -> int:
     names = find_form_labels(text, entities)
-    for found in parse_sentences(text):
-        names |= _seen(found)
+    for sentence in parse_sentences(text):
+        names |= _label_sentence(sentence)
     bits = 0
     for name in names:
         bits |= _BIT[name]
     return bits
 
 
-def sentences_with_labels(text: str, mark: SentenceLabel) -> list[str]:
-    """The sentences of a text, as they were written, that have any of these marks by their words."""
-    wanted = {one.name for one in mark}
-    return [part for part in split_sentences(text) if not wanted.isdisjoint(_seen(parse_sentence(part)))]
+def sentences_with_labels(text: str, labels: SentenceLabel) -> list[str]:
+    """Return the sentences of a text, as written, that have any of these labels by their words."""
+    wanted = {label.name for label in labels}
+    return [part for part in split_sentences(text) if not wanted.isdisjoint(_label_sentence(parse_sentence(part)))]
 
 
-def _seen(found: Sentence) -> set[str]:
-    """The marks of one sentence by name."""
-    if not found.words:
+def _label_sentence(sentence: Sentence) -> set[str]:
+    """Return the names of the labels of one sentence."""
+    if not sentence.words:
         return set()
-    names = find_cue_labels(found)
-    if found.asks or "SPECULATION" in names:
+    names = find_cue_labels(sentence)
+    if sentence.asks or "SPECULATION" in names:
         names -= ASSERTIVE
-    if found.asks:
+    if sentence.asks:
         names.add("QUESTION")
     return names

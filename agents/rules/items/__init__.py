@@ -1,1 +1,1 @@
-"""Items in a text: extraction of facts, decisions and procedures, claims and their resolution, merging."""
+"""Items of a text: extraction of facts, decisions and procedures; claims and their resolution; merging."""

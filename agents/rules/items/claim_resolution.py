@@ -1,6 +1,6 @@
-"""Which of the items that say something of one thing stands: the one that was said last. Pure, whatever came first.
+"""Resolve conflicting claims: the last said wins, regardless of arrival order. Pure.
 
-Enters: items, and what is held of claims. Leaves: the claims of an item, what is held then, and what took its place.
+Enters: items, and the entries of claims. Leaves: the claims of an item, updated claims, and the successor of an item.
 """
 
 import hashlib
@@ -11,65 +11,66 @@ from schemas.claims import Claim, ClaimEntry
 from schemas.memories import Memory
 
 MAX_CLAIM_VALUES = 100
-"""Values of one claim that are kept: one that is older was replaced, and stays so."""
+"""Latest entries per claim: older ones were superseded and stay so."""
 
 ClaimsByKey = dict[str, ClaimEntry]
-"""The claims of an item by their keys, with when it says so."""
+"""The claims of an item by key, each with its latest time."""
 
 
 def claims_of(item: Memory | None) -> ClaimsByKey:
-    """The claims of an item, the last of its supports first: each with the last that says so.
+    """Return the claims of an item, the latest first, each with its latest support.
 
-    One that a consolidation has merged into another claims nothing: the other does.
+    An item that a consolidation merged into another one has none: the other one has them.
     """
     if item is None or item.item is None or item.superseded_in is not None:
         return {}
-    said = [one for one in reversed(item.item.supports) if one.claim is not None]
-    claimed: ClaimsByKey = {}
-    for one in said:
-        claimed.setdefault(_key(item, one.claim or ""), ClaimEntry(one.occurred_at, one.source, item.memory_id))
-    return claimed
+    claims: ClaimsByKey = {}
+    for support in reversed(item.item.supports):
+        if support.claim is not None:
+            entry = ClaimEntry(support.occurred_at, support.source, item.memory_id)
+            claims.setdefault(_key(item, support.claim), entry)
+    return claims
 
 
-def update_claim(claim: Claim, memory_id: str, held: ClaimEntry | None = None) -> Claim:
-    """A claim that an item no longer says something of, or says it at this time."""
+def update_claim(claim: Claim, memory_id: str, entry: ClaimEntry | None = None) -> Claim:
+    """Replace the entry of an item; without `entry`, remove it."""
     others = [one for one in claim.held if one.memory_id != memory_id]
-    return Claim(held=tuple(sorted([*others, *([held] if held else [])])[-MAX_CLAIM_VALUES:]))
+    return Claim(held=tuple(sorted([*others, *([entry] if entry else [])])[-MAX_CLAIM_VALUES:]))
 
 
 def preceding_item_ids(claim: Claim, memory_id: str) -> list[str]:
-    """The items whose place may be taken by another when this item comes, goes or is said again."""
-    places = [place for place, one in enumerate(claim.held) if one.memory_id == memory_id]
-    return [claim.held[place - 1].memory_id for place in places if place > 0]
+    """Return the items with a successor that may change when this item is added, removed or said again."""
+    indexes = [index for index, one in enumerate(claim.held) if one.memory_id == memory_id]
+    return [claim.held[index - 1].memory_id for index in indexes if index > 0]
 
 
 def successor(item: Memory, claims: Mapping[str, Claim]) -> ClaimEntry | None:
-    """What took an item's place: of what all its supports claim, something else was said later; None while it stands.
+    """Return the entry that superseded an item, None while the item is current.
 
-    It is what was said next, so that the chain tells what held when. One that was said without claiming anything
-    stands.
+    An item is superseded if each of its claims has a later entry of another item. The successor is the next entry, so
+    that the chain tells what held when. An item with a support without a claim is current.
     """
-    claimed = claims_of(item)
+    entries = claims_of(item)
     supports = item.item.supports if item.item else ()
-    if not claimed or any(one.claim is None for one in supports):
+    if not entries or any(one.claim is None for one in supports):
         return None
-    later = [_next(claims[key], held) for key, held in claimed.items()]
+    later = [_next_entry(claims[key], entry) for key, entry in entries.items()]
     return later[0] if all(later) else None
 
 
 def apply_successor(item: Memory, after: ClaimEntry | None) -> Memory:
-    """The item with what took its place. What a consolidation decided stays."""
+    """Return the item superseded by `after`, or current without it; the decision of a consolidation stays."""
     if item.item is None or item.superseded_in is not None:
         return item
     until = after.occurred_at if after else None
-    noted = item.item.model_copy(update={"valid_until": until})
-    return item.model_copy(update={"superseded_by": after.memory_id if after else None, "item": noted})
+    updated = item.item.model_copy(update={"valid_until": until})
+    return item.model_copy(update={"superseded_by": after.memory_id if after else None, "item": updated})
 
 
-def _next(claim: Claim, held: ClaimEntry) -> ClaimEntry | None:
-    return next((one for one in claim.held if one > held and one.memory_id != held.memory_id), None)
+def _next_entry(claim: Claim, entry: ClaimEntry) -> ClaimEntry | None:
+    return next((one for one in claim.held if one > entry and one.memory_id != entry.memory_id), None)
 
 
 def _key(item: Memory, claim: str) -> str:
-    named = json.dumps([sorted(item.scope.items()), item.mode, claim], separators=(",", ":"))
-    return hashlib.sha256(named.encode()).hexdigest()[:32]
+    identity = json.dumps([sorted(item.scope.items()), item.mode, claim], separators=(",", ":"))
+    return hashlib.sha256(identity.encode()).hexdigest()[:32]

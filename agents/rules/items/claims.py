@@ -1,9 +1,9 @@
-"""What an item is about, where a later one that says otherwise takes its place. Pure.
+"""Extract the claim of an item: a later item with the same claim supersedes it. Pure.
 
-Enters: a sentence and who says it. Leaves: a claim, or None. Guaranteed: people who speak of themselves have claims of
-their own; things that can be true beside each other have none. A wrong claim hides something true, so a subject needs a
-noun that has one value at a time and a word that tells it from others of its kind, and the value must be a name, a
-number or a date: `The deploy target is unclear` takes nothing's place.
+Enters: a sentence and its speaker. Leaves: a claim, or None. Guaranteed: claims in the first person are per speaker;
+statements that can be true together have no claim. A wrong claim hides something true, so the subject needs a noun with
+one value at a time and a word that tells it from others of its kind, and the value must be a name, a number or a date:
+`The deploy target is unclear` supersedes nothing.
 """
 
 import re
@@ -20,13 +20,13 @@ _SLOT = (
     r"destino|puerto|plazo|presupuesto|nombre|contrasena|direccion|numero|fecha|cumpleanos|precio|alquiler|"
     r"cible|delai|nom|anniversaire|prix|loyer|limite)"
 )
-"""Nouns of which a thing has one at a time."""
+"""Nouns with one value at a time."""
 
 _PERSONAL = (
     r"(?:name|birthday|age|address|email|e-mail|phone number|favou?rite (?:colou?r|number|food|band|film|movie|book)|"
     r"geburtstag|adresse|lieblingsfarbe|cumpleanos|direccion|nombre|anniversaire|nom)"
 )
-"""What a person has one of at a time."""
+"""Attributes of a person with one value at a time."""
 
 _THE = r"(?:the|our|der|die|das|unser|unsere|el|la|nuestro|nuestra|le|notre)"
 _NEW = re.compile(r"\b(?:new|current|actual|latest|neue|neuer|neues|nuevo|nueva|nouveau|nouvelle) ")
@@ -41,15 +41,15 @@ _LIVE = (
     r"(?:i|we) (?:now |still )?live in|(?:ich|wir) (?:wohne|wohnen) (?:jetzt )?in|(?:vivo|vivimos) (?:ahora )?en|"
     r"(?:j'habite|nous habitons) (?:maintenant )?a"
 )
-"""Not `moved to`: people move to another tool as well."""
+"""Without `moved to`: people also move to another tool."""
 
 _CLAIMS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(rf"{OPENING_PATTERN}{_THE} {_SUBJECT} (?:{_IS} (?!not ){_THEN}|{_NOT_BUT})"), "{subject}|is"),
     (re.compile(rf"{OPENING_PATTERN}{_THE} {_SUBJECT_OF}(?:{_IS} (?!not ){_THEN}|{_NOT_BUT})"), "{subject}|is"),
     (
         re.compile(
-            rf"{OPENING_PATTERN}(?:we|i|they)(?:'ve| have)? (?:just |now )?(?:moved|changed|switched|set|raised|lowered) {_THE} "
-            rf"{_SUBJECT} (?:from (?:[^ ]+ ){{1,4}}?)?(?:to|onto) "
+            rf"{OPENING_PATTERN}(?:we|i|they)(?:'ve| have)? (?:just |now )?(?:moved|changed|switched|set|raised|lowered) "
+            rf"{_THE} {_SUBJECT} (?:from (?:[^ ]+ ){{1,4}}?)?(?:to|onto) "
         ),
         "{subject}|is",
     ),
@@ -57,7 +57,7 @@ _CLAIMS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(rf"{OPENING_PATTERN}{_MY} {_SUBJECT} {_IS} (?!not ){_THEN}"), "{own}|{subject}"),
     (re.compile(rf"{OPENING_PATTERN}(?:{_LIVE}) (?!\d)"), "{own}|lives in"),
 )
-"""Patterns that end where the value begins, and the claims that they make."""
+"""Patterns up to the value, and the claims that they make."""
 
 _DECIDED = re.compile(
     r"^ (?:[^ ]+ ){0,3}?(?:we|i)(?:'ve| have)? (?:just )?decided to (?:use|go with|take) (?:[^ ,:]+ ){1,4}?for "
@@ -66,7 +66,7 @@ _DECIDED = re.compile(
 
 
 def extract_claim(text: str, speaker: str) -> str | None:
-    """What a sentence says one thing of; `speaker` is whom its first person means, folded."""
+    """Return the claim of a sentence; `speaker` is the folded name behind its first person."""
     spaced = parse_sentence(text).spaced
     if match := _DECIDED.search(spaced):
         return f"{match['subject'].strip()}|uses"

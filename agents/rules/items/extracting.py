@@ -1,9 +1,8 @@
-"""What is worth keeping by itself in one turn: items by rule, items of a language model, segments of documents. Pure.
+"""Extract the items of a turn: by rule, by a language model, and as segments of documents. Pure.
 
-Enters: the memory that a turn is, and what a model understood of it. Leaves: what was found, each with the place where
-it stands. Guaranteed: every span lies inside its text; the text of what rules found is exactly its span; the same
-memory gives the same items in the same order; time linear in the text. A sentence that asks or only supposes gives
-nothing.
+Enters: the memory of a turn, and the understanding of a model. Leaves: items with their spans. Guaranteed: every span
+lies inside its text; the text of an item by rule is exactly its span; the same items in the same order for the same
+memory; time linear in the text. Questions and suppositions give no items.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,63 +19,64 @@ from schemas.memories import Memory
 from schemas.understanding import Understanding
 
 MAX_RULE_ITEMS = 8
-"""Items of one text by rule: what states more is a page, and is found by its segments."""
+"""Maximum items per text by rule: a text with more is a page, and is found by its segments."""
 
 MAX_SEGMENTS = 128
-"""Segments of one turn's documents: those of two of the longest resources."""
+"""Maximum segments of one turn's documents: those of two of the longest resources."""
 
 MAX_DOCUMENT_CHARS = 4 * MAX_PARSED_CHARS
-"""Characters of one turn's documents in which sentences are looked at: a turn may bring a hundred pages, and each takes
-some 5 ms to find nothing in."""
+"""Characters of one turn's documents to search for sentences: a turn may bring a hundred pages, and each takes some
+5 ms without any find."""
 
 MIN_OVERLAP_SHARE = 0.5
-"""Share of the shorter of two spans that both have when they say the same."""
+"""Minimum overlap of two spans of one item, as a share of the shorter span."""
 
 
 def extract_items(memory: Memory, understanding: Understanding | None = None) -> list[ExtractedItem]:
-    """Everything found in one turn, by rules and where there is an answer by a model; what both say, once."""
-    ruled = extract_by_rules(memory)
-    return ruled if understanding is None else merge_found_items(ruled, extract_by_model(memory, understanding))
+    """Return all items of a turn, by rules and by a model's understanding, without duplicates."""
+    by_rules = extract_by_rules(memory)
+    return by_rules if understanding is None else merge_found_items(by_rules, extract_by_model(memory, understanding))
 
 
 def extract_by_rules(memory: Memory) -> list[ExtractedItem]:
-    """The items that rules find in a turn and in its resources, then the segments of those; none of what is no turn."""
+    """Return the items by rule of a turn and of its resources, then the segments of these; none if it is no turn."""
     voice = voice_of(memory)
     if voice is None:
         return []
-    said = islice(_items(SourceText(memory, memory.text, None, voice)), MAX_RULE_ITEMS)
+    from_turn = islice(_find_items(SourceText(memory, memory.text, None, voice)), MAX_RULE_ITEMS)
     if not memory.resources:
-        return list(said)
-    shown = chain.from_iterable(map(_items, _first(_documents(memory))))
-    cut = (found_item_at(place, span, None) for place in _documents(memory) for span in chunk_text(place.text))
-    return [*said, *islice(shown, MAX_RULE_ITEMS), *islice(cut, MAX_SEGMENTS)]
+        return list(from_turn)
+    documents = _documents(memory)
+    from_documents = chain.from_iterable(map(_find_items, _within_limit(documents)))
+    segments = (found_item_at(source, span, None) for source in documents for span in chunk_text(source.text))
+    return [*from_turn, *islice(from_documents, MAX_RULE_ITEMS), *islice(segments, MAX_SEGMENTS)]
 
 
-def extract_by_model(memory: Memory, found: Understanding) -> list[ExtractedItem]:
-    """The items of a model whose quotation stands in the turn's text, or else in that of a resource.
+def extract_by_model(memory: Memory, understanding: Understanding) -> list[ExtractedItem]:
+    """Return the items of a model with a quotation from the turn's text, or else from that of a resource.
 
-    Others are dropped; so is a rule that was set by nobody who may: a tool's output may be anybody's text.
+    Others are dropped, and so are rules from a voice that may set none: a tool's output may be anyone's text.
     """
     voice = voice_of(memory)
-    if voice is None or not found.items:
+    if voice is None or not understanding.items:
         return []
-    placed: dict[int, ExtractedItem] = {}
-    for place in (SourceText(memory, memory.text, None, voice), *_documents(memory)):
-        allowed = ALLOWED_KINDS[place.voice]
-        for one in verify_items(found, place.text):
-            if id(one.item) not in placed and (one.item.kind in allowed or one.item.kind not in RULE_KINDS):
+    found: dict[int, ExtractedItem] = {}
+    for source in (SourceText(memory, memory.text, None, voice), *_documents(memory)):
+        allowed = ALLOWED_KINDS[source.voice]
+        for one in verify_items(understanding, source.text):
+            if id(one.item) not in found and (one.item.kind in allowed or one.item.kind not in RULE_KINDS):
                 text = one.item.text.strip() or None
-                placed[id(one.item)] = found_item_at(
-                    place, Span(one.start, one.end), one.item.kind, text, one.item.confidence
+                found[id(one.item)] = found_item_at(
+                    source, Span(one.start, one.end), one.item.kind, text, one.item.confidence
                 )
-    return [placed[id(item)] for item in found.items if id(item) in placed]
+    return [found[id(item)] for item in understanding.items if id(item) in found]
 
 
-def merge_found_items(ruled: Sequence[ExtractedItem], modelled: Sequence[ExtractedItem]) -> list[ExtractedItem]:
-    """Both lists, without what the model says again: there the rules' words stay, and the higher confidence."""
-    items = list(ruled)
-    for one in modelled:
-        same = next((place for place, other in enumerate(ruled) if _say_the_same(one, other)), None)
+def merge_found_items(by_rules: Sequence[ExtractedItem], by_model: Sequence[ExtractedItem]) -> list[ExtractedItem]:
+    """Return both lists; of an item in both, the text of the rules with the higher confidence."""
+    items = list(by_rules)
+    for one in by_model:
+        same = next((index for index, other in enumerate(by_rules) if _is_duplicate(one, other)), None)
         if same is None:
             items.append(one)
         else:
@@ -88,30 +88,30 @@ def _documents(memory: Memory) -> list[SourceText]:
     return [SourceText(memory, one.text, one.uri, Voice.DOCUMENT) for one in memory.resources if one.text]
 
 
-def _first(places: Sequence[SourceText]) -> Iterator[SourceText]:
-    """As many of these as are read for their sentences."""
-    read = 0
-    for place in places:
-        read += min(len(place.text), MAX_PARSED_CHARS)
-        if read > MAX_DOCUMENT_CHARS:
+def _within_limit(sources: Sequence[SourceText]) -> Iterator[SourceText]:
+    """Yield the first sources, up to `MAX_DOCUMENT_CHARS` in all."""
+    chars = 0
+    for source in sources:
+        chars += min(len(source.text), MAX_PARSED_CHARS)
+        if chars > MAX_DOCUMENT_CHARS:
             return
-        yield place
+        yield source
 
 
-def _items(place: SourceText) -> Iterator[ExtractedItem]:
-    """The lists of steps in a text, then its sentences that are items by themselves."""
-    allowed, somebody = ALLOWED_KINDS[place.voice], place.voice in FIRST_PERSON_VOICES
-    steps = find_step_lists(place.text) if "procedure" in allowed else []
-    yield from (found_item_at(place, span, "procedure") for span in steps)
-    for span in sentence_spans(place.text):
-        if any(span.start < other.end and other.start < span.end for other in steps):
+def _find_items(source: SourceText) -> Iterator[ExtractedItem]:
+    """Yield the lists of steps in a text, then its sentences that are items by themselves."""
+    allowed, has_first_person = ALLOWED_KINDS[source.voice], source.voice in FIRST_PERSON_VOICES
+    step_lists = find_step_lists(source.text) if "procedure" in allowed else []
+    yield from (found_item_at(source, span, "procedure") for span in step_lists)
+    for span in sentence_spans(source.text):
+        if any(span.start < other.end and other.start < span.end for other in step_lists):
             continue
-        kind = classify_sentence(place.text[span.start : span.end], has_first_person=somebody)
+        kind = classify_sentence(source.text[span.start : span.end], has_first_person=has_first_person)
         if kind in allowed:
-            yield found_item_at(place, span, kind)
+            yield found_item_at(source, span, kind)
 
 
-def _say_the_same(one: ExtractedItem, other: ExtractedItem) -> bool:
+def _is_duplicate(one: ExtractedItem, other: ExtractedItem) -> bool:
     shared = min(one.end, other.end) - max(one.start, other.start)
     shorter = min(one.end - one.start, other.end - other.start)
     return (one.kind, one.resource) == (other.kind, other.resource) and shared >= max(1, MIN_OVERLAP_SHARE * shorter)

@@ -1,7 +1,7 @@
-"""The forms of sentences that state a fact: data for `agents.rules.items.facts` and `agents.rules.items.claims`.
+"""Patterns of sentences that state a fact: data for `agents.rules.items.facts` and `agents.rules.items.claims`.
 
-Each pattern is looked for in `Sentence.spaced` from its beginning. Every repetition is bounded or of one character
-class, so that each is linear in the sentence.
+Each pattern is matched at the beginning of `Sentence.spaced`. Every repetition is bounded or of one character class, so
+matching is linear in the sentence.
 """
 
 import re
@@ -9,34 +9,33 @@ from typing import NamedTuple
 
 
 class FactPattern(NamedTuple):
-    """A pattern, the words of which one has to be there, and whether what stands behind it must be telling."""
+    """A pattern and its trigger words (at least one is required).
+
+    `needs_specific_value`: a name, a number or a date must follow.
+    """
 
     triggers: frozenset[str]
     pattern: re.Pattern[str]
     needs_specific_value: bool
 
 
-def _form(triggers: str, pattern: str, *, telling: bool = True) -> FactPattern:
-    return FactPattern(_words(triggers), re.compile(pattern), telling)
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+def _pattern(triggers: str, pattern: str, *, needs_value: bool = True) -> FactPattern:
+    return FactPattern(frozenset(triggers.split()), re.compile(pattern), needs_value)
 
 
 OPENING_PATTERN = (
     r"^ (?:(?:and|also|so|no|but|now|yes|yeah|yep|oh|well|wow|hey|thanks|btw|by the way|lately|und|also|y|et|"
     r"(?:hey|thanks) [^ ,]+(?= ,)) (?:[,!] ?)?|actually (?:, ?)?|correction [,:] ){0,2}"
 )
-"""What may stand, up to twice, before what a sentence is about."""
+"""Up to two openings before the subject of a sentence."""
 
 _NO_NOUN = (
     r"(?:i|you|he|she|it|we|they|me|him|them|us|this|that|these|those|there|here|who|which|what|how|why|when|where|"
     r"whoever|everything|something|anything|nothing|everybody|everyone|somebody|someone|nobody|one|ones|all|both|some|"
     r"none|most|many|few|only|thing|things|question|problem|point|truth|idea|trouble|trick|answer|reason|joke|rest|is|"
     r"are|was|were|be|been|has|have|had|do|does|did|can|will|would|not|never|because|as|while|though|although|than|"
-    r"he's|she's|it's|that's|i'm|i've|you're|we're|they're|next|moment|today|tomorrow|tonight|yesterday|her|his|their|its|your|"
-    r"ich|du|er|sie|es|wir|ihr|man|ist|sind|war|hat|haben|habe|wird|dass|was|wer|wie|wo|wenn|dumme|einzige|nicht|das|"
+    r"he's|she's|it's|that's|i'm|i've|you're|we're|they're|next|moment|today|tomorrow|tonight|yesterday|her|his|their|its|"
+    r"your|ich|du|er|sie|es|wir|ihr|man|ist|sind|war|hat|haben|habe|wird|dass|was|wer|wie|wo|wenn|dumme|einzige|nicht|das|"
     r"que|quien|como|no|pas|qui|quoi|ce|ca|el|ella|il|elle|on|je|tu)"
 )
 NOUN_PATTERN = rf"(?!{_NO_NOUN} )[^ ,:?!]+ "
@@ -75,30 +74,32 @@ _DOES = (
 _AT = r"(?:in|at|for|near|on|from|with|to|until|by|place|as)"
 
 FACT_PATTERNS: tuple[FactPattern, ...] = (
-    # Of the speaker.
-    _form(
+    # About the speaker.
+    _pattern(
         "live lives work works study studies teach teaches grew born come comes",
         rf"{OPENING_PATTERN}(?:i|we) (?:still |now |both |also )?{_LIVES} (?:{_AT} )?(?:the |an? )?",
     ),
-    _form("i'm am", rf"{OPENING_PATTERN}(?:i'm|i am) (?:a |an )(?:[^ ,]+ ){{0,2}}{_TRADE} ", telling=False),
-    _form("i'm am we're are", rf"{OPENING_PATTERN}(?:i'm|i am|we're|we are) (?:now )?{_STATE} ", telling=False),
-    _form("i'm am", rf"{OPENING_PATTERN}(?:i'm|i am) \d\d (?:years old|and|now|$)", telling=False),
-    _form(
+    _pattern("i'm am", rf"{OPENING_PATTERN}(?:i'm|i am) (?:a |an )(?:[^ ,]+ ){{0,2}}{_TRADE} ", needs_value=False),
+    _pattern("i'm am we're are", rf"{OPENING_PATTERN}(?:i'm|i am|we're|we are) (?:now )?{_STATE} ", needs_value=False),
+    _pattern("i'm am", rf"{OPENING_PATTERN}(?:i'm|i am) \d\d (?:years old|and|now|$)", needs_value=False),
+    _pattern(
         "have i've we've",
-        rf"{OPENING_PATTERN}(?:i|we)(?: have|'ve got| have got)(?: [^ ,]+){{0,2}} (?:sisters?|brothers?|kids|children|sons?|"
-        r"daughters?|dogs?|cats?|grandchildren|twins|siblings) (?=$|, |and |called |named |who |aged |from |now |too )",
-        telling=False,
+        rf"{OPENING_PATTERN}(?:i|we)(?: have|'ve got| have got)(?: [^ ,]+){{0,2}} (?:sisters?|brothers?|kids|children|"
+        r"sons?|daughters?|dogs?|cats?|grandchildren|twins|siblings) (?=$|, |and |called |named |who |aged |from |now |too )",
+        needs_value=False,
     ),
-    _form(
+    _pattern(
         "have i've we've",
-        rf"{OPENING_PATTERN}(?:i|we)(?: have|'ve got| have got) (?:an? )(?:{NOUN_PATTERN}){{1,4}}?(?:on|at|called|named|with) ",
+        rf"{OPENING_PATTERN}(?:i|we)(?: have|'ve got| have got) (?:an? )(?:{NOUN_PATTERN}){{1,4}}?"
+        r"(?:on|at|called|named|with) ",
     ),
-    _form(
+    _pattern(
         "use run host deploy store",
-        rf"{OPENING_PATTERN}(?:we|i) (?:now |still |currently )?(?:use|run|host|deploy|store) (?:{NOUN_PATTERN}){{0,3}}?(?:on |in )?",
+        rf"{OPENING_PATTERN}(?:we|i) (?:now |still |currently )?(?:use|run|host|deploy|store) "
+        rf"(?:{NOUN_PATTERN}){{0,3}}?(?:on |in )?",
     ),
-    _form("i'm am we're are", rf"{OPENING_PATTERN}(?:i'm|i am|we're|we are) (?:originally |both )?from "),
-    _form(
+    _pattern("i'm am we're are", rf"{OPENING_PATTERN}(?:i'm|i am|we're|we are) (?:originally |both )?from "),
+    _pattern(
         "i've we've have",
         rf"{OPENING_PATTERN}(?:i've|we've|i have|we have) (?:known|had|lived|worked|played|owned|run|"
         r"been (?:living|working|playing|learning|studying|practi[cs]ing|teaching|training|dating|writing|married|"
@@ -106,75 +107,76 @@ FACT_PATTERNS: tuple[FactPattern, ...] = (
         r"(?:[^ ,]+ ){0,6}?(?:for|since) "
         r"(?:about |almost |over |nearly |the last |the past |more than |a |an )?",
     ),
-    _form(
+    _pattern(
         "adopted bought founded opened launched joined enrolled graduated",
-        rf"{OPENING_PATTERN}(?:i|we)(?:'ve| have)? (?:just |recently |finally |both )?(?:adopted|bought|founded|opened|launched|"
-        r"joined|enrolled in|graduated from) (?:an?|my|our|two|three) [^ ,]+ [^ ,]",
-        telling=False,
+        rf"{OPENING_PATTERN}(?:i|we)(?:'ve| have)? (?:just |recently |finally |both )?(?:adopted|bought|founded|opened|"
+        r"launched|joined|enrolled in|graduated from) (?:an?|my|our|two|three) [^ ,]+ [^ ,]",
+        needs_value=False,
     ),
-    _form(
+    _pattern(
         "got lost quit",
-        rf"{OPENING_PATTERN}(?:i|we)(?:'ve| have)? (?:just |recently |finally )?(?:got (?:married|engaged|divorced|promoted|"
-        r"hired|laid off)|(?:lost|quit) my job) ",
-        telling=False,
+        rf"{OPENING_PATTERN}(?:i|we)(?:'ve| have)? (?:just |recently |finally )?(?:got (?:married|engaged|divorced|"
+        r"promoted|hired|laid off)|(?:lost|quit) my job) ",
+        needs_value=False,
     ),
-    _form(
+    _pattern(
         "play speak own drive coach collect volunteer",
         rf"{OPENING_PATTERN}i (?:also |still |both )?(?:play|speak|own|drive|coach|collect|volunteer) "
         rf"(?:the |an? |my |at |for )?{NOUN_PATTERN}",
-        telling=False,
+        needs_value=False,
     ),
-    # Of people and things.
-    _form(
+    # About people and things.
+    _pattern(
         "love loves like likes hate hates enjoy enjoys",
         rf"{OPENING_PATTERN}(?:my|our) (?:{_KIN}|kids|children|parents|sons|daughters|dogs|cats) (?:[^ ,]+ )?"
         rf"(?:really |just |also )?(?:loves?|likes?|hates?|enjoys?) (?:the |to |an? |all )?{NOUN_PATTERN}",
-        telling=False,
+        needs_value=False,
     ),
-    _form("is", rf"{OPENING_PATTERN}my {_KIN} (?:[^ ,]+ )?is an? (?:[^ ,]+ ){{0,2}}{_TRADE} ", telling=False),
-    _form(
+    _pattern("is", rf"{OPENING_PATTERN}my {_KIN} (?:[^ ,]+ )?is an? (?:[^ ,]+ ){{0,2}}{_TRADE} ", needs_value=False),
+    _pattern(
         "lives works studies teaches comes costs starts opens closes ends leaves arrives expires runs listens takes",
         rf"{OPENING_PATTERN}{_THING}{_DOES} {_AT} (?:the |an? )?",
     ),
-    _form(
+    _pattern(
         "is are",
-        rf"{OPENING_PATTERN}{_THING}(?:is|are) (?!about to |going to |getting |not |so |too |very |all |what |how |why |where |"
-        rf"when |the (?:best|worst|same) ){_VALUE}",
+        rf"{OPENING_PATTERN}{_THING}(?:is|are) (?!about to |going to |getting |not |so |too |very |all |what |how |"
+        rf"why |where |when |the (?:best|worst|same) ){_VALUE}",
     ),
-    _form("isn't not", rf"{OPENING_PATTERN}{_THING}(?:isn't|is not) (?:[^ ,]+ ){{1,4}}(?:, )?but "),
-    _form("cost costs", rf"{OPENING_PATTERN}{_THING}costs? (?:us |me )?(?:only |about |around )?"),
-    _form(
+    _pattern("isn't not", rf"{OPENING_PATTERN}{_THING}(?:isn't|is not) (?:[^ ,]+ ){{1,4}}(?:, )?but "),
+    _pattern("cost costs", rf"{OPENING_PATTERN}{_THING}costs? (?:us |me )?(?:only |about |around )?"),
+    _pattern(
         "moved switched migrated changed renamed",
         rf"{OPENING_PATTERN}(?:we|i|they)(?:'ve| have)? (?:just |now )?(?:moved|switched|migrated|changed|renamed) "
         rf"(?:{NOUN_PATTERN}){{1,5}}(?:to|onto) ",
     ),
     # German, Spanish, French.
-    _form(
+    _pattern(
         "wohne wohnen lebe leben arbeite arbeiten",
-        rf"{OPENING_PATTERN}(?:ich|wir) (?:wohne|wohnen|lebe|leben|arbeite|arbeiten) (?:jetzt |noch )?(?:in|bei|fur|am) ",
+        rf"{OPENING_PATTERN}(?:ich|wir) (?:wohne|wohnen|lebe|leben|arbeite|arbeiten) (?:jetzt |noch )?"
+        r"(?:in|bei|fur|am) ",
     ),
-    _form(
+    _pattern(
         "ist sind heisst lauft kostet",
-        rf"{OPENING_PATTERN}(?:der|die|das|unser|unsere|mein|meine) (?:{NOUN_PATTERN}){{1,4}}?(?:ist|sind|heisst|lauft|kostet) "
-        r"(?:jetzt |seit |auf |am |um |in |der |die |das )*",
+        rf"{OPENING_PATTERN}(?:der|die|das|unser|unsere|mein|meine) (?:{NOUN_PATTERN}){{1,4}}?"
+        r"(?:ist|sind|heisst|lauft|kostet) (?:jetzt |seit |auf |am |um |in |der |die |das )*",
     ),
-    _form(
+    _pattern(
         "vivo vivimos trabajo trabajamos",
         rf"{OPENING_PATTERN}(?:vivo|vivimos|trabajo|trabajamos) (?:ahora )?(?:en|para|con) ",
     ),
-    _form(
+    _pattern(
         "es esta son llama cuesta",
-        rf"{OPENING_PATTERN}(?:el|la|los|las|nuestro|nuestra|mi) (?:{NOUN_PATTERN}){{1,5}}?(?:es|esta|son|se llama|cuesta) "
-        r"(?:ahora |en |a |el |la |las )*",
+        rf"{OPENING_PATTERN}(?:el|la|los|las|nuestro|nuestra|mi) (?:{NOUN_PATTERN}){{1,5}}?"
+        r"(?:es|esta|son|se llama|cuesta) (?:ahora |en |a |el |la |las )*",
     ),
-    _form(
+    _pattern(
         "j'habite vis travaille habitons habite",
-        rf"{OPENING_PATTERN}(?:j'habite|je vis|je travaille|nous habitons|on habite) (?:maintenant )?(?:a|en|chez|pour|au) ",
+        rf"{OPENING_PATTERN}(?:j'habite|je vis|je travaille|nous habitons|on habite) (?:maintenant )?"
+        r"(?:a|en|chez|pour|au) ",
     ),
-    _form(
+    _pattern(
         "est sont s'appelle coute",
         rf"{OPENING_PATTERN}(?:le|la|les|notre|mon|ma) (?:{NOUN_PATTERN}){{1,5}}?(?:est|sont|s'appelle|coute) "
         r"(?:maintenant |a |au |le |la |en )*",
     ),
 )
-"""All forms."""

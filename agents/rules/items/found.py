@@ -1,4 +1,4 @@
-"""One item as it is found: what it says, where it stands, how sure it is. Pure."""
+"""An item as extracted: text, span, confidence, claim. Pure."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -26,16 +26,16 @@ MEMORY_TYPE_BY_KIND: Mapping[ItemKind | None, MemoryType] = {
     "goal": "state_object",
     None: "document",
 }
-"""The memory type of each kind: what is known, what is done, what stands so for now, what a document says."""
+"""The memory type of each kind; None is a segment of a document."""
 
 CLAIM_KINDS: frozenset[ItemKind | None] = frozenset({"fact", "decision", "correction"})
-"""Kinds that say what is; two rules or two goals stand beside each other."""
+"""Kinds with claims; two rules or two goals can hold together."""
 
 
 class ExtractedItem(NamedTuple):
-    """One item. It stands from `start` to before `end`, in code points, in the turn's text or in that of a resource.
+    """One item with its span of code points, `end` excluded, in the turn's text or in that of `resource`.
 
-    `text` is what stands there, or what a model makes of it. `times` are dates that it speaks of, as ISO dates.
+    `text` is the text of the span, or a model's paraphrase. `times` are the mentioned dates as ISO dates.
     """
 
     kind: ItemKind | None
@@ -52,7 +52,7 @@ class ExtractedItem(NamedTuple):
 
 
 class SourceText(NamedTuple):
-    """Where items are looked for: the turn, the text of it or of one of its resources, and who speaks there."""
+    """A text to search for items: that of a turn or of one of its resources, and its voice."""
 
     memory: Memory
     text: str
@@ -61,28 +61,28 @@ class SourceText(NamedTuple):
 
 
 def found_item_at(
-    place: SourceText, span: Span, kind: ItemKind | None, text: str | None = None, confidence: float | None = None
+    source: SourceText, span: Span, kind: ItemKind | None, text: str | None = None, confidence: float | None = None
 ) -> ExtractedItem:
-    """The item of a kind that a span is; `text` and `confidence` where not the rules say them."""
-    said = place.text[span.start : span.end] if text is None else text
-    spaced = parse_sentence(said).spaced
+    """Build the item of a span; `text` and `confidence` default to those of the rules."""
+    text = source.text[span.start : span.end] if text is None else text
+    spaced = parse_sentence(text).spaced
     return ExtractedItem(
         kind=kind,
         type=MEMORY_TYPE_BY_KIND[kind],
-        text=said,
+        text=text,
         start=span.start,
         end=span.end,
-        resource=place.resource,
-        confidence=item_confidence(kind, place.voice, spaced) if confidence is None else confidence,
+        resource=source.resource,
+        confidence=item_confidence(kind, source.voice, spaced) if confidence is None else confidence,
         stability=item_stability(kind, spaced),
-        claim=_claim(place, kind, said),
-        entities=extract_entities(said),
-        times=find_dates(said, place.memory.occurred_at),
+        claim=_claim(source, kind, text),
+        entities=extract_entities(text),
+        times=find_dates(text, source.memory.occurred_at),
     )
 
 
-def _claim(place: SourceText, kind: ItemKind | None, said: str) -> str | None:
-    """What it says one thing of. A document takes no one's word back: it may be old, or about something else."""
-    if kind not in CLAIM_KINDS or place.voice is Voice.DOCUMENT:
+def _claim(source: SourceText, kind: ItemKind | None, text: str) -> str | None:
+    """Return the claim of an item; a document has none, since it may be old or about something else."""
+    if kind not in CLAIM_KINDS or source.voice is Voice.DOCUMENT:
         return None
-    return extract_claim(said, fold(place.memory.speaker or place.memory.role or "").strip())
+    return extract_claim(text, fold(source.memory.speaker or source.memory.role or "").strip())

@@ -1,7 +1,6 @@
-"""What the turns that say something make of an item: a record of what they give it, whatever came first. Pure.
+"""Merge the supports of an item from several turns into one record, regardless of arrival order. Pure.
 
-Enters: what was found in a turn; the supports of an item, and the turn that says it last. Leaves: supports, the item's
-record.
+Enters: extracted items of a turn; the supports of an item and its latest turn. Leaves: supports, the item's record.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -15,21 +14,21 @@ from agents.rules.text.embedding_text import embedding_text
 from schemas.memories import Embedding, Evidence, Item, Memory, Support, TextVersion, TurnUnderstanding
 
 MAX_SUPPORTS = 32
-"""Supports of one item, the latest: what is said more often is as sure as it gets, and its record stays small."""
+"""Latest supports per item: more add no confidence, and the record stays small."""
 
 MAX_SUPPORTS_CHARS = 8192
-"""Characters of all supports of one item, the latest: a page that comes with every turn has some hundred segments, and
-each is written anew with all of its supports."""
+"""Characters of the latest supports per item: a page that comes with every turn has some hundred segments, and each is
+rewritten with all of its supports."""
 
 MAX_COMBINED_CONFIDENCE = 0.99
-"""The most that turns can make sure of: all of them may err alike."""
+"""Limit of the combined confidence: all turns may err alike."""
 
 CONFIDENCE_DIGITS = 4
-"""Digits of a confidence, so that no order of adding shows."""
+"""Digits of a confidence, so that the order of summation does not matter."""
 
 
-def supports_of(turn: Memory, found: Iterable[ExtractedItem]) -> list[Support]:
-    """What was found in a turn, as what the turn gives to items."""
+def supports_of(turn: Memory, items: Iterable[ExtractedItem]) -> list[Support]:
+    """Convert the extracted items of a turn to supports."""
     return [
         Support(
             memory_id=turn.memory_id,
@@ -37,66 +36,66 @@ def supports_of(turn: Memory, found: Iterable[ExtractedItem]) -> list[Support]:
             text_hash=current_text_hash(turn),
             occurred_at=turn.occurred_at,
             source=turn.source,
-            **one._asdict(),
+            **item._asdict(),
         )
-        for one in found
+        for item in items
     ]
 
 
 def support_item_id(turn: Memory, support: Support) -> str:
-    """The id of the item that a turn supports so, in the mode in which the turn is."""
+    """Return the id of the supported item, in the mode of the turn."""
     return derive_item_id(turn.scope, turn.mode, support.type, support.text)
 
 
 def modeless_item_id(turn: Memory, support: Support) -> str:
-    """What stands for the item in every mode: the mark that it was forgotten stands there."""
+    """Return the id of the item independent of the mode, which the tombstone of a forgotten item has."""
     return derive_item_id(turn.scope, "", support.type, support.text)
 
 
 def supports_from_turn(item: Memory, turn: Memory) -> list[Support]:
-    """What a turn gives to an item by the text that stands."""
+    """Return the supports of an item from the current text of a turn."""
     return [
         one for one in _supports(item) if (one.memory_id, one.text_hash) == (turn.memory_id, current_text_hash(turn))
     ]
 
 
 def restrict_to_turn(item: Memory, turn: Memory) -> Memory:
-    """An item as it is told of with a turn: what others give to it would make the event grow with each that says it."""
+    """Return an item for the event of a turn, without other turns' evidence, which would make the event grow."""
     evidence = tuple(one for one in item.evidence if one.memory_id == turn.memory_id)
-    known = None if item.item is None else item.item.model_copy(update={"supports": ()})
-    return item.model_copy(update={"evidence": evidence, "item": known})
+    details = None if item.item is None else item.item.model_copy(update={"supports": ()})
+    return item.model_copy(update={"evidence": evidence, "item": details})
 
 
 def is_supported_by_any(item: Memory, turns: Collection[str]) -> bool:
-    """Whether any of these turns gives something to an item."""
+    """True if any of these turns supports an item."""
     return any(one.memory_id in turns for one in _supports(item))
 
 
-def replace_supports(item: Memory | None, turns: Collection[str], given: Iterable[Support] = ()) -> tuple[Support, ...]:
-    """The supports of an item after these turns give it this and nothing else, the latest last."""
+def replace_supports(item: Memory | None, turns: Collection[str], new: Iterable[Support] = ()) -> tuple[Support, ...]:
+    """Return the supports of an item with those from `turns` replaced by `new`, the latest last."""
     others = () if item is None else [one for one in _supports(item) if one.memory_id not in turns]
-    return _latest(sorted({*others, *given}, key=_order)[-MAX_SUPPORTS:])
+    return _limit_chars(sorted({*others, *new}, key=_order)[-MAX_SUPPORTS:])
 
 
 def build_item(memory_id: str, supports: Sequence[Support], turn: Memory, before: Memory | None) -> Memory:
-    """The record of an item that has these supports. `turn` is the one that supports it last.
+    """Build the record of an item with these supports; `turn` is the latest supporting turn.
 
-    Words, kind, claim and stability are those of the last support. The mode is the one that the item is in: a person
-    may have put it into another than its turns. An item of several turns has no turn of its own.
+    Text, kind, claim and stability are those of the last support. The mode of `before` stays: a user may have moved the
+    item to another mode than its turns. An item of several turns has no turn, conversation, role or speaker.
     """
     last = supports[-1]
-    alone = len({one.memory_id for one in supports}) == 1
+    is_single_turn = len({one.memory_id for one in supports}) == 1
     memory = Memory(
         memory_id=memory_id,
-        turn_id=last.turn_id if alone else None,
-        conversation_id=turn.conversation_id if alone else None,
+        turn_id=last.turn_id if is_single_turn else None,
+        conversation_id=turn.conversation_id if is_single_turn else None,
         scope=turn.scope,
         boundary=turn.boundary,
         type=last.type,
         mode=before.mode if before else turn.mode,
         mode_source=before.mode_source if before else turn.mode_source,
-        role=turn.role if alone else None,
-        speaker=turn.speaker if alone else None,
+        role=turn.role if is_single_turn else None,
+        speaker=turn.speaker if is_single_turn else None,
         text=last.text,
         occurred_at=last.occurred_at,
         source=last.source,
@@ -113,23 +112,23 @@ def build_item(memory_id: str, supports: Sequence[Support], turn: Memory, before
         item=_item(supports, before),
     )
     content_hash = hash_texts([embedding_text(memory)])
-    return memory.model_copy(update={"content_hash": content_hash, **_kept(content_hash, before)})
+    return memory.model_copy(update={"content_hash": content_hash, **_retained(content_hash, before)})
 
 
 def combine_confidences(supports: Iterable[Support]) -> float:
-    """How surely turns say something that say it independently: noisy-or (Pearl 1988, §4.3.2), a turn counted once."""
-    surest: dict[str, float] = {}
+    """Combine the confidences of independent turns by noisy-or (Pearl 1988, §4.3.2), one per turn."""
+    by_turn: dict[str, float] = {}
     for one in supports:
-        surest[one.memory_id] = max(one.confidence, surest.get(one.memory_id, 0.0))
-    doubt = prod(1 - confidence for confidence in sorted(surest.values()))
-    most = max(MAX_COMBINED_CONFIDENCE, *surest.values())
-    return round(min(most, 1 - doubt), CONFIDENCE_DIGITS)
+        by_turn[one.memory_id] = max(one.confidence, by_turn.get(one.memory_id, 0.0))
+    doubt = prod(1 - confidence for confidence in sorted(by_turn.values()))
+    limit = max(MAX_COMBINED_CONFIDENCE, *by_turn.values())
+    return round(min(limit, 1 - doubt), CONFIDENCE_DIGITS)
 
 
 def _item(supports: Sequence[Support], before: Memory | None) -> Item:
     last = supports[-1]
-    known = before.item if before is not None and before.item is not None else Item()
-    return known.model_copy(
+    item = before.item if before is not None and before.item is not None else Item()
+    return item.model_copy(
         update={
             "kind": last.kind,
             "confidence": combine_confidences(supports),
@@ -141,12 +140,12 @@ def _item(supports: Sequence[Support], before: Memory | None) -> Item:
     )
 
 
-def _kept(content_hash: str, before: Memory | None) -> dict[str, object]:
-    """What stays as it was: the vector of the same words, and what took the item's place."""
+def _retained(content_hash: str, before: Memory | None) -> dict[str, object]:
+    """Return the fields that stay: the vector if the text is the same, and the successor."""
     if before is None:
         return {}
-    same = before.content_hash == content_hash
-    embedding = before.embedding if same else Embedding(place=before.embedding.place)
+    is_same_text = before.content_hash == content_hash
+    embedding = before.embedding if is_same_text else Embedding(place=before.embedding.place)
     return {
         "embedding": embedding,
         "superseded_by": before.superseded_by,
@@ -154,11 +153,11 @@ def _kept(content_hash: str, before: Memory | None) -> dict[str, object]:
     }
 
 
-def _latest(supports: Sequence[Support]) -> tuple[Support, ...]:
-    """As many of these as there is room for, the last of them in any case."""
+def _limit_chars(supports: Sequence[Support]) -> tuple[Support, ...]:
+    """Return the last supports within `MAX_SUPPORTS_CHARS`, at least one."""
     lengths = accumulate(len(one.text) for one in reversed(supports))
-    room = sum(length <= MAX_SUPPORTS_CHARS for length in lengths)
-    return tuple(supports[-max(room, 1) :])
+    fitting = sum(length <= MAX_SUPPORTS_CHARS for length in lengths)
+    return tuple(supports[-max(fitting, 1) :])
 
 
 def _evidence(support: Support) -> Evidence:
@@ -176,5 +175,5 @@ def _supports(item: Memory) -> tuple[Support, ...]:
 
 
 def _order(support: Support) -> tuple[object, ...]:
-    place = support.resource or "", support.start, support.end
-    return support.occurred_at, support.source, support.memory_id, *place, support.text
+    span = support.resource or "", support.start, support.end
+    return support.occurred_at, support.source, support.memory_id, *span, support.text

@@ -1,7 +1,7 @@
-"""Whether a sentence by itself is an item, and of what kind. Pure.
+"""Classify a sentence as an item of a kind. Pure.
 
-Enters: a sentence as it was written. Leaves: a kind or None. Guaranteed: a question, a supposition and what is too
-short or too long to be understood without its neighbours is none.
+Enters: a sentence as written. Leaves: a kind or None. Guaranteed: questions, suppositions, and sentences too short or
+too long to be understood alone are no items.
 """
 
 import re
@@ -15,43 +15,41 @@ from agents.rules.text.sentences import Sentence, parse_sentence, written_words
 from schemas.memories import ItemKind
 
 MAX_ITEM_CHARS = 500
-"""Characters of a sentence: what is longer is a list or a log."""
+"""A longer sentence is a list or a log."""
 
 MIN_ITEM_WORDS, MIN_CONTENT_WORDS = 3, 2
-"""Words of an item, and those of them that are no stop words where it is no fact: `We decided that` says little."""
+"""Words of an item, and its words without stop words unless it is a fact: `We decided that` says little."""
 
 _DASH = re.compile("\u2014|[\u2013-](?=\\s)")
-"""A dash parts clauses as a comma does."""
+"""A dash separates clauses like a comma."""
 
 
 def classify_sentence(text: str, *, has_first_person: bool) -> ItemKind | None:
-    """The kind of item that a sentence is; `has_first_person` may say `I` of himself."""
+    """Return the kind of item of a sentence; without `has_first_person`, facts in the first person are none."""
     if len(text) > MAX_ITEM_CHARS:
         return None
     text = _DASH.sub(", ", text)
-    found = parse_sentence(text)
-    if len(found.words) < MIN_ITEM_WORDS or found.asks:
+    sentence = parse_sentence(text)
+    if len(sentence.words) < MIN_ITEM_WORDS or sentence.asks:
         return None
-    kind = _kind(found, text, somebody=has_first_person)
-    return kind if kind == "fact" or (kind and _tells_enough(found.words)) else None
+    kind = _kind(sentence, written_words(text), has_first_person=has_first_person)
+    return kind if kind == "fact" or (kind and _has_content(sentence.words)) else None
 
 
-def _kind(found: Sentence, text: str, *, somebody: bool) -> ItemKind | None:
-    names = find_cue_labels(found)
-    if "SPECULATION" in names:
-        names -= ASSERTIVE
-    if is_procedure(found.spaced):
+def _kind(sentence: Sentence, written: list[str], *, has_first_person: bool) -> ItemKind | None:
+    words, spaced = sentence
+    labels = find_cue_labels(sentence)
+    if "SPECULATION" in labels:
+        labels -= ASSERTIVE
+    if is_procedure(spaced):
         return "procedure"
-    if kind := kind_of(names, found.spaced):
+    if kind := kind_of(labels, spaced):
         return kind
-    if "SPECULATION" in names:
+    if "SPECULATION" in labels or len(written) != len(words):
         return None
-    written = written_words(text)
-    if len(written) == len(found.words) and states_fact(found.words, written, found.spaced, has_first_person=somebody):
-        return "fact"
-    return None
+    return "fact" if states_fact(words, written, spaced, has_first_person=has_first_person) else None
 
 
-def _tells_enough(words: list[str]) -> bool:
-    stops = stop_words_of(words)
-    return sum(word not in stops and word[0].isalnum() for word in words) >= MIN_CONTENT_WORDS
+def _has_content(words: list[str]) -> bool:
+    stop_words = stop_words_of(words)
+    return sum(word not in stop_words and word[0].isalnum() for word in words) >= MIN_CONTENT_WORDS

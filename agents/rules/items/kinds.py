@@ -1,7 +1,7 @@
-"""What kind of item a sentence is by its marks, and who may say so. Pure.
+"""Derive the kind of an item from the labels of a sentence, and the kinds that each voice may say. Pure.
 
-Enters: the marks of a sentence, its words, and who speaks. Leaves: a kind or None. Guaranteed: nobody but a user, or
-whoever runs the assistant, sets a rule; a tool reports errors and nothing else, since its output may be anybody's text.
+Guaranteed: only users and the system prompt set safety rules and only users correct; a tool reports errors and nothing
+else, since its output may be anyone's text.
 """
 
 import re
@@ -25,20 +25,20 @@ LABEL_KINDS: tuple[tuple[str, ItemKind], ...] = (
     ("INSTRUCTION", "preference"),
     ("LIKING", "preference"),
 )
-"""Marks and kinds; of several in one sentence the first, which is the one that is missed the most."""
+"""Labels and kinds, ordered by the cost of missing one: the first in a sentence decides."""
 
 
 class Voice(Enum):
-    """Who speaks."""
+    """The speaker of a text."""
 
     USER = "user"
     PERSON = "person"
-    """Somebody with a name whose turns have the role of an assistant."""
+    """A named speaker with the role of an assistant."""
     ASSISTANT = "assistant"
     SYSTEM = "system"
     TOOL = "tool"
     DOCUMENT = "document"
-    """A resource: its first person is not the one who sent it."""
+    """A resource: its first person is not its sender."""
 
 
 ALLOWED_KINDS: Mapping[Voice, frozenset[ItemKind]] = {
@@ -49,46 +49,46 @@ ALLOWED_KINDS: Mapping[Voice, frozenset[ItemKind]] = {
     Voice.TOOL: frozenset({"error"}),
     Voice.DOCUMENT: frozenset({"fact", "decision", "constraint", "procedure"}),
 }
-"""The kinds that each may say: `agents.rules.context.sticky` says who sets rules and who reports errors."""
+"""Allowed kinds by voice, consistent with the roles in `agents.rules.context.sticky`."""
 
 RULE_KINDS: frozenset[ItemKind] = frozenset({"safety", "constraint", "correction", "preference"})
-"""Kinds by which somebody says what is to be."""
+"""Kinds that set a rule."""
 
 FIRST_PERSON_VOICES = frozenset({Voice.USER, Voice.PERSON})
-"""Voices whose first person is somebody."""
+"""Voices with a first person that means the speaker."""
 
-_MACHINES = frozenset({"assistant", "ai", "bot", "agent", "chatbot", "model", "system", "tool"})
+_MACHINE_NAMES = frozenset({"assistant", "ai", "bot", "agent", "chatbot", "model", "system", "tool"})
 
-_HENCEFORTH = re.compile(
+_FROM_NOW_ON = re.compile(
     r" (?:from|as of) now on | ab (?:jetzt|sofort) | de ahora en adelante | dorenavant | desormais "
 )
-_ADDRESSED = re.compile(
+_ABOUT_ANSWERS = re.compile(
     r" (?:please|answer\w*|repl\w+|respond|write|call me|tell me|bitte|antworte\w*|responde|contesta|"
     r"reponds|repondez) "
 )
 
 
 def voice_of(memory: Memory) -> Voice | None:
-    """Who speaks in a turn; None for what is no turn."""
+    """Return the voice of a turn; None for a memory that is no turn."""
     if memory.origin != "said" or memory.role is None:
         return None
-    if memory.role == "assistant" and memory.speaker and fold(memory.speaker).strip() not in _MACHINES:
+    if memory.role == "assistant" and memory.speaker and fold(memory.speaker).strip() not in _MACHINE_NAMES:
         return Voice.PERSON
     return Voice(memory.role)
 
 
-def kind_of(names: set[str], spaced: str) -> ItemKind | None:
-    """The kind that the marks of a sentence mean."""
-    for name, kind in LABEL_KINDS:
-        if name in names:
-            meant = _meant(name, kind, spaced)
-            if not is_vague(meant, spaced) and (name != "LIKING" or is_own_liking(spaced)):
-                return meant
+def kind_of(labels: set[str], spaced: str) -> ItemKind | None:
+    """Return the kind for the labels of a sentence; None if none applies or the sentence is vague."""
+    for label, default in LABEL_KINDS:
+        if label in labels:
+            kind = _refine(label, default, spaced)
+            if not is_vague(kind, spaced) and (label != "LIKING" or is_own_liking(spaced)):
+                return kind
     return None
 
 
-def _meant(name: str, kind: ItemKind, spaced: str) -> ItemKind:
-    """What holds from now on is a decision, unless it tells the assistant how to answer."""
-    if name in ("PREFERENCE", "INSTRUCTION") and _HENCEFORTH.search(spaced) and not _ADDRESSED.search(spaced):
+def _refine(label: str, kind: ItemKind, spaced: str) -> ItemKind:
+    """Return `decision` for a rule from now on, unless it tells the assistant how to answer."""
+    if label in ("PREFERENCE", "INSTRUCTION") and _FROM_NOW_ON.search(spaced) and not _ABOUT_ANSWERS.search(spaced):
         return "decision"
     return kind

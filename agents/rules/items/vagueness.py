@@ -1,7 +1,6 @@
-"""What keeps a sentence from telling, by itself, what is liked, decided, wanted or not known. Pure.
+"""Reject sentences that only seem to be of a kind: idioms, and references that need the turn before. Pure.
 
-Enters: a kind and a sentence. Leaves: whether it is vague, or no more than a manner of speaking. Guaranteed: time
-linear in the sentence.
+Guaranteed: time linear in the sentence.
 """
 
 import re
@@ -9,11 +8,11 @@ from collections.abc import Mapping
 
 from schemas.memories import ItemKind
 
-_THAT = (
+_REFERENCE = (
     r"(?:it|that|this|these|those|you|your|yours|them|how|what|the way|the idea|when you|him|her|something|anything|"
     r"several|about|either|so|das|es|dich|ihn|ca|cela|eso|lo)"
 )
-"""What only the turn before tells."""
+"""Words that need the turn before."""
 
 _VAGUE: Mapping[ItemKind, re.Pattern[str]] = {
     "constraint": re.compile(
@@ -23,19 +22,20 @@ _VAGUE: Mapping[ItemKind, re.Pattern[str]] = {
     ),
     "preference": re.compile(
         r" (?:love|like|enjoy|adore|hate|prefer\w*|want|need|use|do|mag|liebe|aime|adore|rather have|rather)"
-        rf"(?: to (?:see|hear|do|know|say|be|go|help))? (?:{_THAT}|was|is|not|say|the (?:thought|sound|last|first)) |"
+        rf"(?: to (?:see|hear|do|know|say|be|go|help))? (?:{_REFERENCE}|was|is|not|say|the (?:thought|sound|last|first)) |"
         r"^ (?:it's|that's|this is|it is|that is) | the moment | was my favou?rite $| i thought |"
         r" me (?:gusta|encanta) [,:] "
     ),
     "decision": re.compile(
         r" (?:decided|chose|chosen|agreed|agree|settled|settle|refused|accepted|dropped|go with|go for|say yes to|"
-        rf"said yes to)(?: to| on| with| to do| for)? {_THAT} | i'd decided | agreed (?:not to|on all) | the wrong |"
-        r" dropped off | picked (?:up|this) | before | going for (?:a|another) |"
+        rf"said yes to)(?: to| on| with| to do| for)? {_REFERENCE} | i'd decided | agreed (?:not to|on all) | the wrong "
+        r"| dropped off | picked (?:up|this) | before | going for (?:a|another) |"
         r" taking the (?!job|offer|flat|role) | decided to $| almost | nearly |"
-        rf" let's (?!go with |use |stick with |settle on |switch to )| let's use {_THAT} | noch nicht | not decided "
+        rf" let's (?!go with |use |stick with |settle on |switch to )| let's use {_REFERENCE} |"
+        r" noch nicht | not decided "
     ),
     "goal": re.compile(
-        rf" (?:nicht|no|not|kein|never) | to (?:do|get|make|find|see|build|keep) {_THAT} |"
+        rf" (?:nicht|no|not|kein|never) | to (?:do|get|make|find|see|build|keep) {_REFERENCE} |"
         r" trying to (?:stay|be|do|keep|remain|find a|have|get) | like i'm | working on (?:one|it|this|that|myself) "
     ),
     "safety": re.compile(r" (?:not|isn't|aren't|no|nicht|pas|nobody) (?:es |is |soy |einmal )?(?:\w+ )?all?erg"),
@@ -45,22 +45,22 @@ _VAGUE: Mapping[ItemKind, re.Pattern[str]] = {
         r" (?:gotta|when we|and|i|we) (?:figure|find) out | what i'd | (?:y|le|que|el|ella) me pregunto "
     ),
 }
-"""Turns of phrase, by the kind that they only seem to be."""
+"""Vague phrases, by the kind that they seem to be."""
 
 _OWN_LIKING = re.compile(
     r"(?:^| [,:!]| and| but| so| yeah| oh) (?:i|we) (?:(?:really|also|still|just|absolutely|always) )?"
     r"(?:love|like|enjoy|adore) | ich (?:mag|liebe) | me (?:gusta|encanta)n? | j'(?:aime|adore) |"
     r" (?:i'm|i am) (?:a (?:big |huge )?fan of|fond of|keen on|obsessed with) "
 )
-"""A liking of the speaker's own, in a main clause."""
+"""A liking of the speaker, in a main clause."""
 
 
 def is_vague(kind: ItemKind, spaced: str) -> bool:
-    """Whether a sentence only seems to be of a kind, or tells too little of it."""
+    """True if a sentence only seems to be of a kind, or says too little by itself."""
     pattern = _VAGUE.get(kind)
     return pattern is not None and pattern.search(spaced) is not None
 
 
 def is_own_liking(spaced: str) -> bool:
-    """Whether the speaker says what he likes himself."""
+    """True if the speaker states their own liking."""
     return _OWN_LIKING.search(spaced) is not None

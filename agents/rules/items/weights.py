@@ -1,7 +1,7 @@
-"""How sure an item is, and how long it is likely to hold. Pure.
+"""Confidence and stability of an item. Pure.
 
-Enters: the kind of an item, who said it, its words. Leaves: two numbers in 0..1. They are products of a number for the
-kind and one for the voice or for a word that limits a statement to now, so that each can be read off.
+Enters: the kind, the voice and the words of an item. Leaves: two numbers in 0..1, each a product of a prior for the
+kind and factors for the voice, an anaphora or a word such as `today`.
 """
 
 import re
@@ -23,8 +23,8 @@ KIND_CONFIDENCE: Mapping[ItemKind | None, float] = {
     "goal": 0.7,
     None: 1.0,
 }
-"""How often a sentence found by rule is of its kind, rounded down: of 110 judged by hand in the project's conversations
-nine in ten were, fewer of the kinds that are also said in jest. A segment is what it is."""
+"""Precision of the rules by kind, rounded down: of 110 items judged by hand in the project's conversations nine in ten
+were right, fewer of the kinds that are also said in jest. None is a segment."""
 
 VOICE_FACTOR: Mapping[Voice, float] = {
     Voice.USER: 1.0,
@@ -34,7 +34,7 @@ VOICE_FACTOR: Mapping[Voice, float] = {
     Voice.ASSISTANT: 0.8,
     Voice.DOCUMENT: 0.8,
 }
-"""What a voice takes off: an assistant may be wrong about its user, and a document is seldom about one."""
+"""Confidence factor by voice: an assistant may be wrong about its user, and a document is seldom about the user."""
 
 KIND_STABILITY: Mapping[ItemKind | None, float] = {
     "safety": 0.95,
@@ -49,18 +49,18 @@ KIND_STABILITY: Mapping[ItemKind | None, float] = {
     "error": 0.2,
     None: 0.9,
 }
-"""An order, no measurement: an allergy lasts, an error is mended."""
+"""A ranking, not measured: an allergy lasts, an error is fixed."""
 
 TEMPORARY_FACTOR = 0.5
-"""What a word that limits a statement to its day takes off."""
+"""Stability factor of a word that limits a statement to now."""
 
 ANAPHORA_FACTOR = 0.7
-"""What a pronoun at the beginning takes off: only the turn before tells of what it speaks."""
+"""Confidence factor of a pronoun at the beginning, which refers to the turn before."""
 
-_LEANS = re.compile(
+_ANAPHORA = re.compile(
     r"^ (?:and |but |so )?(?:it|it's|she|he|they|that|that's|this|these|those|er|sie|es|das ist|elle|il) "
 )
-_FOR_NOW = re.compile(
+_TEMPORARY = re.compile(
     r" (?:today|tonight|currently|for now|right now|at the moment|this (?:week|morning|evening|afternoon|weekend)|"
     r"tomorrow|temporarily|for the time being|heute|gerade|derzeit|momentan|vorerst|morgen|hoy|ahora mismo|de momento|"
     r"esta semana|aujourd'hui|en ce moment|pour l'instant|cette semaine) "
@@ -68,11 +68,11 @@ _FOR_NOW = re.compile(
 
 
 def item_confidence(kind: ItemKind | None, voice: Voice, spaced: str) -> float:
-    """How surely the evidence says so."""
-    leaning = ANAPHORA_FACTOR if kind and _LEANS.search(spaced) else 1.0
-    return round(KIND_CONFIDENCE[kind] * VOICE_FACTOR[voice] * leaning, 3)
+    """Return how certain an item is, given its evidence."""
+    anaphora = ANAPHORA_FACTOR if kind and _ANAPHORA.search(spaced) else 1.0
+    return round(KIND_CONFIDENCE[kind] * VOICE_FACTOR[voice] * anaphora, 3)
 
 
 def item_stability(kind: ItemKind | None, spaced: str) -> float:
-    """How likely it still holds later."""
-    return KIND_STABILITY[kind] * (TEMPORARY_FACTOR if _FOR_NOW.search(spaced) else 1.0)
+    """Return how likely an item still holds later."""
+    return KIND_STABILITY[kind] * (TEMPORARY_FACTOR if _TEMPORARY.search(spaced) else 1.0)

@@ -1,1 +1,1 @@
-"""Kafka: what Faust leaves to us, and the client's connection."""
+"""Kafka: producers, topics and offsets beside Faust's own, and the client's connection."""

@@ -1,9 +1,9 @@
-"""Writes records to Kafka with producers of our own, apart from the one that Faust keeps for changelogs.
+"""Writes records to Kafka with two producers, apart from Faust's own for changelogs.
 
-Events and dead letters go through an idempotent producer, so what aiokafka tries again is written once; what it
-gives up on is handed over again here, for ever. They are handed over in bursts, each topic by itself. Replies are
-different: their topics are the callers', may be missing and come and go, so they have a producer of their own, five
-seconds, and are forgotten when nobody uses them.
+Events and dead letters go through an idempotent producer, so aiokafka's retries write a record once; a record that it
+gives up on is sent again here, without end. They are sent in bursts, each topic by itself. Reply topics belong to the
+callers, may be missing, and come and go: replies have a producer of their own and five seconds, and unused topics are
+forgotten.
 """
 
 import asyncio
@@ -21,36 +21,36 @@ from streams.runtime.bursts import Bursts
 from streams.topics import MAX_OUTPUT_BYTES
 
 REPLY_TIMEOUT_S = 5.0
-"""How long a reply is tried for (CONTRACT §2)."""
+"""How long a reply is attempted (docs/contract.md)."""
 
 PRODUCE_RETRY_S = 0.5
-"""The pause before a record is handed over again."""
+"""The pause before a record is sent again."""
 
 NULL_KEY = object()
-"""Stands for no key of a record that has no value either. Kafka has such records, as anybody may write one, and its
-dead letter is one; aiokafka refuses them before it looks at what keys become."""
+"""Stands for the missing key of a record without a value. Such records exist in Kafka, and their dead letters are such
+records too; aiokafka rejects them before it serialises the key."""
 
 log = structlog.get_logger()
 
 DeliveryFuture = asyncio.Future[object]
-"""Done when the broker has a record, or will not have it."""
+"""Done when the broker has acknowledged a record, or the producer has given it up."""
 
 QueuedRecord = tuple[Outgoing, asyncio.Future[DeliveryFuture]]
-"""A record, and who is told that the producer has taken it."""
+"""A record, and the future that is resolved when the producer has accepted it."""
 
 
 class KafkaPublisher:
-    """Publishes over two producers. `start` before, `stop` after."""
+    """Publishes over two producers, between `start` and `stop`."""
 
     def __init__(self, bootstrap_servers: list[str], meters: Meters) -> None:
         self._servers = bootstrap_servers
         self._meters = meters
-        self._bursts: Bursts[QueuedRecord] = Bursts(self._begin)
-        self._order: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._beginning: set[asyncio.Task[None]] = set()
+        self._bursts: Bursts[QueuedRecord] = Bursts(self._send_burst)
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._sending: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Connect."""
+        """Connect both producers."""
         self._events = self._producer(enable_idempotence=True, request_timeout_ms=30_000)
         reply_ms = int(REPLY_TIMEOUT_S * 1000)
         self._replies = self._producer(enable_idempotence=False, request_timeout_ms=reply_ms)
@@ -59,87 +59,87 @@ class KafkaPublisher:
         await self._replies.start()
 
     async def stop(self) -> None:
-        """Write what was handed over, and disconnect; what the broker does not take now is given up."""
+        """Flush, and disconnect; records that the broker does not take now are given up."""
         self._bursts.flush()
-        if self._beginning:
-            await asyncio.wait(self._beginning, timeout=PRODUCE_RETRY_S)
-        for beginning in self._beginning:
-            beginning.cancel()
+        if self._sending:
+            await asyncio.wait(self._sending, timeout=PRODUCE_RETRY_S)
+        for sending in self._sending:
+            sending.cancel()
         await self._events.stop()
         await self._replies.stop()
 
     async def send(self, out: Outgoing) -> Awaitable[None]:
-        """Hand a record over, in order; done when the broker has it, after however many tries."""
-        taken: asyncio.Future[DeliveryFuture] = asyncio.get_running_loop().create_future()
-        self._bursts.add((out, taken))
-        return self._until_written(out, taken)
+        """Send a record, in order; the result is done when the broker has it, after any number of retries."""
+        accepted: asyncio.Future[DeliveryFuture] = asyncio.get_running_loop().create_future()
+        self._bursts.add((out, accepted))
+        return self._until_written(out, accepted)
 
     async def reply(self, out: Outgoing) -> Awaitable[bool]:
-        """Try a reply for five seconds, beside everything else."""
+        """Send a reply in the background, for five seconds at most; the result is whether it was written."""
         return asyncio.ensure_future(self._try_reply(out))
 
     def _producer(self, *, enable_idempotence: bool, request_timeout_ms: int) -> AIOKafkaProducer:
         return AIOKafkaProducer(
             bootstrap_servers=self._servers,
             acks="all",
-            key_serializer=_key_as_sent,
+            key_serializer=_serialize_key,
             enable_idempotence=enable_idempotence,
             max_request_size=MAX_OUTPUT_BYTES,
             max_batch_size=256 * 1024,
             request_timeout_ms=request_timeout_ms,
         )
 
-    def _begin(self, burst: Sequence[QueuedRecord]) -> None:
+    def _send_burst(self, burst: Sequence[QueuedRecord]) -> None:
         topics: defaultdict[str, list[QueuedRecord]] = defaultdict(list)
-        for handed in burst:
-            topics[handed[0].topic].append(handed)
+        for out, accepted in burst:
+            topics[out.topic].append((out, accepted))
         for topic, records in topics.items():
-            beginning = asyncio.create_task(self._give(topic, records))
-            self._beginning.add(beginning)
-            beginning.add_done_callback(self._beginning.discard)
+            sending = asyncio.create_task(self._send_topic(topic, records))
+            self._sending.add(sending)
+            sending.add_done_callback(self._sending.discard)
 
-    async def _give(self, topic: str, records: Sequence[QueuedRecord]) -> None:
-        """Give a topic's records to the producer. Its lock lets bursts in in the order in which they came."""
-        async with self._order[topic]:
-            for out, taken in records:
+    async def _send_topic(self, topic: str, records: Sequence[QueuedRecord]) -> None:
+        """Give a topic's records to the producer; the lock keeps bursts in order."""
+        async with self._locks[topic]:
+            for out, accepted in records:
                 try:
-                    writing = await self._until_taken(out)
+                    delivery = await self._until_accepted(out)
                 except Exception as problem:
-                    # Whoever has sent it is told; those after it are none the worse.
-                    if not taken.done():
-                        taken.set_exception(problem)
+                    # Fails this record's sender alone.
+                    if not accepted.done():
+                        accepted.set_exception(problem)
                 else:
-                    if not taken.done():
-                        taken.set_result(writing)
+                    if not accepted.done():
+                        accepted.set_result(delivery)
 
-    async def _until_taken(self, out: Outgoing) -> DeliveryFuture:
+    async def _until_accepted(self, out: Outgoing) -> DeliveryFuture:
         while True:
             try:
-                return await _hand_over(self._events, out)
+                return await _send(self._events, out)
             except KafkaError as problem:
                 await self._pause(problem)
 
-    async def _until_written(self, out: Outgoing, taken: asyncio.Future[DeliveryFuture]) -> None:
-        writing = await taken
+    async def _until_written(self, out: Outgoing, accepted: asyncio.Future[DeliveryFuture]) -> None:
+        delivery = await accepted
         while True:
             try:
-                await writing
+                await delivery
             except KafkaError as problem:
                 await self._pause(problem)
-                writing = await self._until_taken(out)
+                delivery = await self._until_accepted(out)
             else:
                 return
 
     async def _pause(self, problem: KafkaError) -> None:
         self._meters.waited_for("kafka")
-        log.warning("kafka did not take a record; it is handed over again", problem=repr(problem))
+        log.warning("Kafka did not accept a record, sending it again", problem=repr(problem))
         await asyncio.sleep(PRODUCE_RETRY_S)
 
     async def _try_reply(self, out: Outgoing) -> bool:
         try:
             async with asyncio.timeout(REPLY_TIMEOUT_S):
                 if await self._reply_topics.has(out.topic, out.partition):
-                    await (await _hand_over(self._replies, out))
+                    await (await _send(self._replies, out))
                     return True
         except (KafkaError, TimeoutError) as problem:
             log.info("reply given up", reply_topic=out.topic, problem=repr(problem))
@@ -147,8 +147,8 @@ class KafkaPublisher:
         return False
 
 
-async def _hand_over(producer: AIOKafkaProducer, out: Outgoing) -> DeliveryFuture:
-    handed: DeliveryFuture = await producer.send(
+async def _send(producer: AIOKafkaProducer, out: Outgoing) -> DeliveryFuture:
+    delivery: DeliveryFuture = await producer.send(
         out.topic,
         out.value,
         key=NULL_KEY if out.key is None and out.value is None else out.key,
@@ -156,8 +156,8 @@ async def _hand_over(producer: AIOKafkaProducer, out: Outgoing) -> DeliveryFutur
         timestamp_ms=out.timestamp_ms,
         headers=list(out.headers),
     )
-    return handed
+    return delivery
 
 
-def _key_as_sent(key: object) -> bytes | None:
+def _serialize_key(key: object) -> bytes | None:
     return key if isinstance(key, bytes) else None

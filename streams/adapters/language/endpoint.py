@@ -17,7 +17,7 @@ from schemas.language import Profile, Unanswerable
 from streams.adapters.language.breaker import BreakerLimits, CircuitBreaker
 from streams.adapters.language.faults import Fault, fault_of
 from streams.adapters.language.litellm_library import Completion, LiteLLMLibrary
-from streams.adapters.language.pacing import RetryPolicy
+from streams.adapters.language.retry_policy import RetryPolicy
 from streams.observability.model_metrics import ModelMeters
 
 PLACEHOLDER_API_KEY = "none"

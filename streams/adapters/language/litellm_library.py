@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streams.adapters.language.redaction import RedactingFilter
-from streams.adapters.language.side_loop import BackgroundEventLoop
+from streams.adapters.language.background_loop import BackgroundEventLoop
 
 IMPORT_ENVIRONMENT = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MODE": "PRODUCTION"}
 """Without the first, loading asks a server for prices; without the second, it puts a `.env` file into the process."""

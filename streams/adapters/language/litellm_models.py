@@ -12,7 +12,7 @@ from schemas.language import AnswerT, ModelAnswer, Profile, Profiles, Prompt, Un
 from streams.adapters.language.answer_text import InvalidAnswer, read_answer
 from streams.adapters.language.endpoint import Endpoint, EndpointDependencies
 from streams.adapters.language.litellm_library import Completion, LiteLLMLibrary
-from streams.adapters.language.question import CompletionRequest
+from streams.adapters.language.completion_request import CompletionRequest
 from streams.observability.model_metrics import ModelMeters
 
 FINISH_FILTERED = "content_filter"

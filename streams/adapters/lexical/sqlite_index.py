@@ -1,7 +1,7 @@
 """The word index on SQLite: one file a Kafka partition, so that a partition that leaves takes its file with it.
 
-Implements `agents.ports.lexical_index.LexicalIndex`. Terms, postings and statistics are kept by boundary, so a question costs what
-its user's memories cost, whatever others have stored, and no other user's text moves a score.
+Terms, postings and statistics are kept by boundary: the cost of a question depends on the memories of its user alone, and
+no text of another user changes a score.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,8 +10,9 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from agents.rules.index.bm25 import Postings
+from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
-from schemas.memories import EmbeddingStatus, Memory, VectorLocation
+from schemas.memories import EmbeddingStatus, VectorLocation
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
 from streams.adapters.lexical.file import delete_file, open_file, translate_sqlite_errors
 from streams.adapters.lexical.keys import KeyCache
@@ -72,9 +73,9 @@ class SqliteLexicalIndex:
         """Note the progress in one topic."""
         self._open[partition].writer.set_applied(topic, next_offset)
 
-    def put(self, partition: int, memory: Memory) -> None:
+    def put(self, partition: int, document: LexicalDocument) -> None:
         """Write a memory over the one before."""
-        self._open[partition].writer.put(memory)
+        self._open[partition].writer.put(document)
 
     def remove(self, partition: int, memory_id: str) -> None:
         """Forget a memory and its words."""

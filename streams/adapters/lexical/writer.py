@@ -9,11 +9,10 @@ import sqlite3
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from agents.rules.index.importance import estimate_importance
+from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryRow
 from agents.rules.index.traits import Trait
 from schemas.failures import Unavailable
-from schemas.memories import Memory
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
 from streams.adapters.lexical.file import NUMBER_BITS, NUMBER_MASK, translate_sqlite_errors
 from streams.adapters.lexical.keys import KeyCache
@@ -70,16 +69,16 @@ class LexicalWriter:
         self._check()
         self.progress[topic] = next_offset
 
-    def put(self, memory: Memory) -> None:
-        """Write a memory over the one before."""
+    def put(self, document: LexicalDocument) -> None:
+        """Write a memory; replaces the previous version."""
+        memory, trait = document.memory, document.trait
         with self._changing():
             boundary = self._boundary(memory.index_name)
             old = self._stored(memory.memory_id)
             row = self._next_row(boundary) if old is None else old.row
-            spelled = self._spell(memory, boundary, row, old)
-            trait = Trait.of(memory)
-            known = _known(memory, row, self._join(boundary, trait, old), spelled)
-            statuses = (memory.embedding.status, memory.reading.status == "pending")
+            spelled = self._spell(document, boundary, row, old)
+            known = _known(document, row, self._join(boundary, trait, old), spelled)
+            statuses = (memory.embedding.status, document.awaits_understanding)
             # In the order of the columns: a roster's row from id to space, the statuses, how its words are spelled.
             self._execute(_WRITE_MEMORY, (row, *known[1:9], *statuses, *spelled[1:]))
             self._rosters.written(boundary, known, trait)
@@ -115,10 +114,10 @@ class LexicalWriter:
         ).fetchone()
         return int(last[0]) + 1 if last else first
 
-    def _spell(self, memory: Memory, boundary: int, row: int, old: _Stored | None) -> AnalyzedText:
+    def _spell(self, document: LexicalDocument, boundary: int, row: int, old: _Stored | None) -> AnalyzedText:
         """Write the postings, unless the words are the same as before."""
         before = old.analyzed if old else None
-        spelled = AnalyzedText.of(memory, before)
+        spelled = AnalyzedText.of(document, before)
         if spelled is not before:
             if old is not None:
                 self._unspell(boundary, old)
@@ -184,8 +183,9 @@ class LexicalWriter:
             self._execute("RELEASE call")
 
 
-def _known(memory: Memory, row: int, trait: int, spelled: AnalyzedText) -> MemoryRow:
-    """What rosters have of a memory."""
+def _known(document: LexicalDocument, row: int, trait: int, spelled: AnalyzedText) -> MemoryRow:
+    """Return the columns of a memory."""
+    memory = document.memory
     return MemoryRow(
         number=row & NUMBER_MASK,
         memory_id=memory.memory_id,
@@ -193,8 +193,8 @@ def _known(memory: Memory, row: int, trait: int, spelled: AnalyzedText) -> Memor
         occurred_ms=memory.occurred_ms,
         source=memory.source,
         length=spelled.length,
-        importance=estimate_importance(memory.importance, memory.text, spelled.length),
-        superseded=memory.superseded_by is not None,
+        importance=document.importance(spelled.length),
+        superseded=document.is_superseded,
         space=memory.embedding.space,
         language=spelled.language,
         labels=spelled.marks,

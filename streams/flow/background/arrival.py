@@ -13,6 +13,7 @@ from dataclasses import replace
 import structlog
 
 from agents.memory.recovery import find_removed_but_indexed, repair_superseded_flags
+from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.memory.embedding_status import may_need_resend
 from schemas.events import Forgotten, Remembered
 from schemas.failures import Unavailable
@@ -104,7 +105,7 @@ class PartitionPreparer:
         for number, memory in enumerate(self._memories.all()):
             partition = partition_of(memory.boundary.encode(), self._ctx.partitions)
             if partition in partitions:
-                self._words.put(partition, memory)
+                self._words.put(partition, LexicalDocument(memory))
                 if partition in cut_off and may_need_resend(memory):
                     told.append(await self._tell(Remembered(memory=memory), partition))
             if number % YIELD_EVERY == 0:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Generic
 
 from agents.rules.index.bm25 import Postings
+from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
 from schemas.intention import Intention
 from schemas.memories import EmbeddingStatus, Memory, VectorLocation
@@ -82,9 +83,9 @@ class LexicalView:
     def __init__(self, index: LexicalStore, partition: int) -> None:
         self._index, self._partition = index, partition
 
-    def put(self, memory: Memory) -> None:
+    def put(self, document: LexicalDocument) -> None:
         """Index a memory."""
-        self._index.put(self._partition, memory)
+        self._index.put(self._partition, document)
 
     def remove(self, memory_id: str) -> None:
         """Remove a memory."""

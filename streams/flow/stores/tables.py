@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from agents.rules.index.bm25 import Postings
+from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
 from schemas.intention import Intention
 from schemas.memories import EmbeddingStatus, Memory, VectorLocation
@@ -97,7 +98,7 @@ class LexicalStore(Protocol):
         """Set the progress of a topic; durable together with the writes before it."""
         ...
 
-    def put(self, partition: int, memory: Memory) -> None: ...  # noqa: D102 - as the port has it
+    def put(self, partition: int, document: LexicalDocument) -> None: ...  # noqa: D102 - as the port has it
     def remove(self, partition: int, memory_id: str) -> None: ...  # noqa: D102
     def has(self, partition: int, memory_id: str) -> bool: ...  # noqa: D102
     def memory_columns(self, partition: int, boundary: str) -> MemoryColumns: ...  # noqa: D102

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from agents.memory.remember import Remember
+from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Unavailable
 from schemas.memories import VectorLocation
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.background.arrival import PartitionPreparer
+from tests.builders.stores import remember_over
 from tests.builders.turns import PARTITIONS
 from tests.fakes.memories import FakeMemories
 from tests.harnesses.worker import HERE, TOPICS, OneWorker, change
@@ -77,7 +78,7 @@ async def test_a_word_index_that_is_behind_is_made_again_from_the_table(home: Ho
     home.words.commit(HERE)
     home.words.remove(HERE, gone.memory_id)
     home.words.commit(HERE)
-    home.words.put(HERE, gone.model_copy(update={"text": "trumpet"}))
+    home.words.put(HERE, LexicalDocument(gone.model_copy(update={"text": "trumpet"})))
     home.words.commit(HERE)
     home.committed = {(TOPICS.turns, HERE): 6, (TOPICS.embedded, HERE): 0, (topic, HERE): 9}
     await home.arrival.prepare({HERE})
@@ -102,7 +103,10 @@ async def test_a_new_disk_gets_the_word_index_of_its_partitions_alone(home: Home
 async def test_a_word_index_that_is_made_again_holds_nothing_that_the_table_does_not(home: Home) -> None:
     home.words.open(HERE)
     home.tell("violin", 4)
-    home.words.put(HERE, home.tell("ghost", 5).model_copy(update={"memory_id": "not in the table", "text": "phantom"}))
+    home.words.put(
+        HERE,
+        LexicalDocument(home.tell("ghost", 5).model_copy(update={"memory_id": "not in the table", "text": "phantom"})),
+    )
     home.words.commit(HERE)
     home.committed = {(TOPICS.turns, HERE): 9}
     await home.arrival.prepare({HERE})
@@ -132,7 +136,7 @@ async def test_a_word_index_that_was_made_again_is_kept(home: Home) -> None:
 async def test_what_a_model_is_still_to_read_is_known_in_a_word_index_that_was_made_again(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.words.open(HERE)
-    home.remember = Remember(home.memories, home.words, home.modes, home.spaces, home.claims, asks_model=True)
+    home.remember = remember_over(home.stores.at(HERE), home.embedders, asks_model=True)
     memory = home.tell("violin", 4)
     home.words.drop(HERE)
     home.committed = {(TOPICS.turns, HERE): 5}
@@ -163,7 +167,7 @@ async def cut_off(home: Home) -> Home:
     violin, cello, _ = [await home.told(text, offset) for offset, text in enumerate(["violin", "cello", "drum"])]
     home.tell("trumpet", 3)
     for made in (change("move", memory_id=violin.memory_id, to="code"), change("forget", memory_id=cello.memory_id)):
-        assert [step for step in home.remember.changed(made, HERE) if step[1]]
+        assert [step for step in home.remember.changed(made) if step[1]]
     home.words.drop(HERE)
     home.changes = 2
     home.committed = {(TOPICS.turns, HERE): 4, (TOPICS.embedded, HERE): 3, (TOPICS.changes, HERE): 1}

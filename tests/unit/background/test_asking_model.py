@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.rules.index.lexical_document import LexicalDocument
 from streams.flow.background import asking_model
 from tests.harnesses.model_asking import AT_ONCE, AskingWorker, turns_of_the_loop, until
 from tests.harnesses.worker import HERE
@@ -150,7 +151,7 @@ async def test_one_that_was_read_or_forgotten_meanwhile_is_not_asked_about(home:
     home.memories.put(HERE, done)
     home.memories.forget(HERE, gone.memory_id)
     home.words.remove(HERE, gone.memory_id)
-    home.words.put(HERE, done)
+    home.words.put(HERE, LexicalDocument(done))
     async with home.asking() as asking:
         asking.ask(HERE, read)
         asking.ask(HERE, gone)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.rules.index.lexical_document import LexicalDocument
 from schemas.memories import EmbeddingStatus, Memory, VectorLocation
 from schemas.modes import VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
@@ -21,7 +22,9 @@ class Home(OneWorker):
         super().__init__(directory)
         self.waiting = 0
         self.declare("code", "tiny32")
-        self.reembedding = Reembedding(self.index, self.spaces, self.embedders, lambda: self.waiting, self.ctx)
+        self.reembedding = Reembedding(
+            self.index, lambda _: self.spaces, self.embedders, lambda: self.waiting, self.ctx
+        )
 
     async def asks(self) -> list[str]:
         """The texts whose vectors are asked for, and nothing else is said."""
@@ -35,7 +38,7 @@ class Home(OneWorker):
 
     def stale(self, memory: Memory) -> None:
         """What `declare_mode` with another embedder makes of a record."""
-        [_] = list(self.remember.changed(change("stale", mode=memory.mode), HERE))
+        [_] = list(self.remember.changed(change("stale", mode=memory.mode)))
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -69,7 +72,7 @@ async def test_a_vector_that_is_missing_is_asked_for_and_the_keeper_has_it_made(
     [said] = home.asked()
     assert (said.content_hash, said.mode, said.status) == (memories[1].content_hash, "code", "stale")
     assert home.publisher.sent[0].key == b"u1"
-    assert home.remember.embedded(said, HERE) is not None
+    assert home.remember.embedded(said) is not None
     assert home.kept(memories[1]).embedding.status == "pending"
 
 
@@ -97,7 +100,7 @@ async def test_a_vector_of_another_text_is_no_vector(home: Home) -> None:
     kept, other = [await home.told(text, offset) for offset, text in enumerate(["violin", "cello"])]
     await home.index.delete(home.space("general", "general"), [other.memory_id])
     edited = kept.model_copy(update={"content_hash": "of another text"})
-    home.words.put(HERE, edited)
+    home.words.put(HERE, LexicalDocument(edited))
     home.memories.put(HERE, edited)
     assert await home.asks() == ["cello", "violin"]
 
@@ -222,8 +225,8 @@ async def test_a_partition_that_leaves_while_it_is_gone_through_ends_nothing(tmp
     home = Home(tmp_path / "home")
     words = Leaving(tmp_path / "leaving")
     words.open(HERE)
-    ctx = replace(home.ctx, words=words)
-    again = Reembedding(home.index, home.spaces, home.embedders, lambda: 0, ctx)
+    ctx = replace(home.ctx, stores=replace(home.stores, words=words))
+    again = Reembedding(home.index, lambda _: home.spaces, home.embedders, lambda: 0, ctx)
     running = asyncio.create_task(again.run())
     again.look({HERE})
     for _ in range(20):
@@ -241,7 +244,7 @@ async def test_the_vector_of_a_memory_that_is_not_ready_hides_none_that_is_missi
 ) -> None:
     missing, other = [await home.told(text, offset) for offset, text in enumerate(["violin", "cello"])]
     left = other.model_copy(update={"embedding": other.embedding.model_copy(update={"status": status})})
-    home.words.put(HERE, left)
+    home.words.put(HERE, LexicalDocument(left))
     home.memories.put(HERE, left)
     await home.index.delete(home.space("general", "general"), [missing.memory_id])
     assert "violin" in await home.asks()

@@ -40,7 +40,7 @@ def ok(result: dict[str, Any], **more: Any) -> bytes:
     return json.dumps({"schema": "reply.v1", "status": "ok", "result": result, **more}).encode()
 
 
-def test_a_result_comes_with_its_warnings() -> None:
+def test_result_has_its_warnings() -> None:
     value = ok({"a": 1}, warnings=[{"code": "degraded", "message": "no vectors"}])
     assert reply_of(value) == Reply({"a": 1}, (Notice("degraded", "no vectors"),))
 
@@ -50,7 +50,7 @@ def test_warnings_may_be_absent(more: dict[str, Any]) -> None:
     assert reply_of(ok({}, **more)).warnings == ()
 
 
-def test_unknown_fields_are_ignored_everywhere() -> None:
+def test_unknown_fields_are_ignored() -> None:
     hit = {**HIT, "items": [], "new": {"x": 1}, "evidence": [{"turn_id": "t", "start": 0, "end": 1, "new": 1}]}
     result = {"hits": [hit], "modes": ["code"], "strategy": "hybrid", "new": [1]}
     reply = reply_of(ok(result, new=1, warnings=[{"code": "c", "message": "m", "new": 1}]))
@@ -60,7 +60,7 @@ def test_unknown_fields_are_ignored_everywhere() -> None:
     assert remembered_of(Reply({**TOLD, "new": 1}), 3, 17).memory_id == "m1"
 
 
-def test_an_error_reply_raises_its_code_message_and_field() -> None:
+def test_error_reply_raises_its_code_message_and_field() -> None:
     error = {"code": "invalid_value", "message": "too short", "field": "scope.user_id", "new": 1}
     with pytest.raises(MemoryServiceError) as raised:
         reply_of(json.dumps({"schema": "reply.v1", "status": "error", "error": error}).encode())
@@ -75,19 +75,19 @@ def test_an_error_reply_raises_its_code_message_and_field() -> None:
     "value",
     [b"", b"{", b"[]", b"\xff", b'"ok"', b'{"status":"ok"}', b'{"status":"error","error":"x"}', b'{"status":"?"}'],
 )
-def test_a_reply_that_cannot_be_read_is_an_error_of_the_service(value: bytes) -> None:
+def test_unreadable_reply_is_a_service_error(value: bytes) -> None:
     with pytest.raises(MemoryServiceError, match="can't be read"):
         reply_of(value)
 
 
-def test_a_remembered_turn_says_what_was_replied_and_where_it_is() -> None:
+def test_remembered_has_reply_fields_partition_and_offset() -> None:
     remembered = remembered_of(Reply(TOLD, (Notice("forgotten", "f"),)), 3, 17)
     assert (remembered.turn_id, remembered.version, remembered.duplicate) == ("t-17", 2, False)
     assert (remembered.partition, remembered.offset) == (3, 17)
     assert remembered.warnings == (Notice("forgotten", "f"),)
 
 
-def test_an_answer_is_typed_down_to_its_evidence() -> None:
+def test_answer_is_typed_down_to_its_evidence() -> None:
     result = {"hits": [HIT], "modes": ["code"], "strategy": "lexical", "diagnostics": {"took_ms": 9.1}}
     answer = answer_of(Reply(result))
     assert answer.hits[0].evidence[0].end == 32
@@ -96,11 +96,11 @@ def test_an_answer_is_typed_down_to_its_evidence() -> None:
 
 
 @pytest.mark.parametrize("result", [{}, {"hits": [{"memory_id": "m1"}]}, {"hits": None}])
-def test_an_answer_that_lacks_what_the_contract_promises_is_an_error_of_the_service(result: dict[str, Any]) -> None:
+def test_incomplete_answer_is_a_service_error(result: dict[str, Any]) -> None:
     with pytest.raises(MemoryServiceError, match="can't be read"):
         answer_of(Reply(result))
 
 
-def test_a_turn_reply_that_lacks_what_the_contract_promises_is_an_error_of_the_service() -> None:
+def test_incomplete_turn_reply_is_a_service_error() -> None:
     with pytest.raises(MemoryServiceError, match="memory_id"):
         remembered_of(Reply({}), 0, 0)

@@ -23,18 +23,18 @@ NOBODY = "127.0.0.1:1"
         ("abc", 479470107),
     ],
 )
-def test_the_producer_hashes_keys_as_java_does(text: str, java: int) -> None:
+def test_producer_hashes_keys_like_java(text: str, java: int) -> None:
     """The expected values are those of Apache Kafka's own UtilsTest."""
     assert murmur2(text.encode()) == java & 0xFFFFFFFF
     assert DefaultPartitioner()(text.encode(), [0, 1, 2, 3], [2]) == (java & 0x7FFFFFFF) % 4
 
 
 @pytest.mark.parametrize(("user", "key"), [("u1", "u1"), ("a/b", "a%2Fb"), ("50%", "50%25"), ("naïve é", "naïve é")])
-def test_the_key_is_the_canonical_boundary(user: str, key: str) -> None:
+def test_key_is_the_canonical_boundary(user: str, key: str) -> None:
     assert boundary_key([user]) == key
 
 
-async def test_a_call_outside_its_block_is_refused() -> None:
+async def test_call_outside_of_its_block_raises() -> None:
     memory = MemoryClient(NOBODY, user_id="u1")
     with pytest.raises(MemoryClosed, match="async with"):
         await memory.remember("x")
@@ -48,13 +48,13 @@ async def test_a_call_outside_its_block_is_refused() -> None:
         await memory.command("health")
 
 
-async def test_without_a_broker_opening_fails_and_says_what_to_check() -> None:
+async def test_open_without_a_broker_says_what_to_check() -> None:
     with pytest.raises(MemoryUnreachable, match=r"127\.0\.0\.1:1.*is the service up"):
         async with MemoryClient(NOBODY, user_id="u1", timeout=5):
             pass
 
 
-async def test_a_call_must_know_its_user() -> None:
+async def test_call_without_a_user_raises() -> None:
     memory = MemoryClient(NOBODY)
     with pytest.raises(ValueError, match="user_id"):
         await memory.remember("x")
@@ -70,6 +70,6 @@ async def test_a_time_without_a_zone_is_refused() -> None:
         await memory.retrieve("x", since=datetime(2026, 3, 1, tzinfo=UTC).replace(tzinfo=None))
 
 
-async def test_an_offset_is_refused_for_several_users() -> None:
+async def test_read_after_offset_is_rejected_for_several_users() -> None:
     with pytest.raises(ValueError, match="one user"):
         await MemoryClient(NOBODY).retrieve("x", users=["a", "b"], read_after=7)

@@ -40,7 +40,7 @@ class Answering(ModeCommands):
         return self.result
 
 
-def test_a_context_is_typed_and_its_messages_are_as_chat_models_take_them() -> None:
+def test_context_is_typed_with_messages_for_chat_models() -> None:
     context = context_of(Reply({**CONTEXT, "new": 1}, (Notice("unknown_pin", "p"),)))
     assert context.messages == CONTEXT["messages"]
     assert (context.interaction_mode, context.interaction_confidence) == ("DEBUGGING", 0.93)
@@ -52,25 +52,25 @@ def test_a_context_is_typed_and_its_messages_are_as_chat_models_take_them() -> N
 
 
 @pytest.mark.parametrize("lacking", ["messages", "sections", "interaction_mode", "budget", "tokens"])
-def test_a_context_that_lacks_what_the_contract_promises_is_an_error_of_the_service(lacking: str) -> None:
+def test_incomplete_context_is_a_service_error(lacking: str) -> None:
     with pytest.raises(MemoryServiceError, match="can't be read"):
         context_of(Reply({name: value for name, value in CONTEXT.items() if name != lacking}))
 
 
-async def test_modes_are_typed_with_the_defaults_that_are_set() -> None:
+async def test_modes_are_typed_with_their_defaults() -> None:
     shown = await Answering({"modes": [{**MODE, "new": 1}], "user_default": "journal"}).list_modes()
     assert [(mode.name, mode.decay, mode.is_default) for mode in shown.modes] == [("journal", "slow", True)]
     assert (shown.user_default, shown.project_default) == ("journal", None)
 
 
 @pytest.mark.parametrize("result", [{}, {"modes": None}, {"modes": [{"name": "journal"}]}])
-async def test_modes_that_cannot_be_read_are_an_error_of_the_service(result: dict[str, Any]) -> None:
+async def test_unreadable_modes_are_a_service_error(result: dict[str, Any]) -> None:
     with pytest.raises(MemoryServiceError, match="can't be read"):
         await Answering(result).list_modes()
     with pytest.raises(MemoryServiceError, match="can't be read"):
         await Answering(result).declare_mode("journal", "general")
 
 
-async def test_a_context_is_asked_of_one_user() -> None:
+async def test_assemble_takes_one_user() -> None:
     with pytest.raises(ValueError, match="user_id"):
         await MemoryClient("nobody").assemble("x")

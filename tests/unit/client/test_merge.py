@@ -38,7 +38,7 @@ def ids(found: Answer) -> list[str]:
     return [each.memory_id for each in found.hits]
 
 
-def test_first_ranks_come_first_in_the_order_of_the_users() -> None:
+def test_first_ranks_come_first_in_the_order_of_users() -> None:
     found = merge_answers({"b": answer("b1", "b2", "b3"), "a": answer("a1", "a2")}, 10, partial=False)
     assert ids(found) == ["b1", "a1", "b2", "a2", "b3"]
 
@@ -48,7 +48,7 @@ def test_scores_of_different_users_are_not_compared() -> None:
     assert [each.memory_id for each in merge_by_rank([low, high], 10)] == ["low", "high"]
 
 
-def test_the_order_is_that_of_reciprocal_rank_fusion() -> None:
+def test_order_is_that_of_reciprocal_rank_fusion() -> None:
     rankings = [[hit(f"{user}{rank}") for rank in range(length)] for user, length in (("a", 4), ("b", 2), ("c", 7))]
     fused = sorted(
         ((1 / (60 + rank), each) for ranking in rankings for rank, each in enumerate(ranking)),
@@ -57,7 +57,7 @@ def test_the_order_is_that_of_reciprocal_rank_fusion() -> None:
     assert list(merge_by_rank(rankings, 100)) == [each for _, each in fused]
 
 
-def test_the_merged_answer_has_at_most_top_k_hits() -> None:
+def test_merged_answer_has_at_most_top_k_hits() -> None:
     assert ids(merge_answers({"a": answer("a1", "a2"), "b": answer("b1", "b2")}, 3, partial=False)) == [
         "a1",
         "b1",
@@ -65,28 +65,28 @@ def test_the_merged_answer_has_at_most_top_k_hits() -> None:
     ]
 
 
-def test_each_hit_keeps_its_scope() -> None:
+def test_hits_keep_their_scope() -> None:
     found = merge_answers({"a": answer("a1", user_id="a"), "b": answer("b1", user_id="b")}, 10, partial=False)
     assert [each.scope["user_id"] for each in found.hits] == ["a", "b"]
 
 
-def test_one_user_gets_the_answer_as_it_came() -> None:
+def test_answer_of_one_user_is_unchanged() -> None:
     alone = answer("a1")
     assert merge_answers({"a": alone}, 10, partial=False) is alone
 
 
-def test_a_warning_of_several_users_stands_once() -> None:
+def test_equal_warnings_are_deduplicated() -> None:
     degraded = Notice("degraded", "no vectors")
     found = merge_answers({u: answer(u, warnings=(degraded,)) for u in ("a", "b")}, 10, partial=False)
     assert found.warnings == (degraded,)
 
 
 @pytest.mark.parametrize(("other", "merged"), [("hybrid", "hybrid"), ("lexical", "mixed")])
-def test_the_strategy_is_mixed_where_the_parts_differ(other: str, merged: str) -> None:
+def test_strategy_is_mixed_if_the_answers_differ(other: str, merged: str) -> None:
     assert merge_answers({"a": answer("a"), "b": answer("b", strategy=other)}, 10, partial=False).strategy == merged
 
 
-def test_the_first_failing_user_fails_the_call() -> None:
+def test_first_failure_fails_the_call() -> None:
     outcomes: dict[str, Answer | BaseException] = {
         "a": answer("a1"),
         "b": MemoryTimeout("b is late"),
@@ -104,18 +104,18 @@ def test_the_first_failing_user_fails_the_call() -> None:
         (MemoryServiceError("not_allowed", "no"), "not_allowed"),
     ],
 )
-def test_a_failing_user_is_a_warning_in_a_partial_answer(failure: Exception, code: str) -> None:
+def test_failure_is_a_warning_in_a_partial_answer(failure: Exception, code: str) -> None:
     found = merge_answers({"a": failure, "b": answer("b1")}, 10, partial=True)
     assert ids(found) == ["b1"]
     assert [warning.code for warning in found.warnings] == [code]
     assert "user a" in found.warnings[0].message
 
 
-def test_a_partial_answer_of_nobody_is_a_failure() -> None:
+def test_partial_answer_without_any_answer_fails() -> None:
     with pytest.raises(MemoryTimeout):
         merge_answers({"a": MemoryTimeout("late"), "b": MemoryTimeout("late")}, 10, partial=True)
 
 
-def test_a_defect_is_never_taken_for_a_failing_user() -> None:
+def test_defect_fails_a_partial_answer() -> None:
     with pytest.raises(ZeroDivisionError):
         merge_answers({"a": answer("a1"), "b": ZeroDivisionError()}, 10, partial=True)

@@ -7,19 +7,19 @@ import pytest
 from streams.client.records import build_record
 
 
-def test_times_are_written_with_their_zone_wherever_they_are() -> None:
+def test_times_keep_their_zone_at_any_depth() -> None:
     noon = datetime(2026, 3, 1, 12, tzinfo=timezone(timedelta(hours=1)))
     written = build_record("turn.v1", occurred_at=noon, metadata={"seen": [noon.astimezone(UTC)]})
     assert written["occurred_at"] == "2026-03-01T12:00:00+01:00"
     assert written["metadata"] == {"seen": ["2026-03-01T11:00:00+00:00"]}
 
 
-def test_a_time_without_a_zone_is_refused_wherever_it_is() -> None:
+def test_naive_time_is_rejected_at_any_depth() -> None:
     with pytest.raises(ValueError, match="time zone"):
         build_record("turn.v1", metadata={"seen": [datetime(2026, 3, 1)]})  # noqa: DTZ001
 
 
-def test_one_name_stays_one_name_and_several_become_a_list() -> None:
+def test_string_stays_a_string_and_a_sequence_becomes_a_list() -> None:
     assert build_record("retrieve.v1", mode="*", types=("episodic", "semantic")) == {
         "schema": "retrieve.v1",
         "mode": "*",
@@ -27,7 +27,7 @@ def test_one_name_stays_one_name_and_several_become_a_list() -> None:
     }
 
 
-def test_what_is_absent_is_null() -> None:
+def test_absent_fields_are_null() -> None:
     assert build_record("turn.v1", speaker=None, importance=0.5) == {
         "schema": "turn.v1",
         "speaker": None,

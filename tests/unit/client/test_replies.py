@@ -8,7 +8,7 @@ from streams.client.failures import MemoryClosed
 from streams.client.replies import PendingReplies
 
 
-async def test_each_request_gets_the_reply_with_its_correlation_id() -> None:
+async def test_request_gets_the_reply_with_its_correlation_id() -> None:
     replies = PendingReplies()
     with replies.expect() as first, replies.expect() as second:
         replies.deliver([("correlation_id", second.correlation_id)], b"for the second")
@@ -16,7 +16,7 @@ async def test_each_request_gets_the_reply_with_its_correlation_id() -> None:
         assert (await first.reply, await second.reply) == (b"for the first", b"for the second")
 
 
-async def test_replies_of_others_are_ignored() -> None:
+async def test_replies_to_other_clients_are_ignored() -> None:
     replies = PendingReplies()
     with replies.expect() as awaited:
         replies.deliver([("correlation_id", b"somebody else's")], b"not ours")
@@ -24,7 +24,7 @@ async def test_replies_of_others_are_ignored() -> None:
         assert not awaited.reply.done()
 
 
-async def test_the_first_of_two_replies_counts() -> None:
+async def test_first_of_two_replies_counts() -> None:
     replies = PendingReplies()
     with replies.expect() as awaited:
         for value in (b"first", b"second"):
@@ -32,7 +32,7 @@ async def test_the_first_of_two_replies_counts() -> None:
         assert await awaited.reply == b"first"
 
 
-async def test_a_request_that_gave_up_leaves_nothing_behind() -> None:
+async def test_abandoned_request_is_not_pending() -> None:
     replies = PendingReplies()
     with pytest.raises(TimeoutError), replies.expect() as awaited:
         raise TimeoutError
@@ -41,7 +41,7 @@ async def test_a_request_that_gave_up_leaves_nothing_behind() -> None:
     assert awaited.reply.cancelled()
 
 
-async def test_closing_fails_what_waits_and_refuses_what_comes() -> None:
+async def test_close_fails_pending_requests_and_rejects_new_ones() -> None:
     replies = PendingReplies()
     with replies.expect() as awaited:
         replies.close()
@@ -51,7 +51,7 @@ async def test_closing_fails_what_waits_and_refuses_what_comes() -> None:
         pass
 
 
-async def test_a_reply_that_comes_while_closing_harms_nobody() -> None:
+async def test_reply_during_close_is_ignored() -> None:
     replies = PendingReplies()
     with replies.expect() as awaited:
         replies.close()
@@ -60,7 +60,7 @@ async def test_a_reply_that_comes_while_closing_harms_nobody() -> None:
             await awaited.reply
 
 
-async def test_closing_is_silent_for_a_request_that_never_looks_at_its_reply() -> None:
+async def test_close_logs_nothing_about_an_unread_failure() -> None:
     complaints: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
     replies = PendingReplies()
@@ -69,7 +69,7 @@ async def test_closing_is_silent_for_a_request_that_never_looks_at_its_reply() -
     assert not complaints
 
 
-async def test_a_null_reply_is_delivered_as_empty() -> None:
+async def test_null_reply_is_delivered_as_empty() -> None:
     replies = PendingReplies()
     with replies.expect() as awaited:
         replies.deliver([("correlation_id", awaited.correlation_id)], None)

@@ -18,12 +18,12 @@ class Worker:
         return self.liveness.alive(recovering=recovering)
 
 
-def test_who_has_nothing_to_do_is_alive_for_ever() -> None:
+def test_idle_worker_is_alive() -> None:
     worker = Worker()
     assert all(worker.after(10 * STALL_TIMEOUT_S) for _ in range(5))
 
 
-def test_who_works_is_alive_however_much_is_left() -> None:
+def test_worker_with_progress_is_alive_at_any_lag() -> None:
     worker = Worker()
     worker.lag = 1_000_000
     for _ in range(20):
@@ -31,7 +31,7 @@ def test_who_works_is_alive_however_much_is_left() -> None:
         assert worker.after(STALL_TIMEOUT_S - 1)
 
 
-def test_who_has_work_and_does_none_is_stuck_after_a_minute() -> None:
+def test_lag_without_progress_is_a_stall_after_a_minute() -> None:
     worker = Worker()
     worker.work, worker.lag = 5, 1
     assert worker.after(0)
@@ -41,7 +41,7 @@ def test_who_has_work_and_does_none_is_stuck_after_a_minute() -> None:
     assert worker.after(0), "it moved again"
 
 
-def test_the_minute_begins_with_the_lag_and_not_before() -> None:
+def test_stall_timeout_begins_with_the_lag() -> None:
     worker = Worker()
     worker.after(1000)
     worker.lag = 1
@@ -49,14 +49,14 @@ def test_the_minute_begins_with_the_lag_and_not_before() -> None:
     assert not worker.after(1)
 
 
-def test_a_recovery_has_longer_and_not_for_ever() -> None:
+def test_recovery_has_a_longer_timeout() -> None:
     worker = Worker()
     worker.after(0)
     assert worker.after(RECOVERY_TIMEOUT_S - 1, recovering=True)
     assert not worker.after(1, recovering=True)
 
 
-def test_a_recovery_that_ended_leaves_no_credit() -> None:
+def test_recovery_does_not_extend_the_stall_timeout() -> None:
     worker = Worker()
     worker.lag = 1
     worker.after(0)

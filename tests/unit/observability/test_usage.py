@@ -6,7 +6,7 @@ from streams.observability.metrics import Meters
 from streams.observability.usage import Usage
 
 
-def test_where_nothing_was_counted_there_is_no_share() -> None:
+def test_share_without_counts_is_none() -> None:
     assert Usage(CollectorRegistry())() == {
         "cross_mode_share": None,
         "model_agreement": None,
@@ -14,7 +14,7 @@ def test_where_nothing_was_counted_there_is_no_share() -> None:
     }
 
 
-def test_shares_are_of_what_was_counted() -> None:
+def test_shares_are_ratios_of_counts() -> None:
     usage = Usage(CollectorRegistry())
     for _ in range(8):
         usage.decided("fallback")
@@ -31,13 +31,13 @@ def test_shares_are_of_what_was_counted() -> None:
     }
 
 
-def test_a_model_that_never_agrees_is_nought_and_not_unknown() -> None:
+def test_share_of_zero_agreement_is_zero() -> None:
     usage = Usage(CollectorRegistry())
     usage.model_answered(agrees=False)
     assert usage()["model_agreement"] == 0.0
 
 
-def test_the_metrics_tell_who_decided_and_how_was_searched() -> None:
+def test_metrics_have_sources_agreement_and_strategies() -> None:
     meters = Meters()
     meters.usage.decided("caller")
     meters.usage.decided("caller")

@@ -35,9 +35,7 @@ def table() -> AwaitableTable:
     return AwaitableTable(faust.App("test", broker="kafka://nowhere:1", store="memory://"), name="t")
 
 
-async def test_a_write_that_the_producer_gave_up_is_written_again(
-    monkeypatch: pytest.MonkeyPatch, table: AwaitableTable
-) -> None:
+async def test_failed_changelog_write_is_retried(monkeypatch: pytest.MonkeyPatch, table: AwaitableTable) -> None:
     log = Changelog(monkeypatch)
     table.send_changelog(0, b"k", b"v")
     waiting = asyncio.ensure_future(table.pending_writes[0])
@@ -50,7 +48,7 @@ async def test_a_write_that_the_producer_gave_up_is_written_again(
     assert log.written == [(b"k", b"v"), (b"k", b"v")]
 
 
-async def test_an_old_write_never_lands_after_a_newer_one_of_its_key(
+async def test_old_write_is_not_retried_after_a_newer_one_of_its_key(
     monkeypatch: pytest.MonkeyPatch, table: AwaitableTable
 ) -> None:
     log = Changelog(monkeypatch)
@@ -94,7 +92,7 @@ def app() -> faust.App:
     return faust.App("test", broker="kafka://nowhere:1", store="memory://")
 
 
-def test_a_forgotten_record_is_gone_for_good_and_known_to_have_been_there(
+def test_forgotten_record_leaves_a_tombstone_with_its_vector_location(
     monkeypatch: pytest.MonkeyPatch, app: faust.App
 ) -> None:
     table = MemoryTable(app)
@@ -114,9 +112,7 @@ def test_a_forgotten_record_is_gone_for_good_and_known_to_have_been_there(
     assert sorted(table.removed(0), key=str) == [None, None, "never had a vector"], "one forgotten, one that is there"
 
 
-def test_what_is_declared_is_read_back_and_a_user_without_declarations_has_general(
-    monkeypatch: pytest.MonkeyPatch, app: faust.App
-) -> None:
+def test_declared_modes_are_read_back_and_default_to_general(monkeypatch: pytest.MonkeyPatch, app: faust.App) -> None:
     table = JsonTable(app, "modes", ModeDeclarations, key=str, max_parsed=2)
     kept_in(table.table, monkeypatch)
     declared = ModeDeclarations(modes=(Mode(name="code", embedder="tiny", embedding_dim=32),), user_default="code")
@@ -127,9 +123,7 @@ def test_what_is_declared_is_read_back_and_a_user_without_declarations_has_gener
     assert table.get(0, "ana") == ModeDeclarations()
 
 
-def test_equal_declarations_are_parsed_once_and_those_kept_are_bounded(
-    monkeypatch: pytest.MonkeyPatch, app: faust.App
-) -> None:
+def test_equal_values_share_a_bounded_cache_entry(monkeypatch: pytest.MonkeyPatch, app: faust.App) -> None:
     table = JsonTable(app, "modes", ModeDeclarations, key=str, max_parsed=2)
     kept_in(table.table, monkeypatch)
     for number in range(5):
@@ -140,7 +134,7 @@ def test_equal_declarations_are_parsed_once_and_those_kept_are_bounded(
         assert len(table._parsed) <= 2
 
 
-def test_every_tables_changelog_takes_records_as_large_as_a_memory(table: AwaitableTable) -> None:
+def test_changelog_accepts_the_largest_records(table: AwaitableTable) -> None:
     assert table.changelog_topic.config is not None
     assert table.changelog_topic.config["max.message.bytes"] == str(16 * 1024 * 1024)
     assert table.changelog_topic.compacting

@@ -20,7 +20,7 @@ class Taker:
         self.came.set()
 
 
-async def test_what_comes_together_after_a_pause_is_handed_over_at_once_and_in_order() -> None:
+async def test_items_after_a_pause_are_handed_over_at_once_in_order() -> None:
     taker = Taker()
     bursts = Bursts(taker.take, FOREVER)
     for number in range(3):
@@ -29,7 +29,7 @@ async def test_what_comes_together_after_a_pause_is_handed_over_at_once_and_in_o
     assert taker.bursts == [[0, 1, 2]]
 
 
-async def test_what_comes_soon_after_a_burst_waits_for_the_next_and_is_there_when_all_is_asked_for() -> None:
+async def test_items_soon_after_a_burst_wait_for_the_next_or_for_flush() -> None:
     taker = Taker()
     bursts = Bursts(taker.take, FOREVER)
     bursts.add(0)
@@ -44,7 +44,7 @@ async def test_what_comes_soon_after_a_burst_waits_for_the_next_and_is_there_whe
     assert taker.bursts == [[0], [1, 2]], "nothing is handed over twice, nor an empty burst"
 
 
-async def test_the_next_burst_comes_by_itself() -> None:
+async def test_next_burst_is_handed_over_without_flush() -> None:
     taker = Taker()
     bursts = Bursts(taker.take, 0.001)
     bursts.add(0)

@@ -48,8 +48,8 @@ class KafkaSide:
     async def seek_to_beginning(self, *places: TP) -> None:
         self.from_beginning |= set(places)
 
-    async def leave(self, places: Iterable[TP]) -> None:
-        self.left |= set(places)
+    async def pause_fetching(self, tps: Iterable[TP]) -> None:
+        self.left |= set(tps)
 
     def highwater(self, place: TP) -> int:
         return 5
@@ -104,33 +104,31 @@ def active(consumer: SafeAssignmentConsumer) -> set[TP]:
     return set(consumer._get_active_partitions())
 
 
-def test_what_is_assigned_is_not_read_for_agents_before_it_is_resumed(consumer: SafeAssignmentConsumer) -> None:
+def test_assigned_partitions_of_agents_are_not_read_before_resume(consumer: SafeAssignmentConsumer) -> None:
     assert active(consumer) == {CHANGELOG}
 
 
-def test_agents_topics_are_read_only_once_the_flow_goes_on(consumer: SafeAssignmentConsumer) -> None:
+def test_topics_of_agents_are_read_only_after_resume_flow(consumer: SafeAssignmentConsumer) -> None:
     consumer.resume_partitions({TURNS, CHANGELOG})
     assert active(consumer) == {CHANGELOG}
     consumer.resume_flow()
     assert active(consumer) == {TURNS, CHANGELOG}
 
 
-def test_what_is_paused_again_is_not_resumed_with_the_flow(consumer: SafeAssignmentConsumer) -> None:
+def test_paused_partitions_are_not_read_after_resume_flow(consumer: SafeAssignmentConsumer) -> None:
     consumer.resume_partitions({TURNS, OTHER})
     consumer.pause_partitions({TURNS})
     consumer.resume_flow()
     assert active(consumer) == {OTHER, CHANGELOG}
 
 
-async def test_a_fetch_keeps_to_the_partitions_that_it_was_begun_for(
-    consumer: SafeAssignmentConsumer, kafka: KafkaSide
-) -> None:
+async def test_fetch_keeps_to_its_partitions(consumer: SafeAssignmentConsumer, kafka: KafkaSide) -> None:
     kafka.meanwhile = lambda: consumer.pause_partitions({CHANGELOG})  # type: ignore[method-assign]
     await consumer._getmany(consumer._get_active_partitions(), 1.0)
     assert kafka.asked == {CHANGELOG}
 
 
-async def test_what_was_fetched_for_a_partition_that_is_paused_meanwhile_is_fetched_again(
+async def test_records_of_a_partition_paused_during_the_fetch_are_refetched(
     consumer: SafeAssignmentConsumer, kafka: KafkaSide
 ) -> None:
     consumer.resume_partitions({TURNS, OTHER})
@@ -141,7 +139,7 @@ async def test_what_was_fetched_for_a_partition_that_is_paused_meanwhile_is_fetc
     assert kafka.sought == {TURNS: 7}
 
 
-async def test_a_full_buffer_is_no_pause(consumer: SafeAssignmentConsumer, kafka: KafkaSide) -> None:
+async def test_full_buffer_causes_no_refetch(consumer: SafeAssignmentConsumer, kafka: KafkaSide) -> None:
     consumer.resume_partitions({TURNS})
     consumer.resume_flow()
     kafka.fetched = {TURNS: [SimpleNamespace(offset=7)]}
@@ -151,7 +149,7 @@ async def test_a_full_buffer_is_no_pause(consumer: SafeAssignmentConsumer, kafka
 
 
 @pytest.mark.parametrize("nothing", [None, 0])
-async def test_a_partition_without_a_commit_is_read_from_its_beginning(
+async def test_partition_without_a_commit_is_read_from_its_beginning(
     consumer: SafeAssignmentConsumer, kafka: KafkaSide, nothing: int | None
 ) -> None:
     kafka.committed = {TURNS: nothing, OTHER: 12, CHANGELOG: None}
@@ -159,7 +157,7 @@ async def test_a_partition_without_a_commit_is_read_from_its_beginning(
     assert kafka.from_beginning == {TURNS}
 
 
-async def test_questions_are_read_apart_from_what_is_committed_and_by_nobody_else(
+async def test_requests_are_read_by_the_request_reader_from_the_committed_offset(
     consumer: SafeAssignmentConsumer, kafka: KafkaSide, apart: Apart
 ) -> None:
     consumer.resume_partitions({TURNS, ASKED})
@@ -172,7 +170,7 @@ async def test_questions_are_read_apart_from_what_is_committed_and_by_nobody_els
     assert kafka.left == {ASKED}
 
 
-async def test_questions_are_left_as_soon_as_their_partitions_are_paused(
+async def test_request_reader_leaves_paused_partitions(
     consumer: SafeAssignmentConsumer, kafka: KafkaSide, apart: Apart
 ) -> None:
     consumer.resume_partitions({ASKED})
@@ -181,7 +179,7 @@ async def test_questions_are_left_as_soon_as_their_partitions_are_paused(
     assert apart.places == {}
 
 
-def test_an_agent_without_room_for_questions_never_has_them_read_with_the_rest(
+def test_requests_are_never_read_by_faust_even_after_backpressure(
     consumer: SafeAssignmentConsumer,
 ) -> None:
     consumer.on_buffer_full(ASKED)
@@ -191,25 +189,25 @@ def test_an_agent_without_room_for_questions_never_has_them_read_with_the_rest(
     assert active(consumer) == {CHANGELOG}
 
 
-def test_what_could_not_be_read_for_want_of_room_is_read_after_a_rebalance(consumer: SafeAssignmentConsumer) -> None:
+def test_rebalance_clears_backpressure_of_requests(consumer: SafeAssignmentConsumer) -> None:
     consumer.on_buffer_full(ASKED)
     consumer.resume_partitions({ASKED})
     consumer.resume_flow()
     assert consumer._full() == set()
 
 
-def test_how_far_questions_are_written_is_known_to_whoever_reads_them(consumer: SafeAssignmentConsumer) -> None:
+def test_highwater_of_requests_comes_from_the_request_reader(consumer: SafeAssignmentConsumer) -> None:
     assert (consumer.highwater(ASKED), consumer.highwater(TURNS)) == (0, 5)
     consumer.resume_partitions({ASKED})
     consumer.resume_flow()
     assert consumer.highwater(ASKED) == 40
 
 
-def test_a_partition_that_has_no_position_yet_ends_no_worker(consumer: SafeAssignmentConsumer) -> None:
+def test_partition_without_a_position_is_no_error(consumer: SafeAssignmentConsumer) -> None:
     consumer.verify_event_path(1e9, TURNS)
 
 
-async def test_offsets_without_a_record_are_no_reason_to_commit_no_further(consumer: SafeAssignmentConsumer) -> None:
+async def test_commit_passes_offsets_without_a_record(consumer: SafeAssignmentConsumer) -> None:
     came = []
 
     async def callback(message: Any) -> None:
@@ -223,7 +221,7 @@ async def test_offsets_without_a_record_are_no_reason_to_commit_no_further(consu
     assert consumer._new_offset(ASKED) == 13
 
 
-async def test_questions_that_are_under_way_are_not_committed_with_those_before_them(
+async def test_commit_stops_before_requests_in_flight(
     consumer: SafeAssignmentConsumer,
 ) -> None:
     async def callback(message: Any) -> None:

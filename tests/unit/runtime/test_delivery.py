@@ -78,7 +78,7 @@ async def quiet() -> None:
 
 @settings(max_examples=60)
 @given(order=some.integers(0, 12).flatmap(lambda events: some.permutations(range(events))), window=some.integers(1, 13))
-def test_whatever_finishes_first_all_are_settled_once_and_in_order(order: list[int], window: int) -> None:
+def test_events_are_settled_once_in_order_of_arrival(order: list[int], window: int) -> None:
     async def scenario() -> None:
         run = Run(len(order), window)
         for offset in order:
@@ -93,7 +93,7 @@ def test_whatever_finishes_first_all_are_settled_once_and_in_order(order: list[i
 
 @settings(max_examples=60)
 @given(order=some.integers(1, 12).flatmap(lambda events: some.permutations(range(events))), data=some.data())
-def test_nothing_behind_a_failure_is_settled(order: list[int], data: some.DataObject) -> None:
+def test_no_event_after_a_failure_is_settled(order: list[int], data: some.DataObject) -> None:
     bad = data.draw(some.sampled_from(order))
 
     async def scenario() -> None:
@@ -112,7 +112,7 @@ def test_nothing_behind_a_failure_is_settled(order: list[int], data: some.DataOb
     asyncio.run(scenario())
 
 
-async def test_events_are_begun_in_order_without_waiting_for_one_another() -> None:
+async def test_events_begin_in_order_without_waiting_for_each_other() -> None:
     run = Run(5)
     await quiet()
     assert (run.begun, run.settled) == ([0, 1, 2, 3, 4], [])
@@ -120,7 +120,7 @@ async def test_events_are_begun_in_order_without_waiting_for_one_another() -> No
     await run.task
 
 
-async def test_a_slow_begin_holds_up_the_next_one() -> None:
+async def test_slow_begin_delays_the_next_one() -> None:
     run = Run(2)
     gate = asyncio.Event()
 
@@ -137,7 +137,7 @@ async def test_a_slow_begin_holds_up_the_next_one() -> None:
     await run.task
 
 
-async def test_no_more_are_under_way_than_the_window_admits() -> None:
+async def test_events_in_flight_are_limited_by_the_window() -> None:
     run = Run(6, window=2)
     await quiet()
     assert run.begun == [0, 1]
@@ -150,7 +150,7 @@ async def test_no_more_are_under_way_than_the_window_admits() -> None:
     assert run.settled == [0, 1, 2, 3, 4, 5]
 
 
-async def test_what_finishes_during_a_settle_is_settled_by_the_next_one_together() -> None:
+async def test_events_that_finish_during_a_settle_share_the_next_one() -> None:
     run = Run(5)
     gate = asyncio.Event()
 
@@ -170,14 +170,14 @@ async def test_what_finishes_during_a_settle_is_settled_by_the_next_one_together
     assert run.batches == [[0], [1, 2], [3, 4]]
 
 
-async def test_an_event_that_comes_alone_is_settled_at_once() -> None:
+async def test_single_event_is_settled_at_once() -> None:
     run = Run(1, endless=True)
     await run.finish(0)
     assert run.settled == [0]
     run.task.cancel()
 
 
-async def test_a_begin_that_fails_ends_the_run() -> None:
+async def test_failed_begin_ends_the_run() -> None:
     run = Run(3)
 
     async def failing(offset: int) -> None:
@@ -190,7 +190,7 @@ async def test_a_begin_that_fails_ends_the_run() -> None:
     assert run.finishing[0].cancelled()
 
 
-async def test_a_settle_that_fails_acknowledges_nothing_and_ends_the_run() -> None:
+async def test_failed_settle_acknowledges_nothing_and_ends_the_run() -> None:
     run = Run(3)
 
     async def failing(offsets: list[int]) -> None:
@@ -205,7 +205,7 @@ async def test_a_settle_that_fails_acknowledges_nothing_and_ends_the_run() -> No
     assert run.settled == [0]
 
 
-async def test_an_event_that_is_given_up_ends_the_run_instead_of_hanging_it() -> None:
+async def test_cancelled_event_ends_the_run() -> None:
     run = Run(3)
     await quiet()
     run.finishing[0].cancel()
@@ -214,7 +214,7 @@ async def test_an_event_that_is_given_up_ends_the_run_instead_of_hanging_it() ->
     assert run.settled == []
 
 
-async def test_a_stream_that_fails_ends_the_run() -> None:
+async def test_failed_stream_ends_the_run() -> None:
     settled: list[int] = []
 
     async def stream() -> AsyncIterator[Event]:
@@ -234,7 +234,7 @@ async def test_a_stream_that_fails_ends_the_run() -> None:
     assert (settled, waiting.cancelled()) == ([], True)
 
 
-async def test_a_run_that_is_cancelled_leaves_the_rest_unacknowledged() -> None:
+async def test_cancelled_run_leaves_the_rest_unacknowledged() -> None:
     run = Run(5, endless=True)
     await quiet()
     await run.finish(0, 1, 3)
@@ -245,7 +245,7 @@ async def test_a_run_that_is_cancelled_leaves_the_rest_unacknowledged() -> None:
     assert [run.finishing[offset].cancelled() for offset in (2, 4)] == [True, True]
 
 
-async def test_a_run_that_is_cancelled_during_a_settle_acknowledges_nothing_of_it() -> None:
+async def test_run_cancelled_during_a_settle_acknowledges_none_of_it() -> None:
     run = Run(2, endless=True)
 
     async def for_ever(_: list[int]) -> None:

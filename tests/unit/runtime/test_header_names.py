@@ -36,7 +36,7 @@ def read(data: bytes, offset: int = 0) -> LenientPartitionRecords:
     )
 
 
-def test_aiokafka_itself_gives_such_a_batch_up() -> None:
+def test_aiokafka_itself_fails_on_such_a_batch() -> None:
     # Its own class: a consumer of an earlier test has put ours in its place.
     records = LenientPartitionRecords.__base__(
         TopicPartition("turns", 0),
@@ -47,7 +47,7 @@ def test_aiokafka_itself_gives_such_a_batch_up() -> None:
         list(records)
 
 
-def test_every_record_is_read_once_and_in_order() -> None:
+def test_every_record_is_read_once_in_order() -> None:
     bad, good = renamed(batch(2, PLACEHOLDER.decode())), batch(0, "plain")
     partition = read(good + bad + batch(4, "plain"))
     records = list(partition)
@@ -56,11 +56,11 @@ def test_every_record_is_read_once_and_in_order() -> None:
     assert (records[2].key, records[3].key, partition.next_fetch_offset) == (b"ana", None, 6)
 
 
-def test_reading_begins_where_it_was_asked_to() -> None:
+def test_reading_begins_at_the_given_offset() -> None:
     assert [one.offset for one in read(renamed(batch(0, PLACEHOLDER.decode())), offset=1)] == [1]
 
 
-def test_consumers_read_so_once_they_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_patch_replaces_the_classes_of_aiokafka(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetcher, "MemoryRecords", fetcher.MemoryRecords)
     monkeypatch.setattr(fetcher, "PartitionRecords", fetcher.PartitionRecords)
     patch_header_decoding()

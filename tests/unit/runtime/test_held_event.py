@@ -42,26 +42,26 @@ def held(consumer: Consumer, **changes: Any) -> HeldEvent:
     return HeldEvent(app, message.key, message.value, None, message)
 
 
-def test_the_record_is_what_was_read_headers_repeated_or_null_and_milliseconds_exact() -> None:
+def test_record_keeps_repeated_and_null_headers_and_milliseconds() -> None:
     expected = Record("memory.turns", 2, 17, 1_772_357_400_123, b"k", b"v", (("a", b"1"), ("a", b"2"), ("none", None)))
     assert held(Consumer()).record == expected
 
 
 @given(some.integers(0, 4_000_000_000_000))
-def test_no_millisecond_is_lost_on_the_way_through_seconds(timestamp_ms: int) -> None:
+def test_timestamp_in_seconds_converts_back_to_milliseconds(timestamp_ms: int) -> None:
     assert held(Consumer(), timestamp=timestamp_ms / 1000).record.timestamp_ms == timestamp_ms
 
 
-def test_nothing_is_invented_where_nothing_was_sent() -> None:
+def test_missing_parts_stay_empty() -> None:
     bare = held(Consumer(), headers=None, key=None, value=None, timestamp=None).record
     assert (bare.headers, bare.key, bare.value, bare.timestamp_ms) == ((), None, None, 0)
 
 
-def test_an_empty_value_is_not_no_value() -> None:
+def test_empty_value_is_not_none() -> None:
     assert held(Consumer(), value=b"", key=b"").record.value == b""
 
 
-def test_faust_cannot_acknowledge_and_we_can() -> None:
+def test_only_settle_acknowledges() -> None:
     consumer = Consumer()
     event = held(consumer)
     assert event.ack() is False

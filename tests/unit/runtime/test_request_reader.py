@@ -113,7 +113,7 @@ async def reading(kafka: Kafka, agent: Agent) -> AsyncIterator[RequestReader]:
         await reader.close()
 
 
-async def test_each_partition_is_read_in_order_from_its_offset_on() -> None:
+async def test_partitions_are_read_in_order_from_their_offsets() -> None:
     kafka, agent = Kafka(), Agent()
     kafka.write(FIRST, 0, 1, 2, 3)
     kafka.write(SECOND, 0, 1)
@@ -126,7 +126,7 @@ async def test_each_partition_is_read_in_order_from_its_offset_on() -> None:
     assert [one for one in agent.read if one[0] == SECOND] == [(SECOND, 0, None), (SECOND, 1, 1)]
 
 
-async def test_what_was_due_is_told_with_a_record_that_comes_later() -> None:
+async def test_record_after_a_gap_has_the_expected_offset() -> None:
     kafka, agent = Kafka(), Agent()
     kafka.write(FIRST, 5, 9)
     async with reading(kafka, agent) as reader:
@@ -135,7 +135,7 @@ async def test_what_was_due_is_told_with_a_record_that_comes_later() -> None:
     assert agent.read == [(FIRST, 5, 5), (FIRST, 9, 6)]
 
 
-async def test_nothing_is_delivered_of_a_partition_that_was_left_though_it_was_read() -> None:
+async def test_records_of_a_partition_are_not_delivered_after_leave() -> None:
     kafka, agent = Kafka(), Agent(busy=True)
     kafka.write(FIRST, 0, 1)
     async with reading(kafka, agent) as reader:
@@ -149,7 +149,7 @@ async def test_nothing_is_delivered_of_a_partition_that_was_left_though_it_was_r
     assert agent.read == [(SECOND, 0, 0)]
 
 
-async def test_what_was_read_and_not_delivered_is_read_again() -> None:
+async def test_undelivered_records_are_read_again() -> None:
     kafka, agent = Kafka(), Agent()
     kafka.write(FIRST, 0)
     async with reading(kafka, agent) as reader:
@@ -165,7 +165,7 @@ async def test_what_was_read_and_not_delivered_is_read_again() -> None:
     assert agent.read == [(FIRST, 0, 0), (FIRST, 1, 1), (FIRST, 2, 2)]
 
 
-async def test_a_partition_whose_agent_has_no_room_is_not_asked_for() -> None:
+async def test_partition_of_a_full_agent_is_not_fetched() -> None:
     kafka, agent = Kafka(), Agent(full={FIRST})
     kafka.write(FIRST, 0)
     kafka.write(SECOND, 0)
@@ -179,7 +179,7 @@ async def test_a_partition_whose_agent_has_no_room_is_not_asked_for() -> None:
     assert {place for place, *_ in agent.read} == {FIRST, SECOND}
 
 
-async def test_outages_are_waited_for_when_connecting_and_when_reading() -> None:
+async def test_outages_are_retried_when_connecting_and_reading() -> None:
     kafka, agent = Kafka([KafkaConnectionError(), KafkaConnectionError()]), Agent()
     kafka.write(FIRST, 0)
     async with reading(kafka, agent) as reader:
@@ -192,7 +192,7 @@ async def test_outages_are_waited_for_when_connecting_and_when_reading() -> None
     assert agent.defects == []
 
 
-async def test_an_error_that_is_no_outage_is_told() -> None:
+async def test_other_errors_are_reported_as_defects() -> None:
     kafka, agent = Kafka([KafkaConnectionError(), ZeroDivisionError()]), Agent()
     async with reading(kafka, agent) as reader:
         reader.begin({FIRST: 0})
@@ -200,7 +200,7 @@ async def test_an_error_that_is_no_outage_is_told() -> None:
     assert [type(problem) for problem in agent.defects] == [ZeroDivisionError]
 
 
-async def test_how_far_a_partition_is_written_is_known_while_it_is_read() -> None:
+async def test_highwater_is_known_while_a_partition_is_read() -> None:
     kafka, agent = Kafka(), Agent()
     kafka.write(FIRST, 0, 1)
     async with reading(kafka, agent) as reader:
@@ -211,7 +211,7 @@ async def test_how_far_a_partition_is_written_is_known_while_it_is_read() -> Non
         assert reader.highwater(SECOND) is None
 
 
-async def test_closing_ends_what_is_under_way_and_disconnects() -> None:
+async def test_close_cancels_delivery_and_disconnects() -> None:
     kafka, agent = Kafka(), Agent(busy=True)
     kafka.write(FIRST, 0)
     async with reading(kafka, agent) as reader:

@@ -97,7 +97,7 @@ async def test_a_disk_that_is_full_in_between_is_waited_for_and_each_memory_is_c
 async def test_a_disk_that_stays_full_ends_the_run_and_nothing_is_answered(
     home: OneKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changing, "STORAGE_S", 0.003)
+    monkeypatch.setattr(changing, "STORAGE_TIMEOUT_S", 0.003)
     home.tell("turn", 0, mode="code")
     home.full.every = 1
     with pytest.raises(Unavailable):
@@ -162,7 +162,7 @@ async def test_a_change_that_was_cut_off_before_it_was_told_is_told_when_it_come
 ) -> None:
     memory = await home.told("violin", 0, mode="code")
     home.words.commit(HERE)
-    assert sum(memory is not None for memory, _ in home.remember.changed(made, HERE)) == 1
+    assert sum(memory is not None for memory, _ in home.remember.changed(made)) == 1
     home.words.open(HERE)
     answer = await home.make(made)
     assert answer["moved"] + answer["forgotten"] == 1

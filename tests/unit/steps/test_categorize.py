@@ -11,11 +11,15 @@ from agents.categories.matching import CategoryMatcher
 from agents.categories.medoids import CategoryMedoids
 from agents.categories.members import CategoryMembers
 from agents.categories.refresh import RefreshCategories
+from agents.categories.vectors import CategoryVectors
 from schemas.categories import Category
 from schemas.events import Learned
 from schemas.records import Record
-from streams.flow.steps.categorize import CategorizeLearned
+from streams.flow.requests.events import EventReader
+from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
 from tests.builders.memories import made
+from tests.builders.stores import fake_stores
+from tests.fakes.categories import FakeCategories
 from tests.harnesses.worker import HERE, TOPICS, OneWorker
 
 STAYS, GOES = made("It stays.", 1, user="u1"), made("It goes.", 2, user="u1")
@@ -28,18 +32,18 @@ class Step:
     def __init__(self, directory: Path) -> None:
         self.worker = OneWorker(directory)
         ctx = self.worker.ctx
-        self.table = ctx.categories
+        self.table = FakeCategories()
         self.worker.memories.put(HERE, STAYS)
         both = {one.memory_id: one.content_hash for one in (STAYS, GOES)}
         category = Category(name="x", summary="It stays.\nIt goes.", anchors=tuple(both), rests_on=both, declared=True)
         self.table.put(HERE, SCOPE, self.table.get(HERE, SCOPE).with_categories(category))
-        members = CategoryMembers(ctx.words)
-        spaces = self.worker.spaces
-        fits = CategoryMatcher(self.table, ctx.memories, members, self.worker.index, spaces)
-        best = CategoryMedoids(ctx.memories, self.worker.index, spaces)
-        refreshing = RefreshCategories(self.table, ctx.memories, members, best)
-        categorize = Categorize(self.table, ctx.memories, members, fits, refreshing)
-        self.step = CategorizeLearned(categorize, ctx)
+        stores = fake_stores(self.worker.words, self.worker.memories, categories=self.table).at(HERE)
+        members, index, spaces = CategoryMembers(stores.words), self.worker.index, self.worker.spaces
+        matcher = CategoryMatcher(stores.categories, stores.memories, members, index, spaces, CategoryVectors())
+        medoids = CategoryMedoids(stores.memories, index, spaces)
+        refreshing = RefreshCategories(stores.categories, stores.memories, members, medoids)
+        categorize = Categorize(stores.categories, stores.memories, members, matcher, refreshing)
+        self.step = ApplyLearned(EventReader(LEARNED_EVENTS, ctx.replies), lambda _: categorize, self.table)
 
     async def begin(self, event: Learned | bytes) -> Awaitable[None]:
         """Take one record as far as order demands."""
@@ -60,12 +64,12 @@ def one(tmp_path: Path) -> Step:
 
 
 async def test_a_summary_loses_what_is_gone_and_that_is_safe_before_the_event_is_done(one: Step) -> None:
-    one.table.held = True  # type: ignore[attr-defined]
+    one.table.held = True
     finishing = asyncio.ensure_future(await one.begin(LEARNED))
     assert one.summary() == "It stays."
     done, _ = await asyncio.wait([finishing], timeout=0.01)
     assert not done
-    one.table.held = False  # type: ignore[attr-defined]
+    one.table.held = False
     await finishing
 
 
@@ -73,7 +77,7 @@ async def test_an_event_that_changes_nothing_writes_nothing(one: Step) -> None:
     one.worker.memories.put(HERE, GOES)
     await (await one.begin(LEARNED))
     assert one.summary() == "It stays.\nIt goes."
-    assert one.table.writes == 1, "the one that made it"  # type: ignore[attr-defined]
+    assert one.table.writes == 1, "the one that made it"
 
 
 async def test_what_cant_be_read_is_a_dead_letter(one: Step) -> None:

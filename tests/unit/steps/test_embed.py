@@ -9,7 +9,6 @@ import pytest
 from schemas.events import Forgotten, Remembered
 from schemas.memories import Memory
 from schemas.records import Record
-from streams.flow.steps.embed import EmbedRemembered
 from streams.flow.support import backoff as patience
 from tests.builders.turns import record
 from tests.harnesses.worker import HERE, TOPICS, OneWorker, arriving, run
@@ -22,12 +21,7 @@ class Home(OneWorker):
         super().__init__(directory, asks_model=True)
         self.due: list[tuple[int, str]] = []
         self.declare("code", "tiny32")
-        self.step = EmbedRemembered(
-            self.embed,
-            self.understand,
-            lambda partition, memory: self.due.append((partition, memory.text)),
-            self.ctx,
-        )
+        self.step = self.embed_step(lambda partition, memory: self.due.append((partition, memory.text)))
 
 
 def remembered(memory: Memory, offset: int = 0) -> Record:
@@ -56,7 +50,7 @@ async def test_a_memory_gets_its_vector_and_what_it_is_for_in_one_event(home: Ho
     assert said.interaction is not None
     assert said.run == home.ctx.worker_run_id
     assert await home.index.count(home.space("code", "tiny32"), HERE) == 1
-    home.remember.embedded(said, HERE)
+    home.remember.embedded(said)
     assert home.kept(memory).reading.interaction == said.interaction
 
 
@@ -64,7 +58,7 @@ async def test_what_is_for_is_asked_of_users_turns_alone_and_once(home: Home) ->
     theirs = home.tell("Let me see.", 0, role="assistant")
     known = home.tell("Fix the login.", 1)
     await run(home.step, remembered(known))
-    home.remember.embedded(home.asked()[0], HERE)
+    home.remember.embedded(home.asked()[0])
     home.publisher.sent.clear()
     await run(home.step, remembered(theirs), remembered(home.kept(known), 1))
     assert [said.interaction for said in home.asked()] == [None, None]

@@ -17,10 +17,6 @@ from schemas.events import Remembered
 from schemas.memories import Memory
 from schemas.records import Record
 from schemas.replies import SuccessReply
-from schemas.turns import Turn
-from streams.flow.requests.channel import Channel
-from streams.flow.steps.embed import EmbedRemembered
-from streams.flow.steps.remember import RememberTurns
 from tests.builders.turns import record, turn_fields
 from tests.harnesses.worker import HERE, TOPICS, OneWorker
 
@@ -32,9 +28,8 @@ class Keeper(OneWorker):
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
-        turns = Channel(TOPICS.turns, {"turn.v1": Turn}, "write", keeps_rejected=True, outlives_deadline=True)
-        self.turns = RememberTurns(turns, self.remember, self.ctx)
-        self.vectors = EmbedRemembered(self.embed, self.understand, lambda _partition, _memory: None, self.ctx)
+        self.turns = self.turns_step()
+        self.vectors = self.embed_step()
 
     async def take(self, taken: Record) -> str:
         """Take a record to its end; returns `ok`, or the code of the error."""

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable
-from types import SimpleNamespace
-from typing import Any
 
 from agents.intentions.intend import Intend
 from schemas.events import Learned
 from schemas.records import Record
-from streams.flow.steps.intend import IntendLearned
+from streams.flow.requests.events import EventReader
+from streams.flow.requests.replies import Replies
+from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
+from streams.flow.stores.partition_views import IntentionView, MemoryView
 from streams.observability.metrics import Meters
 from streams.topics import topics_with_prefix
 from tests.builders.events import learned
@@ -30,11 +31,9 @@ class Step:
         for memory in (GOAL.memory, *GOAL.items):
             assert memory is not None
             memories.put(HERE, memory)
-        self.intend = Intend(self.table, memories, FakeClock())
-        ctx: Any = SimpleNamespace(
-            topics=TOPICS, publisher=self.publisher, clock=FakeClock(), meters=Meters(), intentions=self.table
-        )
-        self.step = IntendLearned(self.intend, ctx)
+        self.intend = Intend(IntentionView(self.table, HERE), MemoryView(memories, HERE), FakeClock())
+        replies = Replies(self.publisher, TOPICS.dead_letters, FakeClock(), Meters())
+        self.step = ApplyLearned(EventReader(LEARNED_EVENTS, replies), lambda _: self.intend, self.table)
 
     async def begin(self, value: bytes) -> Awaitable[None]:
         """Take one record as far as order demands."""
@@ -42,7 +41,7 @@ class Step:
 
     def goals(self) -> list[str]:
         """The goals that stand."""
-        return [entry.text for entry in self.intend.get(HERE, GOAL.scope).open_entries("goals")]
+        return [entry.text for entry in self.intend.get(GOAL.scope).open_entries("goals")]
 
 
 def written(event: Learned) -> bytes:

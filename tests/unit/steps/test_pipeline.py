@@ -7,7 +7,8 @@ import pytest
 
 from schemas.failures import Rejected, Unavailable
 from schemas.replies import SuccessReply, Warned
-from streams.flow.requests.pipeline import MAX_REPLY_BYTES, Channel, HandlerResult
+from streams.flow.requests.channel import Channel, HandlerResult
+from streams.flow.requests.replies import MAX_REPLY_BYTES
 from tests.builders.turns import record
 from tests.harnesses.requests import COMMAND, COMMANDS, CONCURRENT, EVENT, REPLY, TURNS, Served
 

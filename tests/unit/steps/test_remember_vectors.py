@@ -8,7 +8,7 @@ import pytest
 
 from schemas.events import Embedded, Remembered
 from schemas.memories import Memory
-from streams.flow.steps.remember import RememberEvents
+from streams.flow.steps.step import CommittingStep
 from tests.harnesses.remember import OneKeeper
 from tests.harnesses.worker import HERE, TOPICS, arriving, change, run
 
@@ -41,7 +41,7 @@ async def news(home: OneKeeper, memory: Memory, **fields: Any) -> Embedded:
 
 async def hear(home: OneKeeper, looked: Looked, *events: Embedded) -> None:
     """Have the keeper read news of vectors."""
-    step = RememberEvents(home.remember, home.ctx, looked)
+    step = CommittingStep(home.events_step(looked), home.ctx.commit)
     await run(step, *(arriving(event, TOPICS.embedded, offset) for offset, event in enumerate(events)))
 
 

@@ -28,14 +28,14 @@ def started(**settings: str) -> subprocess.CompletedProcess[str]:
         ("EMBEDDERS", '{"mine": {"path": "p"}}', "setting MODESTREAM_EMBEDDERS.mine.dim: "),
     ],
 )
-def test_a_wrong_setting_is_named_in_one_line(name: str, value: str, told: str) -> None:
+def test_invalid_setting_is_named_in_one_line(name: str, value: str, told: str) -> None:
     ended = started(**{name: value})
     assert ended.returncode == 1
     assert told in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
 
 
-def test_a_key_in_a_profile_is_not_printed() -> None:
+def test_key_in_a_profile_is_not_printed() -> None:
     profile = {"model": "openai/m", "api_key": "sk-do-not-print-me"}
     ended = started(LLM_PROFILES=json.dumps({"default": profile}))
     assert "setting MODESTREAM_LLM_PROFILES.default.api_key: " in ended.stderr

@@ -41,21 +41,19 @@ def pinned(package: str) -> str:
     return found[1]
 
 
-def test_every_setting_that_is_named_exists(services: dict[str, Any]) -> None:
+def test_every_named_setting_exists(services: dict[str, Any]) -> None:
     dockerfile = (ROOT / "Dockerfile").read_text()
     named = {*services["worker"]["environment"], *re.findall(rf"{PREFIX}\w+", dockerfile)}
     assert len(named) >= 4
     assert {name.removeprefix(PREFIX).lower() for name in named} <= set(Settings.model_fields)
 
 
-def test_the_worker_is_told_where_kafka_says_that_it_is(services: dict[str, Any], settings: Settings) -> None:
+def test_worker_connects_to_the_advertised_listener(services: dict[str, Any], settings: Settings) -> None:
     advertised = services["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"].split(",")
     assert [f"INSIDE://{server}" for server in settings.bootstrap_servers] == advertised[:1]
 
 
-def test_the_worker_uses_the_qdrant_server_and_waits_until_both_are_healthy(
-    services: dict[str, Any], settings: Settings
-) -> None:
+def test_worker_waits_until_kafka_and_qdrant_are_healthy(services: dict[str, Any], settings: Settings) -> None:
     assert urlsplit(settings.qdrant_url).hostname in services
     assert services["worker"]["depends_on"] == {
         name: {"condition": "service_healthy"} for name in services if name != "worker"
@@ -63,16 +61,16 @@ def test_the_worker_uses_the_qdrant_server_and_waits_until_both_are_healthy(
     assert all("healthcheck" in service for service in services.values())
 
 
-def test_the_worker_is_asked_at_the_port_that_it_listens_on(services: dict[str, Any], settings: Settings) -> None:
+def test_healthcheck_uses_the_metrics_port(services: dict[str, Any], settings: Settings) -> None:
     assert f"http://127.0.0.1:{settings.metrics_port}/live" in services["worker"]["healthcheck"]["test"][-1]
 
 
-def test_the_workers_data_is_on_a_volume(services: dict[str, Any], settings: Settings) -> None:
+def test_data_of_the_worker_is_on_a_volume(services: dict[str, Any], settings: Settings) -> None:
     assert [volume.partition(":")[2] for volume in services["worker"]["volumes"]] == [str(settings.data_dir)]
     assert f"VOLUME {settings.data_dir}" in (ROOT / "Dockerfile").read_text()
 
 
-def test_profiles_and_keys_reach_the_worker_by_a_file_that_need_not_be_there_and_no_image_holds(
+def test_profiles_and_keys_come_from_an_optional_env_file(
     services: dict[str, Any],
 ) -> None:
     assert services["worker"]["env_file"] == [{"path": ".env", "required": False}]
@@ -80,37 +78,37 @@ def test_profiles_and_keys_reach_the_worker_by_a_file_that_need_not_be_there_and
     assert ".env" in (ROOT / ".gitignore").read_text().splitlines()
 
 
-def test_what_the_services_depend_on_is_not_left_to_that_file(services: dict[str, Any]) -> None:
+def test_addresses_are_not_left_to_the_env_file(services: dict[str, Any]) -> None:
     fixed = {"BROKER", "QDRANT_URL", "DATA_DIR", "METRICS_PORT"}
     assert {f"{PREFIX}{name}" for name in fixed} <= set(services["worker"]["environment"])
 
 
-def test_kafka_is_the_version_that_runs_without_docker_too(services: dict[str, Any]) -> None:
+def test_kafka_has_the_version_of_the_lock(services: dict[str, Any]) -> None:
     [kafka] = [jar.coordinate for jar in locked_jars() if jar.coordinate.startswith("org.apache.kafka:kafka_2.13:")]
     assert tag(services, "kafka") == kafka.rpartition(":")[2]
 
 
-def test_kafka_takes_the_records_that_the_project_writes(services: dict[str, Any]) -> None:
+def test_kafka_accepts_the_largest_records(services: dict[str, Any]) -> None:
     environment = services["kafka"]["environment"]
     assert environment["KAFKA_MESSAGE_MAX_BYTES"] == environment["KAFKA_REPLICA_FETCH_MAX_BYTES"] == MAX_MESSAGE_BYTES
 
 
-def test_qdrant_is_the_minor_version_of_its_client(services: dict[str, Any]) -> None:
+def test_qdrant_has_the_minor_version_of_its_client(services: dict[str, Any]) -> None:
     assert tag(services, "qdrant").removeprefix("v").split(".")[:2] == pinned("qdrant-client").split(".")[:2]
 
 
-def test_python_is_the_version_that_the_lock_was_made_for() -> None:
+def test_python_has_the_version_of_the_lock() -> None:
     locked = re.search(r"--python-version (\S+)", (ROOT / "Makefile").read_text())
     assert locked
     images = re.findall(r"^FROM python:([\d.]+)-slim", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     assert images == [locked[1]] * 2
 
 
-def test_nobody_is_killed_while_ending_cleanly(services: dict[str, Any]) -> None:
+def test_stop_grace_period_covers_a_clean_end(services: dict[str, Any]) -> None:
     assert all(int(service["stop_grace_period"].removesuffix("s")) > STOP_TIMEOUT_S for service in services.values())
 
 
-def test_the_image_gets_all_it_copies_and_nothing_else() -> None:
+def test_build_context_is_what_the_image_copies() -> None:
     copied = set(re.findall(r"^COPY (?!--from)(\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE))
     admitted = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     assert admitted == copied

@@ -50,7 +50,7 @@ CONTEXT = Context(
 )
 
 
-def test_every_question_expects_a_turn_that_is_published_and_may_be_found() -> None:
+def test_every_query_expects_a_published_turn_within_its_filters() -> None:
     turns = {turn["turn_id"]: turn for turn in SCRIPT["turns"]}
     for question in SCRIPT["questions"]:
         turn = turns[question["expected"]]
@@ -62,7 +62,7 @@ def test_every_question_expects_a_turn_that_is_published_and_may_be_found() -> N
         assert since <= datetime.fromisoformat(turn["occurred_at"])
 
 
-def test_every_mode_that_turns_and_corrections_name_is_declared() -> None:
+def test_modes_of_turns_and_corrections_are_declared() -> None:
     declared = {mode["name"] for mode in SCRIPT["modes"]}
     turns = {turn["turn_id"]: turn for turn in SCRIPT["turns"]}
     assert {turn["mode"] for turn in SCRIPT["turns"] if "mode" in turn} == declared
@@ -72,12 +72,12 @@ def test_every_mode_that_turns_and_corrections_name_is_declared() -> None:
         assert correction["project_id"] == turns[correction["turn_id"]]["project_id"]
 
 
-def test_the_same_question_is_asked_inside_each_of_two_modes() -> None:
+def test_one_query_runs_in_each_of_two_modes() -> None:
     asked = {(question["query"], question.get("mode")) for question in SCRIPT["questions"]}
     assert any({(query, "general"), (query, "journal")} <= asked for query, _ in asked)
 
 
-def test_one_turn_is_edited_and_the_edit_comes_last() -> None:
+def test_one_turn_is_edited_after_its_first_text() -> None:
     ids = [turn["turn_id"] for turn in SCRIPT["turns"]]
     edited = {name for name in ids if ids.count(name) > 1}
     assert edited == {"flat-05"}
@@ -86,7 +86,7 @@ def test_one_turn_is_edited_and_the_edit_comes_last() -> None:
     assert "Friday" in texts[1]
 
 
-def test_a_hit_shows_score_who_when_text_and_where_from() -> None:
+def test_hit_shows_score_speaker_time_text_and_origin() -> None:
     shown = " ".join(" ".join(hit_lines(1, FOUND, {FOUND.evidence[1]: "lukewarm"})).split())
     assert "1. 0.81 Nadia, Sun 4 Oct 2026, 09:20 UTC" in shown
     assert FOUND.text.strip() in shown
@@ -96,7 +96,7 @@ def test_a_hit_shows_score_who_when_text_and_where_from() -> None:
 
 
 @pytest.mark.parametrize("speaker", ["Nadia", None])
-def test_no_line_is_wider_than_the_terminal(speaker: str | None) -> None:
+def test_lines_fit_the_terminal(speaker: str | None) -> None:
     lines = [
         *question_lines(1, "Why?", "project home"),
         *answer_lines(Answer((FOUND.model_copy(update={"speaker": speaker}),), (LONG_WARNING,), ("general",)), 3.2, {}),
@@ -105,19 +105,19 @@ def test_no_line_is_wider_than_the_terminal(speaker: str | None) -> None:
     assert max(len(line) for line in lines) == WIDTH
 
 
-def test_a_search_across_modes_says_how_it_was_made() -> None:
+def test_cross_mode_search_shows_its_method() -> None:
     answer = Answer((), (), ("general", "journal"), "cross_mode", diagnostics={"method": "rank_fusion"})
     assert next(answer_lines(answer, 3.2, {})) == (
-        "nothing found, cross_mode search by rank_fusion in mode general, journal, 3.2 ms there and back"
+        "nothing found, cross_mode search by rank_fusion in mode general, journal, 3.2 ms round trip"
     )
 
 
-def test_a_prompt_shows_what_it_was_taken_to_be_for_what_is_in_it_and_its_memories() -> None:
+def test_prompt_shows_interaction_mode_token_counts_and_memories() -> None:
     assert list(context_lines("Why zero?", 1000, CONTEXT)) == [
         "",
         RULE,
         "A prompt for: Why zero?",
-        "interaction mode DEBUGGING, confidence 0.93; 256 of 1000 tokens with 2 memories, 1 found no room",
+        "interaction mode DEBUGGING, confidence 0.93; 256 of 1000 tokens with 2 memories, 1 dropped",
         "warning unknown_pin: not in this scope: m8",
         "",
         "Memories follow.",
@@ -125,9 +125,9 @@ def test_a_prompt_shows_what_it_was_taken_to_be_for_what_is_in_it_and_its_memori
     ]
 
 
-def test_warnings_and_an_empty_answer_are_shown() -> None:
+def test_warnings_and_empty_answers_are_shown() -> None:
     lines = list(answer_lines(Answer((), (Notice("degraded", "no vectors"),), ("general",), "lexical"), 3.2, {}))
     assert lines == [
-        "nothing found, lexical search in mode general, 3.2 ms there and back",
+        "nothing found, lexical search in mode general, 3.2 ms round trip",
         "warning degraded: no vectors",
     ]

@@ -81,25 +81,25 @@ def found_at(document: Any, reference: str) -> Any:
     return document
 
 
-def test_every_reference_of_the_document_names_something_in_it() -> None:
+def test_every_reference_resolves() -> None:
     every = set(references(DOCUMENT))
     assert len(every) > 50
     for reference in every:
         assert found_at(DOCUMENT, reference) is not None
 
 
-def test_every_schema_is_one_by_both_drafts() -> None:
+def test_every_schema_is_valid_in_both_drafts() -> None:
     for schema in (*DOCUMENT["components"]["schemas"].values(), *SCHEMAS.values()):
         Draft7Validator.check_schema(schema)
         Draft202012Validator.check_schema(schema)
 
 
-def test_the_channels_are_the_public_topics_of_the_wiring_and_the_topic_of_replies_that_is_asked_for() -> None:
+def test_channels_are_the_public_topics_and_the_reply_address() -> None:
     public = {SETTINGS.topic_prefix + topic for topic in FROM_OUTSIDE | FOR_OUTSIDE}
     assert {channel["address"] for channel in DOCUMENT["channels"].values()} == {*public, None}
 
 
-def test_every_message_of_a_channel_is_received_or_sent_and_every_request_has_its_reply() -> None:
+def test_every_message_has_an_operation_and_every_request_a_reply() -> None:
     operations = DOCUMENT["operations"].values()
     told = {one["$ref"] for operation in operations for one in operation["messages"]}
     told |= {one["$ref"] for operation in operations for one in operation.get("reply", {}).get("messages", ())}
@@ -112,7 +112,7 @@ def test_every_message_of_a_channel_is_received_or_sent_and_every_request_has_it
         assert reply["$ref"].endswith(f"/{name}.v1.reply")
 
 
-def test_topics_and_partitions_are_those_of_the_settings() -> None:
+def test_topics_and_partitions_follow_the_settings() -> None:
     named = build_asyncapi(Settings(topic_prefix="mine.", partitions=9, replication_factor=3, _env_file=None))
     turns = named["channels"]["turns"]
     assert turns["address"] == turns["bindings"]["kafka"]["topic"] == "mine.turns"
@@ -135,7 +135,7 @@ def test_topics_and_partitions_are_those_of_the_settings() -> None:
         ("consolidate.v1", {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}),
     ],
 )
-def test_a_message_of_the_contract_is_valid(schema: str, message: Any) -> None:
+def test_message_of_the_contract_is_valid(schema: str, message: Any) -> None:
     assert is_valid(schema, message)
 
 
@@ -158,11 +158,11 @@ def test_a_message_of_the_contract_is_valid(schema: str, message: Any) -> None:
         ("command.v1", {**FORGET, "command": "rename_mode", "arguments": {"name": "a", "new_name": "B!"}}),
     ],
 )
-def test_a_message_that_breaks_the_contract_is_not(schema: str, message: Any) -> None:
+def test_message_that_breaks_the_contract_is_invalid(schema: str, message: Any) -> None:
     assert not is_valid(schema, message)
 
 
-def test_replies_are_valid_as_they_are_written_each_for_its_own_request() -> None:
+def test_serialised_replies_are_valid_for_their_kind_of_request() -> None:
     accepted = TurnAccepted(
         memory_id="m", turn_id="t", mode="general", mode_source="fallback", version=1, duplicate=False
     )
@@ -193,7 +193,7 @@ def test_replies_are_valid_as_they_are_written_each_for_its_own_request() -> Non
         ({"deadline": "1e3"}, False),
     ],
 )
-def test_headers_are_described_as_they_are_read(headers: dict[str, str], *, is_taken: bool) -> None:
+def test_described_headers_match_the_parser(headers: dict[str, str], *, is_taken: bool) -> None:
     record = Record("memory.turns", 0, 0, 0, None, None, tuple((name, told.encode()) for name, told in headers.items()))
     assert Draft202012Validator(request_headers("memory.replies")).is_valid(headers) == is_taken
     assert reads(record) == is_taken
@@ -209,7 +209,7 @@ def reads(record: Record) -> bool:
     return True
 
 
-def test_a_dead_letter_has_the_headers_that_are_described() -> None:
+def test_dead_letter_has_the_described_headers() -> None:
     record = Record("memory.turns", 1, 7, 0, b"u1", b"nonsense", (("mine", b"x"),))
     letter = dead_letter("memory.dead-letters", record, Rejected("invalid_json", "no"), moment_of(0))
     written = {name: (value or b"").decode() for name, value in letter.headers}
@@ -217,14 +217,12 @@ def test_a_dead_letter_has_the_headers_that_are_described() -> None:
     assert {*written} - {"mine"} == {*dead_letter_headers()["properties"]}
 
 
-def test_the_version_is_the_projects() -> None:
+def test_version_is_that_of_the_project() -> None:
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == VERSION
 
 
 @pytest.mark.parametrize("command", ["asyncapi", "schemas"])
-def test_a_document_is_all_that_is_printed_the_same_each_time_and_nothing_is_left_behind(
-    command: str, tmp_path: Path
-) -> None:
+def test_command_prints_the_same_document_and_writes_no_files(command: str, tmp_path: Path) -> None:
     printed = [run(command, tmp_path, PYTHONHASHSEED=seed).stdout for seed in ("1", "2")]
     assert printed[0] == printed[1] == json.dumps(json.loads(printed[0]), indent=2, sort_keys=True) + "\n"
     assert not [*tmp_path.iterdir()]

@@ -46,13 +46,13 @@ def selected_by(scope: Any) -> dict[str, tuple[str, ...] | None]:
     return validate_json(bind_scope(RetrieveRequest, AGENTS), message).scope.fields()
 
 
-def test_the_built_in_scope_is_the_default_and_changes_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_built_in_scope_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Settings(_env_file=None).scope_model is settings_with("", monkeypatch).scope_model is Scope
     assert (bind_scope(Turn, Scope), bind_issued_scope(Scope)) == (Turn, IssuedCommands)
 
 
 @pytest.mark.parametrize("path", [f"{EXAMPLES}.AgentScope", f"{EXAMPLES}:AgentScope"])
-def test_a_model_is_found_by_its_dotted_path(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_is_loaded_by_its_dotted_path(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scope = settings_with(path, monkeypatch).scope_model
     assert issubclass(scope, AgentScope)
     assert [*scope.model_fields] == ["user_id", "project_id", "agent_id", "channel"]
@@ -73,10 +73,10 @@ def test_a_model_is_found_by_its_dotted_path(path: str, monkeypatch: pytest.Monk
         (f"{EXAMPLES}.WithAny", "team: '*' can't be a value"),
         (f"{EXAMPLES}.WithFactory", "team: a default is a value"),
         (f"{EXAMPLES}.WithTakenName", "fields: this name has a meaning"),
-        (f"{EXAMPLES}.WithDecorator", "put lower into the type"),
+        (f"{EXAMPLES}.WithDecorator", "put lower into Annotated"),
     ],
 )
-def test_what_can_be_no_scope_is_told_at_the_start(path: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_scope_model_is_rejected_at_start(path: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValidationError) as refused:
         settings_with(path, monkeypatch)
     [error] = refused.value.errors()
@@ -84,7 +84,7 @@ def test_what_can_be_no_scope_is_told_at_the_start(path: str, told: str, monkeyp
     assert told in error["msg"]
 
 
-def test_a_write_has_all_fields_and_is_checked_by_the_model() -> None:
+def test_scope_of_a_turn_is_complete_and_validated_by_the_model() -> None:
     scope = turn_in({"user_id": "u1", "agent_id": "BOB"})
     everything = {"user_id": "u1", "project_id": "default", "agent_id": "bob", "channel": "chat"}
     assert (scope.model_dump(), scope.boundary) == (everything, "u1")
@@ -103,13 +103,13 @@ def test_a_write_has_all_fields_and_is_checked_by_the_model() -> None:
         ({"user_id": "u1", "team": "t"}, "unknown_scope_field", "scope.team"),
     ],
 )
-def test_what_the_model_or_the_contract_refuses_is_refused_with_its_field(scope: Any, code: str, field: str) -> None:
+def test_invalid_scope_is_rejected_with_its_field(scope: Any, code: str, field: str) -> None:
     with pytest.raises(Rejected) as refused:
         turn_in(scope)
     assert (refused.value.code, refused.value.field) == (code, field)
 
 
-def test_a_selector_selects_by_every_field_and_is_checked_by_the_model_too() -> None:
+def test_selector_covers_every_field_and_is_validated_by_the_model() -> None:
     chosen = selected_by({"user_id": "u1", "project_id": "*", "agent_id": ["BOB", "eve"]})
     assert chosen == {"user_id": ("u1",), "project_id": None, "agent_id": ("bob", "eve"), "channel": ("chat",)}
     for wrong, code in (
@@ -125,7 +125,7 @@ def test_a_selector_selects_by_every_field_and_is_checked_by_the_model_too() -> 
         assert refused.value.code == code
 
 
-def test_a_model_of_no_kin_gets_the_rules_of_scopes_and_a_field_without_default_must_be_given() -> None:
+def test_plain_model_gets_the_rules_of_scopes_and_required_fields() -> None:
     scope = deployed_scope(PlainScope)
     given = {"user_id": "u1", "team": "red"}
     assert scope.model_validate(given).model_dump() == {"user_id": "u1", "project_id": "default", "team": "red"}
@@ -138,7 +138,7 @@ def test_a_model_of_no_kin_gets_the_rules_of_scopes_and_a_field_without_default_
         scope.model_validate({"user_id": "u1", "team": "*"})
 
 
-def test_a_cap_counts_the_combinations_of_all_fields() -> None:
+def test_limit_counts_the_combinations_of_all_fields() -> None:
     chosen = {"user_id": "u1", "project_id": ["a", "b"], "agent_id": ["c", "d", "e"]}
     message = json.dumps({"scope": chosen, "query": "x"}).encode()
     request = validate_json(bind_scope(RetrieveRequest, AGENTS), message)
@@ -148,28 +148,28 @@ def test_a_cap_counts_the_combinations_of_all_fields() -> None:
     assert refused.value.field == "scope.agent_id"
 
 
-def test_a_grant_is_for_any_value_of_further_fields() -> None:
+def test_grant_covers_any_value_of_further_fields() -> None:
     policy = Policy.model_validate({"principals": {"ana": [{"user_id": "u1", "project_id": "default"}]}})
     require_permission(policy, "ana", "write", AGENTS.model_validate({"user_id": "u1", "agent_id": "eve"}))
     with pytest.raises(Rejected):
         require_permission(policy, "ana", "write", AGENTS.model_validate({"user_id": "u2", "agent_id": "eve"}))
 
 
-def test_what_commands_have_asked_for_is_read_again_with_every_field() -> None:
+def test_issued_commands_keep_every_scope_field() -> None:
     scope = AGENTS.model_validate({"user_id": "u1", "agent_id": "eve"})
     model = bind_issued_scope(AGENTS)
     kept = model().with_change("0-1", Change(scope=scope, action="forget")).model_dump_json(by_alias=True)
     assert model.model_validate_json(kept).changes["0-1"].scope == scope
 
 
-def test_further_fields_are_named_in_the_key_of_tables_and_those_of_every_scope_are_not() -> None:
+def test_table_key_names_further_fields_only() -> None:
     scope = {"agent_id": "a=b/c", "user_id": "u/1", "project_id": "p", "channel": "mail"}
     assert scope_key(scope) == "u%2F1/p/agent_id=a=b%2Fc/channel=mail"
     assert scope_from_key(scope_key(scope)) == scope
     assert scope_key({"project_id": "p", "user_id": "u1"}) == "u1/p"
 
 
-def test_a_data_directory_keeps_its_fields_and_refuses_others(tmp_path: Path) -> None:
+def test_data_directory_rejects_other_scope_fields(tmp_path: Path) -> None:
     save_scope_fields(tmp_path, AGENTS)
     save_scope_fields(tmp_path, AGENTS)
     kept = json.loads((tmp_path / "scope.json").read_text())
@@ -179,7 +179,7 @@ def test_a_data_directory_keeps_its_fields_and_refuses_others(tmp_path: Path) ->
         check_scope_fields(tmp_path, Scope)
 
 
-def test_a_directory_from_before_has_the_built_in_fields_and_an_empty_one_has_none(tmp_path: Path) -> None:
+def test_old_data_directory_has_the_built_in_scope_fields(tmp_path: Path) -> None:
     check_scope_fields(tmp_path, AGENTS)
     (tmp_path / "words").mkdir()
     save_scope_fields(tmp_path, Scope)
@@ -187,7 +187,7 @@ def test_a_directory_from_before_has_the_built_in_fields_and_an_empty_one_has_no
         check_scope_fields(tmp_path, AGENTS)
 
 
-def test_the_documents_show_the_deployments_scopes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_show_the_scopes_of_the_deployment(monkeypatch: pytest.MonkeyPatch) -> None:
     schemas = build_asyncapi(settings_with(f"{EXAMPLES}.AgentScope", monkeypatch))["components"]["schemas"]
     assert schemas["turn_v1"]["properties"]["scope"]["$ref"] == "#/components/schemas/AgentScope"
     assert schemas["AgentScope"]["properties"]["channel"]["enum"] == ["chat", "mail"]

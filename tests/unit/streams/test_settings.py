@@ -14,7 +14,7 @@ def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_the_defaults_are_those_of_the_contract() -> None:
+def test_defaults_follow_the_contract() -> None:
     settings = Settings()
     assert settings.broker == "kafka://127.0.0.1:9092"
     assert (settings.data_dir, settings.topic_prefix) == (Path(".modestream"), "memory.")
@@ -22,12 +22,12 @@ def test_the_defaults_are_those_of_the_contract() -> None:
     assert (settings.qdrant_url, settings.qdrant_api_key, settings.log_level) == (None, None, "info")
 
 
-def test_without_profiles_there_is_no_language_model_and_without_embedders_the_presets_are_all() -> None:
+def test_no_profiles_and_no_embedders_by_default() -> None:
     settings = Settings()
     assert (len(settings.llm_profiles), settings.embedders) == (0, {})
 
 
-def test_profiles_and_embedders_are_read_as_the_contract_writes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_profiles_and_embedders_are_parsed_from_json(monkeypatch: pytest.MonkeyPatch) -> None:
     profile = {"model": "openai/gpt-x", "api_base": None, "api_key_env": "OPENAI_API_KEY", "temperature": 0}
     more = {"max_tokens": 1000, "timeout_s": 20, "retries": 2, "structured_output": "json_object"}
     tiny = {"path": "/models/tiny", "dim": 32, "pooling": "mean", "normalize": True, "query_prefix": ""}
@@ -39,16 +39,14 @@ def test_profiles_and_embedders_are_read_as_the_contract_writes_them(monkeypatch
     assert (settings.embedders["tiny"].path, settings.embedders["tiny"].dim) == (Path("/models/tiny"), 32)
 
 
-def test_the_environment_wins_over_a_file_and_the_file_over_the_defaults(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_environment_precedes_env_file_precedes_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("MODESTREAM_PARTITIONS=8\nMODESTREAM_TOPIC_PREFIX=file.\nOTHER=1\n")
     monkeypatch.setenv("MODESTREAM_TOPIC_PREFIX", "shell.")
     settings = Settings()
     assert (settings.partitions, settings.topic_prefix) == (8, "shell.")
 
 
-def test_a_name_without_the_prefix_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variable_without_the_prefix_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARTITIONS", "8")
     assert Settings().partitions == 4
 
@@ -61,11 +59,11 @@ def test_a_name_without_the_prefix_is_not_ours(monkeypatch: pytest.MonkeyPatch) 
         ("a:9092", ["a:9092"]),
     ],
 )
-def test_broker_addresses_are_read_with_or_without_scheme(broker: str, servers: list[str]) -> None:
+def test_broker_addresses_may_omit_the_scheme(broker: str, servers: list[str]) -> None:
     assert Settings(broker=broker).bootstrap_servers == servers
 
 
-def test_models_are_beside_the_data_unless_they_are_elsewhere(tmp_path: Path) -> None:
+def test_models_are_in_the_data_directory_by_default(tmp_path: Path) -> None:
     assert Settings(data_dir=tmp_path).models == tmp_path / "models"
     assert Settings(data_dir=tmp_path, model_dir=Path("shared")).models == Path("shared")
 
@@ -86,15 +84,13 @@ def test_models_are_beside_the_data_unless_they_are_elsewhere(tmp_path: Path) ->
         ("LLM_BACKLOG_PER_SECOND", "0"),
     ],
 )
-def test_a_value_that_makes_no_sense_is_refused_at_the_start(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: str
-) -> None:
+def test_invalid_value_is_rejected(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(f"MODESTREAM_{name}", value)
     with pytest.raises(ValidationError, match=name.lower()):
         Settings()
 
 
-def test_the_categories_of_a_deployment_are_descriptions_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_categories_are_descriptions_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Settings().categories.root == {}
     monkeypatch.setenv("MODESTREAM_CATEGORIES", json.dumps({"health": "doctors and sports", "travel": ""}))
     assert Settings().categories.root == {"health": "doctors and sports", "travel": ""}

@@ -16,14 +16,14 @@ OURS = ["changes", "remembered", "understood", "embedded", "learned", "consolida
 EVENTS = ["turns", "commands", "consolidate", "dead_letters", *OURS]
 
 
-def test_the_names_are_those_of_the_contract() -> None:
+def test_names_follow_the_contract() -> None:
     topics = topics_with_prefix("memory.")
     assert (topics.turns, topics.retrieve, topics.commands) == ("memory.turns", "memory.retrieve", "memory.commands")
     assert (topics.consolidate, topics.replies) == ("memory.consolidate", "memory.replies")
     assert topics.dead_letters == "memory.dead-letters"
 
 
-def test_two_prefixes_share_no_topic_and_no_group() -> None:
+def test_prefixes_share_no_topic_and_no_group() -> None:
     one, other = topics_with_prefix("one."), topics_with_prefix("other.")
     assert not set(one.all()) & set(other.all())
     assert len(set(one.all())) == len(one.all()) == 13
@@ -31,19 +31,19 @@ def test_two_prefixes_share_no_topic_and_no_group() -> None:
 
 
 @pytest.mark.parametrize("name", EVENTS)
-def test_what_is_the_truth_is_kept_for_ever(name: str) -> None:
+def test_events_have_no_retention_limit(name: str) -> None:
     topics = topics_with_prefix("memory.")
     kept = topic_config(topics, getattr(topics, name))
     assert (kept["retention.ms"], kept["cleanup.policy"]) == ("-1", "delete")
 
 
 @pytest.mark.parametrize("name", ["retrieve", "replies"])
-def test_questions_and_replies_are_not(name: str) -> None:
+def test_requests_and_replies_have_a_retention_time(name: str) -> None:
     topics = topics_with_prefix("memory.")
     assert int(topic_config(topics, getattr(topics, name))["retention.ms"]) > 0
 
 
-def test_whatever_may_come_in_fits_into_a_dead_letter_with_room_for_headers() -> None:
+def test_largest_input_fits_into_a_dead_letter() -> None:
     topics = topics_with_prefix("memory.")
     for name in (topics.turns, topics.retrieve, topics.commands, topics.consolidate):
         assert int(topic_config(topics, name)["max.message.bytes"]) == MAX_INPUT_BYTES
@@ -52,12 +52,12 @@ def test_whatever_may_come_in_fits_into_a_dead_letter_with_room_for_headers() ->
 
 
 @pytest.mark.parametrize("name", ["turns", "retrieve", "commands", "consolidate"])
-def test_the_broker_unpacks_what_comes_in(name: str) -> None:
+def test_inputs_are_stored_uncompressed(name: str) -> None:
     topics = topics_with_prefix("memory.")
     assert topic_config(topics, getattr(topics, name))["compression.type"] == "uncompressed"
 
 
-def test_a_changelog_is_made_as_faust_would_make_it(tmp_path: Path) -> None:
+def test_changelog_settings_equal_those_of_faust(tmp_path: Path) -> None:
     app = create_kafka_app(Settings(data_dir=tmp_path), "w1")
     topic = MemoryTable(app).table.changelog_topic
     assert app.tables.changelog_topics == {topic.get_topic_name()}
@@ -66,5 +66,5 @@ def test_a_changelog_is_made_as_faust_would_make_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-def test_topics_that_others_have_made_are_read_however_their_records_are_packed(codec: str) -> None:
+def test_all_codecs_are_installed(codec: str) -> None:
     assert getattr(codecs, f"has_{codec}")()

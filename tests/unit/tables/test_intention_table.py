@@ -52,19 +52,19 @@ def stored(table: IntentionTable, key: bytes) -> bytes | None:
     return shard.get(key)
 
 
-def test_what_is_written_is_read_back_and_a_scope_without_has_an_empty_one(table: IntentionTable) -> None:
+def test_intention_is_read_back_and_defaults_to_an_empty_one(table: IntentionTable) -> None:
     table.put(0, scope("ana"), SAIL)
     assert (table.get(0, scope("ana")), table.get(0, scope("ana", "p2"))) == (SAIL, Intention())
 
 
-def test_the_changelog_holds_json_under_the_values_of_the_scope(table: IntentionTable) -> None:
+def test_changelog_has_json_under_the_values_of_the_scope(table: IntentionTable) -> None:
     table.put(0, scope("a/b", "50%"), SAIL)
     value = json.loads(stored(table, b"a%2Fb/50%25") or b"")
     assert value["goals"] == [{"text": "learn to sail", "source": "set", "at": "2026-02-01T10:00:00Z", "offset": 7}]
     assert (value["version"], "signs" in value) == (3, False)
 
 
-def test_the_scopes_of_a_user_are_his_alone(table: IntentionTable) -> None:
+def test_scopes_are_those_of_one_boundary(table: IntentionTable) -> None:
     for user, project in (("ana", "p1"), ("ana", "x/y"), ("ana-b", "p1"), ("an", "p1"), ("anab", "p1"), ("a", "na")):
         table.put(0, scope(user, project), SAIL)
     assert table.scopes(0, "ana") == [scope("ana", "p1"), scope("ana", "x/y")]
@@ -72,11 +72,11 @@ def test_the_scopes_of_a_user_are_his_alone(table: IntentionTable) -> None:
 
 
 @pytest.mark.parametrize("values", [("ana", "default"), ("a/b", "%2F"), ("ü é", "日本")])
-def test_a_key_leads_back_to_its_scope(values: tuple[str, str]) -> None:
+def test_scope_is_restored_from_its_key(values: tuple[str, str]) -> None:
     assert scope_from_key(scope_key(scope(*values))) == scope(*values)
 
 
-def test_what_another_worker_wrote_meanwhile_is_read(table: IntentionTable) -> None:
+def test_value_of_another_worker_is_read(table: IntentionTable) -> None:
     table.put(0, scope("ana"), SAIL)
     later = SAIL.model_copy(update={"version": 9})
     shard: Shard = table.table.data._db_for_partition(0)  # type: ignore[attr-defined]
@@ -84,9 +84,7 @@ def test_what_another_worker_wrote_meanwhile_is_read(table: IntentionTable) -> N
     assert table.get(0, scope("ana")) == later
 
 
-def test_equal_values_are_parsed_once_and_those_kept_are_bounded(
-    table: IntentionTable, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parsed_intentions_are_cached_up_to_a_limit(table: IntentionTable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intention_table, "MAX_PARSED_INTENTIONS", 2)
     for number in range(5):
         table.put(0, scope(f"u{number}"), SAIL.model_copy(update={"version": number}))

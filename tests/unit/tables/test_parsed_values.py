@@ -3,7 +3,7 @@
 from streams.tables.parsed_values import ParsedValueCache
 
 
-def test_equal_bytes_are_parsed_once_and_other_ones_by_themselves() -> None:
+def test_equal_bytes_are_parsed_once() -> None:
     parsed: list[bytes] = []
 
     def parse(value: bytes) -> str:
@@ -15,7 +15,7 @@ def test_equal_bytes_are_parsed_once_and_other_ones_by_themselves() -> None:
     assert parsed == [b"a", b"b"]
 
 
-def test_no_more_are_kept_than_there_is_room_for() -> None:
+def test_cache_is_limited() -> None:
     values = ParsedValueCache(bytes.decode, max_values=2)
     for number in range(7):
         assert values[b"%d" % number] == str(number)
@@ -23,7 +23,7 @@ def test_no_more_are_kept_than_there_is_room_for() -> None:
     assert b"6" in values
 
 
-def test_one_that_is_too_long_is_read_and_not_kept() -> None:
+def test_long_value_is_parsed_and_not_cached() -> None:
     values = ParsedValueCache(bytes.decode, max_values=2, max_bytes=3)
     assert (values[b"123"], values[b"1234"]) == ("123", "1234")
     assert list(values) == [b"123"]

@@ -10,8 +10,8 @@ from agents.rules.interaction.classifier import InteractionClassifier, pool_conf
 from schemas.interaction import INTERACTION_MODES
 from training.interaction.calibration import best_pool, best_temperature, expected_error, reliability
 from training.interaction.examples import CUES, HELD_OUT, Turn, digest, read_turns, training_turns
-from training.interaction.training import trained
-from training.interaction.validation import answers, confusion, scores
+from training.interaction.training import train_classifier
+from training.interaction.validation import apply_threshold, confusion, scores
 from training.interaction.vectors import Vectors
 
 MODEL = Path(__file__).parents[3] / "agents" / "data" / "interaction_model.bin"
@@ -28,11 +28,11 @@ def turns() -> list[Turn]:
 
 @pytest.fixture(scope="module")
 def model(turns: list[Turn]) -> bytes:
-    return trained(turns, vectors(turns), CUES.read_text()).model
+    return train_classifier(turns, vectors(turns), CUES.read_text()).model
 
 
 def test_same_examples_give_same_bytes(turns: list[Turn], model: bytes) -> None:
-    assert trained(turns, vectors(turns), CUES.read_text()).model == model
+    assert train_classifier(turns, vectors(turns), CUES.read_text()).model == model
     assert InteractionClassifier.loads(model).about["data_sha256"] == digest(turns, CUES.read_text())
 
 
@@ -68,7 +68,7 @@ def test_every_text_has_one_label() -> None:
     ("lines", "reason"),
     [
         ([{"id": "a", "language": "en", "turns": [{"role": "user", "text": "x", "mode": "JOKE"}]}], "unknown mode"),
-        ([{"id": "a", "language": "en", "turns": []}] * 2, "two conversations"),
+        ([{"id": "a", "language": "en", "turns": []}] * 2, "two conversations have the id"),
     ],
 )
 def test_invalid_examples_are_rejected(tmp_path: Path, lines: list[dict[str, object]], reason: str) -> None:
@@ -92,7 +92,7 @@ def test_turns_know_the_modes_of_earlier_user_turns(tmp_path: Path) -> None:
 def test_scores_apply_the_confidence_threshold() -> None:
     shares = np.array([[0.9, 0.1, 0, 0, 0], [0.6, 0.4, 0, 0, 0], [0.1, 0.9, 0, 0, 0]])
     modes = np.array([0, 0, 1])
-    answered = answers(shares)
+    answered = apply_threshold(shares)
     assert answered.tolist() == [0, 4, 1]
     assert (scores(answered, modes)[0].precision, scores(answered, modes)[0].recall) == (1.0, 0.5)
     assert scores(answered, modes)[0].f1 == pytest.approx(2 / 3)

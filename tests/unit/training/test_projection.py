@@ -10,7 +10,7 @@ from streams.adapters.embedding.inference.learned_arrays import read_learned
 from streams.adapters.embedding.inference.pooled_centre import PooledCentre
 from streams.adapters.embedding.inference.token_projection import TokenProjection
 from training.projection.components import components
-from training.projection.conversations import read_all
+from training.projection.conversations import read_conversations
 from training.projection.means import means
 from training.projection.projection_file import dumps
 from training.projection.token_states import Haystack
@@ -48,7 +48,7 @@ def _turn(place: str, text: str) -> dict[str, str]:
 
 def test_conversation_is_read_by_session_with_captions_without_names(tmp_path: Path) -> None:
     (tmp_path / "conv-made.json").write_text(json.dumps(conversation(blip_caption="a photo of a dog")))
-    [read] = read_all(tmp_path)
+    [read] = read_conversations(tmp_path)
     assert read.turns == ("Our dog [image: a photo of a dog]", "Hi", "Then", "Later")
     assert read.sessions == (1, 1, 2, 10)
     assert [(asked.text, asked.evidence) for asked in read.questions] == [("What did say of the dog?", (0, 2))]

@@ -11,12 +11,12 @@ from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
 from agents.rules.ranking.weights import RankingWeights
 from agents.rules.text.non_english import is_non_english
 from tests.builders.query_features import Said, clues_of
-from training.ranking.conversations import CROSSING, OWN, LabelledQuestion, read
+from training.ranking.conversations import CROSSING, OWN, LabelledQuestion, read_conversations
 from training.ranking.feature_list import feature_names_of, must_help
-from training.ranking.fitting import Fitted, Table, dump_weights
+from training.ranking.fitting import FittedModel, TrainingTable, dump_weights
 from training.ranking.library import Question
 from training.ranking.samples import BY_HAND, Sample, sample_of
-from training.ranking.validation import recalls
+from training.ranking.validation import recall_at_k
 
 TALK = {
     "speaker_a": "Ana",
@@ -38,7 +38,7 @@ QUESTIONS = [
 def test_conversation_has_roles_captions_and_evidence_in_order(tmp_path: Path) -> None:
     sample = {"conversation": TALK, "qa": QUESTIONS}
     (tmp_path / "conv-x.json").write_text(json.dumps(sample))
-    [conversation] = read(tmp_path)
+    [conversation] = read_conversations(tmp_path)
     assert [turn.turn_id for turn in conversation.turns] == ["conv-x/D1:1", "conv-x/D1:2", "conv-x/D2:1"]
     assert [turn.role for turn in conversation.turns] == ["user", "tool", "assistant"]
     assert [resource.text for resource in conversation.turns[0].resources] == ["a boat"]
@@ -47,14 +47,14 @@ def test_conversation_has_roles_captions_and_evidence_in_order(tmp_path: Path) -
 
 
 def test_every_own_conversation_is_readable_with_its_evidence() -> None:
-    for conversation in read(OWN):
+    for conversation in read_conversations(OWN):
         assert conversation.turns
         assert all(len(asked.evidence) == asked.named > 0 for asked in conversation.questions), conversation.name
 
 
 def test_cross_lingual_questions_reuse_turns_but_no_training_questions() -> None:
-    ours = {conversation.name: conversation for conversation in read(OWN)}
-    for crossing in read(CROSSING):
+    ours = {conversation.name: conversation for conversation in read_conversations(OWN)}
+    for crossing in read_conversations(CROSSING):
         own = ours[crossing.name]
         assert crossing.turns == own.turns
         assert all(len(asked.evidence) == asked.named > 0 for asked in crossing.questions), crossing.name
@@ -80,18 +80,18 @@ def made_up(seed: int, *, useful: int) -> Sample:
 NAMES = ["dense", "length", "late"]
 
 
-def fitted(*, useful: int, sign: float = 1.0) -> tuple[Fitted, list[Sample]]:
+def fitted(*, useful: int, sign: float = 1.0) -> tuple[FittedModel, list[Sample]]:
     samples = [made_up(seed, useful=useful) for seed in range(300)]
     for one in samples:
         one.features[:, useful] *= sign
-    table = Table(samples, NAMES)
+    table = TrainingTable(samples, NAMES)
     return table.fit(np.ones(len(table.samples))), samples
 
 
 def test_informative_feature_gets_the_weight() -> None:
     model, samples = fitted(useful=1)
     assert model.weights[1] > 3 * np.abs(model.weights[[0, 2]]).max()
-    assert recalls(samples, model.sums).mean() > 0.99
+    assert recall_at_k(samples, model.sums).mean() > 0.99
 
 
 def test_feature_that_must_help_never_gets_a_negative_weight() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from streams.up.child import MAX_LOG_BYTES, rotate_log, tail_log
 
 
-def test_a_log_that_grew_too_large_is_put_aside_and_its_writer_goes_on_in_an_empty_one(tmp_path: Path) -> None:
+def test_large_log_is_rotated_while_its_writer_continues(tmp_path: Path) -> None:
     log = tmp_path / "worker.log"
     with log.open("ab", buffering=0) as writer:
         writer.write(b"x" * (MAX_LOG_BYTES + 1))
@@ -15,7 +15,7 @@ def test_a_log_that_grew_too_large_is_put_aside_and_its_writer_goes_on_in_an_emp
     assert (tmp_path / "worker.log.1").stat().st_size == MAX_LOG_BYTES + 1
 
 
-def test_a_small_log_and_an_absent_one_are_left_alone(tmp_path: Path) -> None:
+def test_small_or_absent_log_is_not_rotated(tmp_path: Path) -> None:
     log = tmp_path / "worker.log"
     rotate_log(log)
     log.write_bytes(b"a few words\n")
@@ -24,7 +24,7 @@ def test_a_small_log_and_an_absent_one_are_left_alone(tmp_path: Path) -> None:
     assert log.read_bytes() == b"a few words\n"
 
 
-def test_the_last_words_are_the_last_lines_that_say_anything_cut_to_a_width(tmp_path: Path) -> None:
+def test_tail_is_the_last_non_empty_lines_cut_to_a_width(tmp_path: Path) -> None:
     log = tmp_path / "worker.log"
     log.write_bytes(b"first\n" * 5000 + b"Traceback\n\n  here\n" + b"y" * 1000 + b"\n\n")
     assert tail_log(log) == ["Traceback", "  here", "y" * 300]

@@ -13,21 +13,21 @@ def verdicts(answers: list[LivenessAnswer], age_s: float) -> list[bool]:
 
 
 @pytest.mark.parametrize("age_s", [1.0, 1000.0])
-def test_three_stuck_answers_in_a_row_are_the_end_at_any_age(age_s: float) -> None:
+def test_three_stuck_answers_in_a_row_are_dead_at_any_age(age_s: float) -> None:
     assert verdicts(["stuck", "stuck", "stuck"], age_s) == [False, False, True]
 
 
-def test_a_good_answer_between_bad_ones_starts_the_count_again() -> None:
+def test_good_answer_resets_the_count() -> None:
     assert verdicts(["stuck", "stuck", "live", "stuck", "silent", "stuck"], 1000.0) == [False] * 5 + [True]
 
 
-def test_a_worker_that_starts_may_say_nothing_and_an_old_one_may_not() -> None:
+def test_silence_counts_after_the_grace_period_only() -> None:
     assert verdicts(["silent"] * 9, 119.0) == [False] * 9
     assert verdicts(["silent"] * 3, 121.0) == [False, False, True]
 
 
 @pytest.mark.parametrize("text", [None, "", "no port", "1"])
-async def test_no_port_a_broken_one_and_one_where_nobody_listens_are_silent(tmp_path: Path, text: str | None) -> None:
+async def test_missing_invalid_or_closed_port_is_silent(tmp_path: Path, text: str | None) -> None:
     port_file = tmp_path / "metrics.port"
     if text is not None:
         port_file.write_text(text)

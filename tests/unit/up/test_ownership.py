@@ -36,7 +36,7 @@ def process(environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
         sleeper.wait()
 
 
-def test_a_claimed_directory_is_refused_with_the_holder_named_and_free_again_afterwards(layout: Layout) -> None:
+def test_locked_directory_is_refused_until_it_is_released(layout: Layout) -> None:
     with (
         hold_data_dir(layout),
         pytest.raises(StartRefused, match=f"in use by another `up`, process {os.getpid()}"),
@@ -47,7 +47,7 @@ def test_a_claimed_directory_is_refused_with_the_holder_named_and_free_again_aft
         pass
 
 
-async def test_an_orphan_is_ended_and_its_pid_file_taken_away(layout: Layout) -> None:
+async def test_orphan_is_ended_and_its_pid_file_deleted(layout: Layout) -> None:
     told: list[str] = []
     with process({CHILD_MARK_VARIABLE: child_mark(layout, "worker")}) as orphan:
         layout.pid_file("worker").write_text(f"{orphan.pid}\n")
@@ -60,7 +60,7 @@ async def test_an_orphan_is_ended_and_its_pid_file_taken_away(layout: Layout) ->
 @pytest.mark.parametrize(
     "environment", [{}, {CHILD_MARK_VARIABLE: "worker@/another/directory"}, {CHILD_MARK_VARIABLE: "broker@{data_dir}"}]
 )
-async def test_a_process_that_got_the_pid_of_a_child_is_left_alone(layout: Layout, environment: dict[str, str]) -> None:
+async def test_process_with_a_reused_pid_is_left_alone(layout: Layout, environment: dict[str, str]) -> None:
     marks = {name: value.format(data_dir=layout.data_dir) for name, value in environment.items()}
     with process(marks) as stranger:
         layout.pid_file("worker").write_text(str(stranger.pid))
@@ -70,13 +70,13 @@ async def test_a_process_that_got_the_pid_of_a_child_is_left_alone(layout: Layou
 
 
 @pytest.mark.parametrize("text", ["", "x", "4194999"])
-async def test_a_pid_file_that_names_no_process_is_taken_away(layout: Layout, text: str) -> None:
+async def test_stale_pid_file_is_deleted(layout: Layout, text: str) -> None:
     layout.pid_file("broker").write_text(text)
     await end_orphans(layout, unheard)
     assert not layout.pid_file("broker").exists()
 
 
-async def test_a_child_is_known_by_its_mark_from_its_first_moment_to_its_last(layout: Layout) -> None:
+async def test_child_is_recognised_by_its_mark_during_its_whole_life(layout: Layout) -> None:
     child = await Child.start(layout, "worker", ["sleep", "600"], {})
     assert is_child(child.pid, layout, "worker")
     child.kill()
@@ -84,15 +84,13 @@ async def test_a_child_is_known_by_its_mark_from_its_first_moment_to_its_last(la
     assert not is_child(child.pid, layout, "worker")
 
 
-async def test_an_orphan_whose_environment_is_not_shown_yet_is_looked_at_again(
-    layout: Layout, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_empty_environment_is_read_again(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = iter([b"", b"", f"{CHILD_MARK_VARIABLE}={child_mark(layout, 'worker')}".encode()])
     monkeypatch.setattr(ownership, "_environment", lambda _: next(shown))
     assert is_child(4194999, layout, "worker")
 
 
-async def test_without_a_process_file_system_nothing_unproven_is_ended(
+async def test_unknown_process_is_left_alone_without_proc(
     layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(ownership, "PROC_DIR", tmp_path / "absent")

@@ -3,13 +3,13 @@
 from streams.up.supervised import RestartBackoff
 
 
-def test_the_first_short_life_is_followed_at_once_and_more_of_them_ever_later_up_to_five_seconds() -> None:
+def test_backoff_doubles_after_the_first_short_life_up_to_5_s() -> None:
     pace = RestartBackoff()
     assert [pace.pause_after(1.0) for _ in range(8)] == [0.0, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
     assert pace.short_in_a_row == 8
 
 
-def test_a_long_life_is_followed_at_once_and_forgets_the_short_ones() -> None:
+def test_long_life_resets_the_backoff() -> None:
     pace = RestartBackoff()
     for _ in range(4):
         pace.pause_after(0.1)

@@ -9,7 +9,7 @@ from tests.builders.turns import record
 NOW = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 
 
-def test_key_value_and_headers_stay_and_six_headers_are_added() -> None:
+def test_dead_letter_keeps_the_record_and_adds_six_headers() -> None:
     own = (("trace", b"\x00\xff"), ("trace", b"second"), ("empty", b""), ("null", None), ("dead_letter_code", b"older"))
     bad = record(b"\xff{", key=b"\x00k", offset=17, partition=3, headers=own)
     letter = dead_letter("memory.dead-letters", bad, Rejected("invalid_value", "too odd", "scope.user_id"), NOW)
@@ -26,11 +26,11 @@ def test_key_value_and_headers_stay_and_six_headers_are_added() -> None:
     )
 
 
-def test_no_key_and_no_value_stay_none() -> None:
+def test_missing_key_and_value_stay_none() -> None:
     letter = dead_letter("d", record(None, key=None), Rejected("invalid_json", "nothing"), NOW)
     assert (letter.key, letter.value) == (None, None)
 
 
-def test_a_reason_that_utf_8_cannot_tell_is_told_as_far_as_it_goes() -> None:
+def test_reason_with_a_lone_surrogate_is_encoded() -> None:
     letter = dead_letter("d", record(), Rejected("invalid_json", "a\ud800b"), NOW)
     assert dict(letter.headers)["dead_letter_reason"] == b"a?b"

@@ -20,20 +20,20 @@ from streams.wire.partitioning import murmur2, partition_of
         (b"abc", 479470107),
     ],
 )
-def test_the_hash_is_that_of_kafkas_java_client(key: bytes, signed: int) -> None:
+def test_hash_equals_that_of_the_java_client(key: bytes, signed: int) -> None:
     assert murmur2(key) == signed % 2**32
 
 
 @given(some.binary(max_size=64))
-def test_the_hash_is_that_of_the_python_client_for_any_key(key: bytes) -> None:
+def test_hash_equals_that_of_aiokafka_for_any_key(key: bytes) -> None:
     assert murmur2(key) == aiokafka_murmur2(key) % 2**32
 
 
 @given(some.binary(max_size=64), some.integers(1, 1000))
-def test_a_partition_is_always_one_that_exists(key: bytes, partitions: int) -> None:
+def test_partition_is_in_range(key: bytes, partitions: int) -> None:
     assert 0 <= partition_of(key, partitions) < partitions
 
 
-def test_a_hash_with_its_highest_bit_set_is_made_positive_as_java_does() -> None:
+def test_highest_bit_of_the_hash_is_cleared_as_in_java() -> None:
     assert partition_of(b"21", 4) == (-973932308 & 0x7FFFFFFF) % 4
     assert partition_of(b"21", 7) == (-973932308 & 0x7FFFFFFF) % 7

@@ -29,16 +29,16 @@ def read(out: Outgoing, offset: int = 7) -> Record:
 
 
 @given(RECORDS, some.binary(min_size=1, max_size=300), some.integers(0, 100))
-def test_a_moved_record_tells_what_it_was_for_any_bytes(was: Record, key: bytes, partition: int) -> None:
+def test_original_of_a_moved_record_is_restored_for_any_bytes(was: Record, key: bytes, partition: int) -> None:
     assert original_record(read(relocate(was, key, partition))) == was
 
 
 @given(RECORDS)
-def test_a_record_that_was_not_moved_is_its_own_original(was: Record) -> None:
+def test_record_that_was_not_moved_is_its_own_original(was: Record) -> None:
     assert original_record(was) == was
 
 
-def test_a_record_is_moved_with_value_headers_and_timestamp() -> None:
+def test_moved_record_keeps_value_headers_and_timestamp() -> None:
     was = record({"a": 1}, key=None, headers=(("trace", b"\x00"), ("trace", b"\xff")), timestamp_ms=123)
     out = relocate(was, b"u1", 2)
     assert (out.topic, out.key, out.partition, out.timestamp_ms, out.value) == (was.topic, b"u1", 2, 123, was.value)
@@ -52,12 +52,12 @@ def test_a_record_is_moved_with_value_headers_and_timestamp() -> None:
         *(b"1:1:-:-", b"1" * 10 + b":1:-", b"1:" + b"1" * 19 + b":-", b"x:1:-", b"1:1:\xc3\xa9"),
     ],
 )
-def test_a_header_that_we_did_not_write_is_the_producers_own(header: bytes) -> None:
+def test_forged_header_is_left_alone(header: bytes) -> None:
     forged = record(headers=((MOVED_FROM, header),))
     assert original_record(forged) == forged
 
 
-def test_a_record_is_moved_a_few_times_and_no_more() -> None:
+def test_number_of_moves_is_limited() -> None:
     travels = record(key=None)
     for move in range(MAX_MOVES):
         assert may_move(travels), move

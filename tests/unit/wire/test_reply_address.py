@@ -62,12 +62,12 @@ DIALECTS: dict[str, tuple[Headers, ReplyAddress]] = {
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-def test_each_dialect_is_understood_and_its_correlation_comes_back_as_it_came(name: str) -> None:
+def test_each_dialect_is_parsed(name: str) -> None:
     headers, address = DIALECTS[name]
     assert address_of(asked(*headers)) == address
 
 
-def test_without_a_reply_topic_nobody_is_answered() -> None:
+def test_no_address_without_a_reply_topic() -> None:
     assert address_of(asked(("correlation_id", b"c"), ("reply_partition", b"nonsense"))) is None
 
 
@@ -89,7 +89,7 @@ def test_without_a_reply_topic_nobody_is_answered() -> None:
     ],
 )
 @pytest.mark.parametrize("header", ["reply_to", "kafka_replyTopic", "REPLY_TOPIC"])
-def test_any_other_topic_is_refused(header: str, topic: bytes | None) -> None:
+def test_any_other_topic_is_rejected(header: str, topic: bytes | None) -> None:
     with pytest.raises(Rejected) as refused:
         parse_reply_address(asked((header, topic)), REPLIES)
     assert refused.value.code == "reply_topic_refused"
@@ -109,7 +109,7 @@ def test_any_other_topic_is_refused(header: str, topic: bytes | None) -> None:
         ("kafka_replyTopic", "kafka_replyPartition", b"\x80\x00\x00\x00"),
     ],
 )
-def test_a_partition_that_is_no_number_is_named(topic: str, header: str, value: bytes) -> None:
+def test_invalid_partition_is_rejected_with_its_header(topic: str, header: str, value: bytes) -> None:
     sent = asked((topic, b"memory.replies"), (header, value))
     address = parse_reply_address(sent, REPLIES)
     assert address is not None, "so that the error can be told"
@@ -121,7 +121,7 @@ def test_a_partition_that_is_no_number_is_named(topic: str, header: str, value: 
 @pytest.mark.parametrize(
     ("value", "deadline"), [(b"0", 0), (b"1772357400000", 1_772_357_400_000), (b"9223372036854775807", 2**63 - 1)]
 )
-def test_a_deadline_is_read_in_milliseconds(value: bytes, deadline: int) -> None:
+def test_deadline_is_in_milliseconds(value: bytes, deadline: int) -> None:
     assert deadline_ms(asked(("deadline", value))) == deadline
 
 
@@ -130,7 +130,7 @@ def test_no_deadline_is_none() -> None:
 
 
 @pytest.mark.parametrize("value", [None, b"", b"soon", b"-5", b"1.5", b"9" * 400, b"\xff"])
-def test_a_deadline_that_is_no_number_is_refused(value: bytes | None) -> None:
+def test_invalid_deadline_is_rejected(value: bytes | None) -> None:
     with pytest.raises(Rejected) as refused:
         deadline_ms(asked(("deadline", value)))
     assert refused.value.field == "headers.deadline"

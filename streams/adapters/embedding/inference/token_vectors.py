@@ -8,9 +8,9 @@ quantised; of a query all, with their spans. Guaranteed: pure; at most the first
 import re
 
 import numpy as np
-from agents.rules.text.languages import stop_words_of
 from numpy.typing import NDArray
 
+from agents.rules.text.languages import stop_words_of
 from agents.rules.text.tokenizer import fold
 from schemas.vectors import Matrix, Spans
 from streams.adapters.embedding.inference.learned_arrays import LearnedArrays

@@ -1,7 +1,7 @@
-"""The collections of the embedded index: each a shard in a directory of its own, under a root that has one owner.
+"""The collections of the embedded index: each a shard in a directory of its own, under a root with one owner.
 
-In go spaces; out come open shards. Guaranteed: no shard is opened before the root is this process's, nor after it is
-let go; one whose fingerprint is another than the space's is given to nobody.
+Enters: vector spaces. Leaves: open shards. Guaranteed: shards are open only while this process owns the root; a shard
+with another fingerprint than the space is refused.
 """
 
 import fcntl
@@ -16,14 +16,14 @@ from streams.adapters.vectors.shared.qdrant_payload import alias_name, indexed_f
 from streams.adapters.vectors.shared.vector_contract import check_fingerprint
 
 OWNER_LOCK_FILE = ".owner.lock"
-"""The file in the root directory whose lock its owner holds. The kernel frees it with the process."""
+"""The file in the root that the owner locks. The kernel releases the lock with the process."""
 
 
 class EdgeCollections:
-    """The shards under one root directory, opened when they are first asked for."""
+    """The shards under one root directory, opened at the first use."""
 
     def __init__(self, root: Path) -> None:
-        """Take the directory. Raises RuntimeError when another process has it."""
+        """Lock the directory. Raises RuntimeError if another process owns it."""
         root.mkdir(parents=True, exist_ok=True)
         self._root = root
         self._lock = (root / OWNER_LOCK_FILE).open("w")
@@ -35,9 +35,9 @@ class EdgeCollections:
         self._shards: dict[str, CollectionShard] = {}
 
     def readable(self, space: VectorSpace) -> CollectionShard | None:
-        """Give the collection, or None where it does not exist. Raises ValueError for another fingerprint."""
+        """Return the collection, None if it does not exist. Raises ValueError for another fingerprint."""
         if self._lock.closed:
-            # Opening a shard that another process may own by now would damage it.
+            # Another process may own the shard by now; opening it would damage it.
             raise RuntimeError(f"the vector index in {self._root} is closed")
         name = space.collection
         if name not in self._shards:
@@ -48,26 +48,26 @@ class EdgeCollections:
         return self._shards[name]
 
     def writable(self, space: VectorSpace, points: Sequence[Point]) -> CollectionShard:
-        """Give the collection when it can take these points: made, indexed, with an alias in front."""
-        shard = self.readable(space) or self._created(space)
+        """Return a collection that is ready for these points: created, indexed, with its alias."""
+        shard = self.readable(space) or self._create(space)
         shard.index(indexed_fields(points))
         return shard
 
     def fingerprints(self) -> Mapping[str, Fingerprint]:
-        """Give the collections that exist, by name, with the fingerprint that is kept in each."""
+        """Return the fingerprints of the existing collections, by name."""
         files = self._root.glob(f"[!.]*/{FINGERPRINT_FILE}")
         return {file.parent.name: Fingerprint.model_validate_json(file.read_text()) for file in files}
 
     def close(self) -> None:
-        """Flush and close every shard, then let the directory go."""
+        """Flush and close every shard, then release the directory."""
         try:
             while self._shards:
                 self._shards.popitem()[1].close()
         finally:
             self._lock.close()
 
-    def _created(self, space: VectorSpace) -> CollectionShard:
-        # The alias first: killed in between, it names a collection that the repeated write makes.
+    def _create(self, space: VectorSpace) -> CollectionShard:
+        # The alias first: after a kill in between, the repeated write creates the collection that it names.
         translate_engine_errors(lambda: write_durably(self._root / alias_name(space.mode), space.collection))
         shard = CollectionShard.create(self._root / space.collection, space.fingerprint)
         self._shards[space.collection] = shard

@@ -1,11 +1,11 @@
 """The vector index in this process: Qdrant Edge, one shard directory a collection under one root directory.
 
-In go points and questions of the port; out come scored ids. Guaranteed: one owner of the root (`edge_collections`),
-and what a returned write wrote survives `kill -9` and a power cut. There is no optimising: it would hold the
-interpreter for seconds, and filtered searches are exact and fast without.
+Enters: points and queries of the port. Leaves: scored ids. Guaranteed: one owner of the root (`edge_collections`); a
+write that returned survives `kill -9` and a power cut. The engine's optimiser never runs: it would hold the GIL for
+seconds, and filtered searches are exact and fast without.
 
-The engine is what is true, and what is asked for most things. The vectors of boundaries that questions are about are
-held beside it (`edge_held`), as it takes 5 ms to give out 500 ids, and 25 to compare 900 memories token by token.
+The engine is the source of truth. The vectors of queried boundaries are cached in memory (`boundary_cache`), as the
+engine takes 5 ms to return 500 ids, and 25 ms for the MaxSim of 900 memories.
 """
 
 import asyncio
@@ -17,10 +17,10 @@ from qdrant_edge import CountRequest, FieldCondition, Filter, MatchValue, Query,
 
 from schemas.modes import Fingerprint, VectorSpace
 from schemas.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
+from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
 from streams.adapters.vectors.embedded.boundary_reading import read_boundary
-from streams.adapters.vectors.embedded.edge_boundary import BoundaryVectors
+from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_collections import EdgeCollections
-from streams.adapters.vectors.embedded.edge_held import BoundaryCache
 from streams.adapters.vectors.embedded.edge_packing import pack_point, unpack_vectors
 from streams.adapters.vectors.embedded.edge_requests import (
     edge_filter,
@@ -48,33 +48,33 @@ from streams.adapters.vectors.shared.vector_contract import (
 from streams.batching import batches
 
 MAX_UNFLUSHED_WRITES = 4096
-"""Writes of one collection between two flushes of its segments, which hold the interpreter for 30 ms, or 300 on a busy
-disk. It keeps the log short: with the tokens of short texts 65 MB, read again in a second after a kill."""
+"""Writes to one collection between two flushes of its segments, which hold the GIL for 30 ms, or 300 on a busy disk. It
+bounds the log: 65 MB with the tokens of short texts, replayed in a second after a kill."""
 
 TYPICAL_TOKEN_ROWS = 16
-"""Token vectors of a typical turn. A longer text counts as so many writes more as it has times these."""
+"""Token vectors of a typical turn. A longer text counts as several writes, one for each of these."""
 
 
 class EdgeIndex:
-    """`VectorIndex` on Qdrant Edge."""
+    """Implements `agents.ports.vector_index.VectorIndex` on Qdrant Edge."""
 
-    def __init__(self, root: Path, held: BoundaryCache | None = None) -> None:
-        """Take the directory. Raises RuntimeError when another process has it."""
+    def __init__(self, root: Path, cache: BoundaryCache | None = None) -> None:
+        """Lock the directory. Raises RuntimeError if another process owns it."""
         self._collections = EdgeCollections(root)
         self._unflushed: dict[str, int] = {}
-        self._held = held or BoundaryCache()
+        self._cache = cache or BoundaryCache()
         self._reading = asyncio.Lock()
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
-        """Write points, in batches that let others run between them."""
+        """Write points, in batches; other tasks run between these."""
         fresh = validate_points(space, points)
         if not fresh:
             return
         shard = self._collections.writable(space, fresh)
         for batch in write_batches(fresh):
-            self._upserted(shard, space, batch)
+            self._upsert_batch(shard, space, batch)
             await asyncio.sleep(0)
-        await self._written(shard, space, max(len(fresh), sum(map(count_token_rows, fresh)) // TYPICAL_TOKEN_ROWS))
+        await self._make_durable(shard, space, max(len(fresh), sum(map(count_token_rows, fresh)) // TYPICAL_TOKEN_ROWS))
 
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
         """Remove points; unknown ids are ignored."""
@@ -82,22 +82,22 @@ class EdgeIndex:
         if not known or (shard := self._collections.readable(space)) is None:
             return
         for batch in batches(known, POINT_BATCH_SIZE):
-            # Packed first: killed in between, there is a row too few, which is read from the engine, and none too many.
+            # The packed store first: after a kill in between it lacks a row, which is read from the engine.
             translate_engine_errors(partial(shard.packed.remove, batch))
-            self._changed(shard, space, UpdateOperation.delete_points(list(batch)))
-            self._held.removed(space.collection, batch)
+            self._update(shard, space, UpdateOperation.delete_points(list(batch)))
+            self._cache.removed(space.collection, batch)
             await asyncio.sleep(0)
-        await self._written(shard, space, len(known))
+        await self._make_durable(shard, space, len(known))
 
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
-        """The nearest points that `where` admits: exact, best first, equal ones by id."""
+        """Return the nearest points that `where` admits: exact, best first, ties by id."""
         check_vector(space, vector)
-        if (held := await self._boundary(space, where)) is not None:
-            return held.nearest(vector, where, limit)
+        if (vectors := await self._boundary(space, where)) is not None:
+            return vectors.nearest(vector, where, limit)
         query = Query.Nearest(vector.tolist(), using=pooled_name(space.fingerprint))
 
         async def fetch(count: int) -> list[Scored]:
-            return sort_by_cosine(self._found(space, query, where, count))
+            return sort_by_cosine(self._query(space, query, where, count))
 
         return await fetch_nearest(fetch, limit)
 
@@ -109,60 +109,60 @@ class EdgeIndex:
         limit: int,
         memory_ids: Sequence[str] | None = None,
     ) -> list[Scored]:
-        """Late interaction, exact: over all that `where` admits, or over these memories as far as it admits them."""
+        """Return the best points by MaxSim, exact, over all that `where` admits, or over those of these memories."""
         check_rows(space, question)
         if not len(question) or (memory_ids is not None and not memory_ids):
             return []
-        if (held := await self._boundary(space, where)) is not None:
-            # What is held was checked when it was written.
-            validate_ids([one for one in memory_ids or () if one not in held.rows])
-            return held.maxsim(question, where, limit, memory_ids)
+        if (vectors := await self._boundary(space, where)) is not None:
+            # Known ids were validated when they were written.
+            validate_ids([memory_id for memory_id in memory_ids or () if memory_id not in vectors.rows])
+            return vectors.maxsim(question, where, limit, memory_ids)
         known = None if memory_ids is None else validate_ids(memory_ids)
         query = Query.Nearest(question.tolist(), using=TOKENS)
 
         async def fetch(count: int) -> list[Scored]:
-            return sort_by_score(self._found(space, query, where, count, known))
+            return sort_by_score(self._query(space, query, where, count, known))
 
         return await fetch_nearest(fetch, limit)
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
-        """The content hash of each of these memories' points, for those that have one."""
+        """Return the content hashes of these memories' points, of those that have one."""
         known = validate_ids(memory_ids)
-        kept: dict[str, str] = {}
+        found: dict[str, str] = {}
         if (shard := self._collections.readable(space)) is None:
-            return kept
+            return found
         for batch in batches(known, POINT_BATCH_SIZE):
-            kept |= shard.ask(hash_query(batch))
+            found |= shard.ask(hash_query(batch))
             await asyncio.sleep(0)
-        return kept
+        return found
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
-        """The vectors of these memories' points, the pooled ones of length 1 as a cosine index keeps them."""
+        """Return the vectors of these memories' points, the pooled ones normalised, as a cosine index stores them."""
         known = validate_ids(memory_ids)
-        kept: dict[str, Encoded] = {}
+        found: dict[str, Encoded] = {}
         if (shard := self._collections.readable(space)) is None:
-            return kept
+            return found
         for batch in batches(known, VECTOR_BATCH_SIZE):
-            kept |= shard.ask(vector_query(space.fingerprint, batch))
+            found |= shard.ask(vector_query(space.fingerprint, batch))
             await asyncio.sleep(0)
-        return kept
+        return found
 
     async def count(self, space: VectorSpace, partition: int) -> int:
-        """How many points a partition has in this space."""
+        """Count a partition's points in this space."""
         if (shard := self._collections.readable(space)) is None:
             return 0
         request = CountRequest(filter=Filter(must=[FieldCondition(PARTITION, match=MatchValue(partition))]))
         return shard.ask(lambda engine: engine.count(request))
 
     async def spaces(self) -> Mapping[str, Fingerprint]:
-        """The collections that exist, by name, with the fingerprint that is kept in each."""
+        """Return the fingerprints of the existing collections, by name."""
         return self._collections.fingerprints()
 
     async def close(self) -> None:
-        """Flush and close every shard, then let the directory go."""
+        """Flush and close every shard, then release the directory."""
         self._collections.close()
 
-    def _found(
+    def _query(
         self, space: VectorSpace, query: Query, where: MemoryFilter, limit: int, memory_ids: Sequence[str] | None = None
     ) -> list[tuple[object, float]]:
         if admits_none(where) or (shard := self._collections.readable(space)) is None:
@@ -170,47 +170,47 @@ class EdgeIndex:
         return shard.ask(score_query(query, edge_filter(where, memory_ids), limit))
 
     async def _boundary(self, space: VectorSpace, where: MemoryFilter) -> BoundaryVectors | None:
-        """The vectors of the boundary, read where they are not held; None where the engine is to be asked."""
-        place = space.collection, where.boundary
+        """Return the boundary's vectors, reading them if needed; None if the query goes to the engine."""
+        key = space.collection, where.boundary
         shard = self._collections.readable(space)
-        while shard is not None and not self._held.knows(place):
+        while shard is not None and not self._cache.has(key):
             async with self._reading:
-                if not self._held.knows(place):
-                    self._held.keep(place, await self._read(shard, space, where.boundary))
-        return None if shard is None else self._held.get(place)
+                if not self._cache.has(key):
+                    self._cache.put(key, await self._read(shard, space, where.boundary))
+        return None if shard is None else self._cache.get(key)
 
     async def _read(self, shard: CollectionShard, space: VectorSpace, boundary: str) -> BoundaryVectors | None:
-        """All points of a boundary; None where they can't be held."""
-        writes, most = self._held.writes[space.collection], self._held.most_points
-        vectors = await read_boundary(shard, boundary, most, yields=True)
-        if writes != self._held.writes[space.collection]:
-            # Others wrote meanwhile, perhaps to what was read already.
-            vectors = await read_boundary(shard, boundary, most, yields=False)
+        """Read all points of a boundary; None if they can't be cached."""
+        writes, max_points = self._cache.writes[space.collection], self._cache.max_points
+        vectors = await read_boundary(shard, boundary, max_points, yields=True)
+        if writes != self._cache.writes[space.collection]:
+            # A write came in between, perhaps to points that were read before.
+            vectors = await read_boundary(shard, boundary, max_points, yields=False)
         return vectors
 
-    def _upserted(self, shard: CollectionShard, space: VectorSpace, points: Sequence[Point]) -> None:
+    def _upsert_batch(self, shard: CollectionShard, space: VectorSpace, points: Sequence[Point]) -> None:
         fingerprint = space.fingerprint
-        strings = [pack_point(fingerprint, point) for point in points]
-        # Packed first: killed in between, there is a row too many, which nobody reads, rather than one too few.
-        translate_engine_errors(lambda: shard.packed.put(zip(points, strings, strict=True)))
-        made = [edge_point(fingerprint, point) for point in points]
-        self._changed(shard, space, UpdateOperation.upsert_points(made))
-        vectors = [None if string is None else unpack_vectors(fingerprint, string) for string in strings]
-        self._held.written(space.collection, zip(points, vectors, strict=True))
+        packed = [pack_point(fingerprint, point) for point in points]
+        # The packed store first: after a kill in between it has an extra row, which is ignored, not one too few.
+        translate_engine_errors(lambda: shard.packed.put(zip(points, packed, strict=True)))
+        edge_points = [edge_point(fingerprint, point) for point in points]
+        self._update(shard, space, UpdateOperation.upsert_points(edge_points))
+        vectors = [None if data is None else unpack_vectors(fingerprint, data) for data in packed]
+        self._cache.written(space.collection, zip(points, vectors, strict=True))
 
-    def _changed(self, shard: CollectionShard, space: VectorSpace, operation: UpdateOperation) -> None:
+    def _update(self, shard: CollectionShard, space: VectorSpace, operation: UpdateOperation) -> None:
         try:
             shard.update(operation)
         except BaseException:
-            # The engine may have applied a part of it.
-            self._held.drop_all(space.collection)
+            # The engine may have applied a part of the write.
+            self._cache.drop_all(space.collection)
             raise
 
-    async def _written(self, shard: CollectionShard, space: VectorSpace, count: int) -> None:
-        """Make writes durable: the log always, the segments now and then."""
+    async def _make_durable(self, shard: CollectionShard, space: VectorSpace, count: int) -> None:
+        """Sync the log, and flush the segments every `MAX_UNFLUSHED_WRITES`."""
         await shard.sync_log()
-        waiting = self._unflushed.get(space.collection, 0) + count
-        if waiting >= MAX_UNFLUSHED_WRITES:
+        unflushed = self._unflushed.get(space.collection, 0) + count
+        if unflushed >= MAX_UNFLUSHED_WRITES:
             shard.flush()
-            waiting = 0
-        self._unflushed[space.collection] = waiting
+            unflushed = 0
+        self._unflushed[space.collection] = unflushed

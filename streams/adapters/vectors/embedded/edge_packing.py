@@ -1,37 +1,69 @@
-"""A point's vectors as bytes, of which a question's boundary is built in one go.
+"""Packs a point's vectors to bytes, and unpacks them to the rows of which a boundary is built.
 
-In go points; out come bytes, and vectors from them. Guaranteed: what is unpacked is what the engine keeps, for token
-vectors to the last digit; tokens that are not on the grid are not packed, and their boundary is left to the engine.
+Enters: points. Leaves: bytes, and vectors from them. Guaranteed: unpacked vectors equal those in the engine, token
+vectors to the last digit; token vectors that are not quantised can't be packed, and leave their boundary to the engine.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from schemas.modes import Fingerprint
-from schemas.vectors import Point, Vector
+from schemas.vectors import MemoryFilter, Point, Vector
 
 QUANTISATION_STEPS = np.float32(128)
-"""Steps from 0 to 1 of token vectors on their way into the index (`embedding.token_grid`)."""
+"""Steps from 0 to 1 of quantised token vectors (`embedding.inference.token_grid`)."""
 
 MAX_TOKEN_NORM = 181
-"""The longest token vector that is packed, in steps: sums of products with a question's tokens stay exact below that
-(`edge_boundary`). Those of real texts are about 128 long."""
+"""The norm of the longest token vector that can be packed, in steps: dot products with a query's tokens stay exact
+(`boundary_vectors`). Token vectors of real texts have a norm of about 128."""
 
 QuantisedTokens = NDArray[np.int8]
 """Shape (tokens, token_dim)."""
 
 
 class Unpacked(NamedTuple):
-    """A point's vectors: the pooled one of length 1, the tokens in steps of the grid."""
+    """A point's vectors: the pooled one normalised, the tokens in quantisation steps."""
 
     pooled: Vector
     tokens: QuantisedTokens
 
 
+class FilterFields(NamedTuple):
+    """The fields of a point that filters check, except its time."""
+
+    mode: str
+    type: str
+    scope: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, mode: str, type_: str, scope: Mapping[str, str]) -> Self:
+        """Return the fields of such a payload."""
+        return cls(mode, type_, tuple(sorted(scope.items())))
+
+    def admitted(self, where: MemoryFilter) -> bool:
+        """True if the filter admits such points, whatever their time."""
+        return where.admits(self.mode, self.type, dict(self.scope))
+
+
+class PointRow(NamedTuple):
+    """A point in memory."""
+
+    memory_id: str
+    kind: FilterFields
+    occurred_ms: int
+    vectors: Unpacked
+
+    @classmethod
+    def of(cls, point: Point, vectors: Unpacked) -> Self:
+        """Return a point with its unpacked vectors."""
+        return cls(point.memory_id, FilterFields.of(point.mode, point.type, point.scope), point.occurred_ms, vectors)
+
+
 def pack_point(fingerprint: Fingerprint, point: Point) -> bytes | None:
-    """Give the bytes of a point; None where its tokens are not on the grid, or too long."""
+    """Return a point's vectors as bytes; None if its token vectors are not quantised, or too long."""
     tokens = np.zeros((0, fingerprint.token_dim), np.float32) if point.tokens is None else point.tokens
     steps = tokens * QUANTISATION_STEPS
     grid = np.clip(steps, 1 - QUANTISATION_STEPS, QUANTISATION_STEPS - 1).astype(np.int8)
@@ -41,14 +73,14 @@ def pack_point(fingerprint: Fingerprint, point: Point) -> bytes | None:
 
 
 def unpack_vectors(fingerprint: Fingerprint, data: bytes, start: int = 0) -> Unpacked:
-    """Give the vectors of bytes from a place on, as views of them."""
+    """Return the vectors in `data` from `start` on, as views."""
     pooled = np.frombuffer(data, np.float32, fingerprint.dim, start)
     tokens = np.frombuffer(data, np.int8, offset=start + pooled.nbytes)
     return Unpacked(pooled, tokens.reshape(-1, fingerprint.token_dim) if fingerprint.token_dim else tokens[:, None])
 
 
 def precise_unit_vector(vector: Vector) -> Vector:
-    """Give the vector with length 1; one without a direction as it is."""
+    """Normalise a vector in 64-bit floats; a zero vector stays as it is."""
     wide = vector.astype(np.float64)
     length = float(np.sqrt(wide @ wide))
     return vector if not length else (wide / length).astype(np.float32)

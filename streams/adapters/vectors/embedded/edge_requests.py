@@ -1,7 +1,7 @@
-"""What is asked of the embedded engine, in its own classes.
+"""Points, filters and requests in the classes of the embedded engine.
 
-In go points, filters and ids of the port; out come the engine's points and questions to it. Guaranteed: pure but for
-the questions, which are put to an engine by whoever holds it; searches are exact.
+Enters: points, filters and ids of the port. Leaves: the engine's points, and requests to call with the engine.
+Guaranteed: building a request is pure; searches are exact.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,58 +28,58 @@ from streams.adapters.vectors.shared.qdrant_payload import HASH, TENANT, TIME, m
 from streams.adapters.vectors.shared.qdrant_vectors import decode_point_vectors, named_vectors
 
 EDGE_EXACT_SEARCH = SearchParams(exact=True)
-"""No graph decides what is found, should a collection ever have one: it would be made of all users' points."""
+"""Ignore an HNSW graph, should a collection ever have one: it would be over the points of all users."""
 
 ScrollOffset = int | UUID | str | None
-"""From which point on a page is read."""
+"""The point with which a page starts."""
 
 
 def edge_point(fingerprint: Fingerprint, point: Point) -> EdgePoint:
-    """Give a point in the engine's class."""
+    """Return a point in the engine's class."""
     return EdgePoint(point.memory_id, named_vectors(fingerprint, point), payload_of(point))
 
 
 def edge_filter(where: MemoryFilter, memory_ids: Sequence[str] | None) -> Filter:
-    """Give a filter in the engine's classes; its ranges are of floats, exact for milliseconds far beyond any date."""
+    """Return a filter in the engine's classes. Its ranges are floats, exact for the milliseconds of any date."""
     times = RangeFloat(gte=where.since_ms, lt=where.until_ms)
-    must = [FieldCondition(field, match=MatchAny(words)) for field, words in match_values(where).items()]
+    must = [FieldCondition(field, match=MatchAny(values)) for field, values in match_values(where).items()]
     timed = [FieldCondition(TIME, range=times)] if where.since_ms is not None or where.until_ms is not None else []
     return Filter(must=[*must, *timed, *([] if memory_ids is None else [HasIdCondition(set(memory_ids))])])
 
 
 def score_query(query: Query, admits: Filter, limit: int) -> Callable[[EdgeShard], list[tuple[object, float]]]:
-    """Give the question for the best points and their scores."""
-    request = QueryRequest(
+    """Request the best points and their scores."""
+    query_request = QueryRequest(
         limit, query=query, filter=admits, params=EDGE_EXACT_SEARCH, with_payload=False, with_vector=False
     )
-    return lambda engine: [(point.id, point.score) for point in engine.query(request)]
+    return lambda engine: [(point.id, point.score) for point in engine.query(query_request)]
 
 
 def hash_query(memory_ids: Sequence[str]) -> Callable[[EdgeShard], dict[str, str]]:
-    """Give the question for the content hashes of these points."""
+    """Request the content hashes of these points."""
 
-    def question(engine: EdgeShard) -> dict[str, str]:
+    def request(engine: EdgeShard) -> dict[str, str]:
         records = engine.retrieve(list(memory_ids), [HASH], with_vector=False)
         return {str(record.id): record.payload[HASH] for record in records if record.payload}
 
-    return question
+    return request
 
 
 def vector_query(fingerprint: Fingerprint, memory_ids: Sequence[str]) -> Callable[[EdgeShard], dict[str, Encoded]]:
-    """Give the question for the vectors of these points."""
+    """Request the vectors of these points."""
 
-    def question(engine: EdgeShard) -> dict[str, Encoded]:
+    def request(engine: EdgeShard) -> dict[str, Encoded]:
         records = engine.retrieve(list(memory_ids), with_payload=False, with_vector=True)
         return {str(record.id): decode_point_vectors(fingerprint, record.vector) for record in records}
 
-    return question
+    return request
 
 
 def id_page_query(
     boundary: str, start: ScrollOffset, limit: int
 ) -> Callable[[EdgeShard], tuple[list[str], ScrollOffset]]:
-    """Give the question for the ids of so many points of a boundary, from one on, and where the next page begins."""
-    request = ScrollRequest(
+    """Request a page of ids of a boundary's points, and the start of the next page."""
+    scroll = ScrollRequest(
         offset=start,
         limit=limit,
         filter=Filter(must=[FieldCondition(TENANT, match=MatchValue(boundary))]),
@@ -87,21 +87,21 @@ def id_page_query(
         with_vector=False,
     )
 
-    def question(engine: EdgeShard) -> tuple[list[str], ScrollOffset]:
-        records, following = engine.scroll(request)
-        return [str(record.id) for record in records], following
+    def request(engine: EdgeShard) -> tuple[list[str], ScrollOffset]:
+        records, next_page = engine.scroll(scroll)
+        return [str(record.id) for record in records], next_page
 
-    return question
+    return request
 
 
 def point_query(fingerprint: Fingerprint, memory_ids: Sequence[str]) -> Callable[[EdgeShard], list[Point]]:
-    """Give the question for these points as they were written."""
+    """Request these points as they were written."""
 
-    def question(engine: EdgeShard) -> list[Point]:
+    def request(engine: EdgeShard) -> list[Point]:
         records = engine.retrieve(list(memory_ids), with_payload=True, with_vector=True)
         return [
             point_of(str(record.id), record.payload or {}, decode_point_vectors(fingerprint, record.vector))
             for record in records
         ]
 
-    return question
+    return request

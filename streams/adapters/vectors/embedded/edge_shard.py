@@ -1,7 +1,7 @@
-"""One collection of the embedded index on disk: a Qdrant Edge shard, its fingerprint and packed vectors beside it.
+"""One collection of the embedded index on disk: a Qdrant Edge shard, with its fingerprint and packed vectors.
 
-In go points and filters in Qdrant's classes; out come its answers. Guaranteed: a directory under its final name is
-complete, so a kill at any moment leaves the collection or nothing of it; any error of the engine is `Unavailable`.
+Enters: operations and requests in Qdrant's classes. Leaves: its responses. Guaranteed: a directory under its final name
+is complete, so a kill at any moment leaves the collection or nothing; any error of the engine is `Unavailable`.
 """
 
 import asyncio
@@ -34,23 +34,23 @@ from streams.adapters.vectors.shared.qdrant_vectors import POOLED, TOKENS
 T = TypeVar("T")
 
 FINGERPRINT_FILE = "fingerprint.json"
-"""The file in a shard's directory that says which vectors it holds."""
+"""The file with the fingerprint in a shard's directory."""
 
 WAL_DIR = "wal"
-"""The directory of the engine's write-ahead log in that of a shard."""
+"""The directory of the engine's write-ahead log in a shard's directory."""
 
 PACKED_DIR = "packed"
-"""The directory of the packed vectors in that of a shard."""
+"""The directory of the packed vectors in a shard's directory."""
 
 STAGING_PREFIX = ".creating-"
-"""Starts the name of a directory in which a shard is being made."""
+"""Starts the name of the directory of a shard while it is created."""
 
 
 class CollectionShard:
-    """An open shard. Calls hold the interpreter, so threads would gain nothing; keep them short."""
+    """An open shard. Calls hold the GIL, so threads would gain nothing; keep calls short."""
 
     def __init__(self, path: Path) -> None:
-        """Open an existing collection. The caller owns the directory above: a refused load damages its owner."""
+        """Open an existing collection. The caller must own the root: a load beside its owner damages the data."""
         self.fingerprint = Fingerprint.model_validate_json((path / FINGERPRINT_FILE).read_text())
         self._path = path
         self._shard = self._load()
@@ -59,41 +59,41 @@ class CollectionShard:
 
     @classmethod
     def create(cls, path: Path, fingerprint: Fingerprint) -> Self:
-        """Make an empty collection, first under another name, with its indexes and its fingerprint."""
+        """Create an empty collection, with its indexes and fingerprint, under a temporary name first."""
         translate_engine_errors(lambda: make_collection(path, fingerprint))
         return cls(path)
 
     def index(self, fields: Iterable[str]) -> None:
-        """Index those payload fields that have no index yet."""
+        """Create the missing indexes of these payload fields."""
         for field in [field for field in fields if field not in self._indexed]:
             self.update(create_index_operation(field))
             self._indexed.add(field)
 
     def update(self, operation: UpdateOperation) -> None:
-        """Apply a write. When it returns, it survives a kill of the process (write-ahead log), not a power cut."""
+        """Apply a write. From then on it survives a kill of the process (write-ahead log), but no power cut."""
         self.ask(lambda shard: shard.update(operation))
 
-    def ask(self, question: Callable[[EdgeShard], T]) -> T:
-        """Put a question to the engine, whose errors are bare exceptions."""
-        return translate_engine_errors(lambda: question(self._shard))
+    def ask(self, request: Callable[[EdgeShard], T]) -> T:
+        """Call a request with the engine, and translate its errors."""
+        return translate_engine_errors(lambda: request(self._shard))
 
     async def sync_log(self) -> None:
-        """Bring the log of all writes to the disk, so that they survive a power cut, too.
+        """Sync the write-ahead logs to the disk, so that all writes survive a power cut as well.
 
-        The engine's own flush does more, and holds the interpreter all the while: 15 ms, or 100 on a busy disk.
+        The engine's own flush does more, and holds the GIL meanwhile: 15 ms, or 100 on a busy disk.
         """
         await asyncio.to_thread(translate_engine_errors, self._sync_logs)
 
     def _sync_logs(self) -> None:
-        # What is packed is on the disk before the engine says that the points are there.
+        # The packed vectors first: they must be on the disk before the engine's points are.
         self.packed.sync()
         sync_files(self._path / WAL_DIR)
 
     def flush(self) -> None:
-        """Bring every write into the segments and those to the disk.
+        """Write everything to the segments, and these to the disk.
 
-        Once its files looked wrong to it, the engine never flushes again, though the log has all that was written:
-        loading anew replays the log, and the second attempt counts.
+        After an error in its files the engine never flushes again, though its log is complete: reload the shard, which
+        replays the log, and flush again.
         """
         try:
             self._shard.flush()
@@ -103,7 +103,7 @@ class CollectionShard:
             self.ask(lambda shard: shard.flush())
 
     def close(self) -> None:
-        """Flush and release the files."""
+        """Flush, and release the files."""
         self.flush()
         self.ask(lambda shard: shard.close())
         translate_engine_errors(self.packed.close)
@@ -113,18 +113,18 @@ class CollectionShard:
 
 
 def make_collection(path: Path, fingerprint: Fingerprint) -> None:
-    """Make the directory of an empty collection; what a kill left of an earlier attempt is made anew."""
-    unfinished = path.with_name(STAGING_PREFIX + path.name)
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir()
-    make_shard(unfinished, fingerprint)
-    write_durably(unfinished / FINGERPRINT_FILE, fingerprint.model_dump_json())
-    unfinished.rename(path)
+    """Create the directory of an empty collection, after removing what a killed attempt left."""
+    staging = path.with_name(STAGING_PREFIX + path.name)
+    shutil.rmtree(staging, ignore_errors=True)
+    staging.mkdir()
+    make_shard(staging, fingerprint)
+    write_durably(staging / FINGERPRINT_FILE, fingerprint.model_dump_json())
+    staging.rename(path)
     fsync_path(path.parent)
 
 
 def make_shard(path: Path, fingerprint: Fingerprint) -> None:
-    """Write an empty shard with the indexes that every collection has."""
+    """Write an empty shard with the indexes of every collection."""
     shard = EdgeShard.create(str(path), shard_config(fingerprint))
     for field in indexed_fields(()):
         shard.update(create_index_operation(field))
@@ -133,12 +133,12 @@ def make_shard(path: Path, fingerprint: Fingerprint) -> None:
 
 
 def shard_config(fingerprint: Fingerprint) -> EdgeConfig:
-    """Describe the vectors of a shard; one search thread each, not eight: modes are many, cores few."""
+    """Return the configuration of a shard: one search thread, not eight, as there are many modes and few cores."""
     return EdgeConfig(vectors=edge_vector_params(fingerprint), max_search_threads=1)
 
 
 def edge_vector_params(fingerprint: Fingerprint) -> EdgeVectorParams | dict[str, EdgeVectorParams]:
-    """Give the pooled vector's shape, and beside it that of the token vectors where the space keeps them."""
+    """Return the parameters of the pooled vector and, if the space has them, of the token vectors."""
     pooled = EdgeVectorParams(size=fingerprint.dim, distance=Distance.Cosine)
     if not fingerprint.token_dim:
         return pooled
@@ -152,7 +152,7 @@ def edge_vector_params(fingerprint: Fingerprint) -> EdgeVectorParams | dict[str,
 
 
 def create_index_operation(field: str) -> UpdateOperation:
-    """Give the operation that indexes a payload field as its use needs."""
+    """Return the operation that creates a payload field's index."""
     schemas: dict[str, KeywordIndexParams | IntegerIndexParams] = {
         TENANT: KeywordIndexParams(is_tenant=True),
         PARTITION: IntegerIndexParams(lookup=True, range=False),
@@ -162,7 +162,7 @@ def create_index_operation(field: str) -> UpdateOperation:
 
 
 def translate_engine_errors(call: Callable[[], T]) -> T:
-    """Make `Unavailable` of any error of the engine or the disk; arguments were checked before."""
+    """Raise any error of the engine or the disk as `Unavailable`; arguments were validated before."""
     try:
         return call()
     except Exception as error:
@@ -170,9 +170,9 @@ def translate_engine_errors(call: Callable[[], T]) -> T:
 
 
 def sync_files(directory: Path) -> None:
-    """Bring a directory and the files in it to the disk, what is written through memory maps included.
+    """Sync a directory and its files to the disk, including writes through memory maps.
 
-    The engine renames the parts of its log at any moment: as long as the names change, all are gone through again.
+    The engine may rename the segments of its log at any moment: repeat until the names stay the same.
     """
     synced: set[Path] = set()
     while (present := set(directory.iterdir())) != synced:

@@ -1,8 +1,8 @@
-"""A collection's packed vectors on disk, those of a boundary side by side.
+"""A collection's packed vectors on disk, sorted by boundary.
 
-The engine gives out payloads and vectors point by point, from all over its files: 200 take 20 ms the first time.
-From this store they are one range of keys, and take half a millisecond. In go points with their bytes; out come rows of
-one boundary. Derived: the engine says which points there are, and what is missing here is read from there.
+The engine reads payloads and vectors point by point, from all over its files: 200 take 20 ms the first time. Here they
+are one range of keys, and take 0.5 ms. Enters: points with their bytes. Leaves: the rows of one boundary. Derived data:
+the engine decides which points exist, and what is missing here is read from it.
 """
 
 import json
@@ -25,32 +25,31 @@ from rocksdict import (
 
 from schemas.modes import Fingerprint
 from schemas.vectors import Point
-from streams.adapters.vectors.embedded.edge_packing import unpack_vectors
-from streams.adapters.vectors.embedded.edge_rows import FilterFields, PointRow
+from streams.adapters.vectors.embedded.edge_packing import FilterFields, PointRow, unpack_vectors
 
 MEBIBYTE = 2**20
 
 WRITE_BUFFER_BYTES = 4 * MEBIBYTE
-"""What waits in memory until it is sorted into a file: a thousand short memories."""
+"""RocksDB's memtable: a thousand short memories."""
 
 BLOCK_BYTES = 16 * 1024
-"""What is read at once: four short memories."""
+"""The unit of reads: four short memories."""
 
 BLOOM_BITS = 10
-"""Bits a key, by which an id that is not there is known in 99 of 100 files without reading them (RocksDB's wiki)."""
+"""Bits per key: a lookup of a missing id skips 99 of 100 files without reading them (RocksDB's wiki)."""
 
-_HEAD = struct.Struct("<qH")
-"""A row begins with its time and the length of its kind as JSON."""
+_ROW_HEADER = struct.Struct("<qH")
+"""The start of a row: its time, and the length of its filter fields as JSON."""
 
-_VECTORS, _HOMES = b"v", b"h"
-"""First bytes of keys: rows by boundary and id, boundaries by id."""
+_ROWS, _BOUNDARIES = b"v", b"h"
+"""The first bytes of keys: rows by boundary and id, boundaries by id."""
 
 
 class PackedVectors:
-    """An open store. What a call wrote survives a kill of the process; not a power cut before its log is synced."""
+    """An open store. A write survives a kill of the process, and a power cut after `sync`."""
 
     def __init__(self, directory: Path, fingerprint: Fingerprint) -> None:
-        """Open the store; one that is broken is begun anew."""
+        """Open the store; replace a broken one by an empty one."""
         self._fingerprint = fingerprint
         try:
             self._store = Rdict(str(directory), _options())
@@ -59,62 +58,62 @@ class PackedVectors:
             self._store = Rdict(str(directory), _options())
 
     def put(self, points: Iterable[tuple[Point, bytes | None]]) -> None:
-        """Write points over those of the same ids; one without bytes is removed."""
+        """Write or replace points; remove those without bytes."""
         batch = WriteBatch(raw_mode=True)
         for point, data in points:
             self._remove(batch, point.memory_id)
             if data is not None:
                 boundary = point.boundary.encode()
-                batch.put(_prefix(boundary) + point.memory_id.encode(), _head(point) + data)
-                batch.put(_HOMES + point.memory_id.encode(), boundary)
+                batch.put(_prefix(boundary) + point.memory_id.encode(), _row_header(point) + data)
+                batch.put(_BOUNDARIES + point.memory_id.encode(), boundary)
         self._store.write(batch)
 
     def remove(self, memory_ids: Iterable[str]) -> None:
-        """Let points go; unknown ids are ignored."""
+        """Remove points; unknown ids are ignored."""
         batch = WriteBatch(raw_mode=True)
         for memory_id in memory_ids:
             self._remove(batch, memory_id)
         self._store.write(batch)
 
     def of(self, boundary: str) -> Iterator[PointRow]:
-        """All rows of a boundary, as they are at the first one, by id."""
+        """Yield all rows of a boundary, by id, in the state at the first one."""
         prefix = _prefix(boundary.encode())
-        span = ReadOptions()
-        span.set_iterate_lower_bound(prefix)
-        span.set_iterate_upper_bound(prefix + b"\xff")
-        rows: Any = self._store.items(from_key=prefix, read_opt=span)
+        bounds = ReadOptions()
+        bounds.set_iterate_lower_bound(prefix)
+        bounds.set_iterate_upper_bound(prefix + b"\xff")
+        rows: Any = self._store.items(from_key=prefix, read_opt=bounds)
         for key, value in rows:
             yield self._row(key[len(prefix) :].decode(), value)
 
     def sync(self) -> None:
-        """Bring what was written to the disk. Safe in another thread than the writes."""
+        """Sync the log to the disk. May run in another thread than writes."""
         self._store.flush_wal(sync=True)
 
     def close(self) -> None:
-        """Write what waits, and release the files."""
+        """Flush, and release the files."""
         self._store.close()
 
     def _remove(self, batch: WriteBatch, memory_id: str) -> None:
-        home = self._store.get(_HOMES + memory_id.encode())
-        if home is not None:
-            batch.delete(_prefix(home) + memory_id.encode())
-            batch.delete(_HOMES + memory_id.encode())
+        boundary = self._store.get(_BOUNDARIES + memory_id.encode())
+        if boundary is not None:
+            batch.delete(_prefix(boundary) + memory_id.encode())
+            batch.delete(_BOUNDARIES + memory_id.encode())
 
     def _row(self, memory_id: str, value: bytes) -> PointRow:
-        occurred_ms, length = _HEAD.unpack_from(value)
-        start = _HEAD.size + length
-        kind = _kind(value[_HEAD.size : start])
+        occurred_ms, length = _ROW_HEADER.unpack_from(value)
+        start = _ROW_HEADER.size + length
+        kind = _kind(value[_ROW_HEADER.size : start])
         return PointRow(memory_id, kind, occurred_ms, unpack_vectors(self._fingerprint, value, start))
 
 
 def _prefix(boundary: bytes) -> bytes:
-    """What all keys of a boundary begin with, and no other key."""
-    return _VECTORS + struct.pack(">I", len(boundary)) + boundary
+    """Return the prefix of the keys of a boundary's rows, and of no other keys."""
+    return _ROWS + struct.pack(">I", len(boundary)) + boundary
 
 
-def _head(point: Point) -> bytes:
+def _row_header(point: Point) -> bytes:
     kind = json.dumps([point.mode, point.type, dict(sorted(point.scope.items()))]).encode()
-    return _HEAD.pack(point.occurred_ms, len(kind)) + kind
+    return _ROW_HEADER.pack(point.occurred_ms, len(kind)) + kind
 
 
 @lru_cache(1024)
@@ -126,7 +125,7 @@ def _options() -> Options:
     blocks = BlockBasedOptions()
     blocks.set_block_size(BLOCK_BYTES)
     blocks.set_bloom_filter(BLOOM_BITS, block_based=False)
-    # A boundary's vectors are held by whoever asked for them: nothing is read twice soon.
+    # A small cache: boundaries are cached in memory once they are read.
     blocks.set_block_cache(Cache(WRITE_BUFFER_BYTES))
     options = Options(raw_mode=True)
     options.set_block_based_table_factory(blocks)

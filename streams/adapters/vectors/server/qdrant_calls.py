@@ -1,7 +1,7 @@
-"""One request to a Qdrant server: its time limit, and what its failures mean.
+"""One request to a Qdrant server: its timeout, and the translation of its errors.
 
-In goes a request of the client; out comes its answer. Guaranteed: an answer, or `Unavailable` within the time limit,
-or the client's own error where the same request would be refused again (a defect).
+Enters: a request of the client. Leaves: its response. Guaranteed: a response, or `Unavailable` within the timeout, or
+the client's own error if the same request would be rejected again (a defect).
 """
 
 import asyncio
@@ -18,20 +18,20 @@ from schemas.failures import Unavailable
 T = TypeVar("T")
 
 TRANSIENT_STATUSES = frozenset({401, 403, 404, 408, 429})
-"""Answers below 500 that a later attempt may not get: a key that is corrected, a collection that is made again."""
+"""Statuses below 500 that a retry may not get: the API key is corrected, the collection created again."""
 
 NO_ANSWER_ERRORS = (TimeoutError, ResponseHandlingException, QdrantException, JSONDecodeError, UnicodeDecodeError)
-"""No connection, no time, a server that is busy, or a proxy's page in place of an answer."""
+"""No connection, a timeout, a busy server, or a proxy's page in place of a response."""
 
 NOT_FOUND = 404
-"""The answer for a collection that is not there."""
+"""The status for a missing collection."""
 
 SERVER_ERROR = 500
-"""This answer and all above it are the server's fault."""
+"""This status and all above it are server errors."""
 
 
 async def await_answer(request: Awaitable[T], timeout_s: float) -> T:
-    """Wait for an answer, no longer than `timeout_s` altogether (the client's own limit is one between two bytes)."""
+    """Await a response, at most `timeout_s` in all (the client's own timeout is between two bytes)."""
     try:
         async with asyncio.timeout(timeout_s):
             return await request
@@ -44,18 +44,18 @@ async def await_answer(request: Awaitable[T], timeout_s: float) -> T:
 
 
 async def await_applied(write: Awaitable[UpdateResult], timeout_s: float) -> None:
-    """Wait until a write is applied; one that the server only promises to apply later is `Unavailable`."""
+    """Await that a write is applied. Raises Unavailable if the server will apply it only later."""
     status = (await await_answer(write, timeout_s)).status
     if status != UpdateStatus.COMPLETED:
-        raise Unavailable(f"a write to the vector server is not applied yet: {status}")
+        raise Unavailable(f"the vector server has not applied a write yet: {status}")
 
 
 def is_transient(status_code: int | None) -> bool:
-    """Tell whether a later attempt may be answered differently."""
+    """True if a retry may succeed."""
     return status_code is None or status_code in TRANSIENT_STATUSES or status_code >= SERVER_ERROR
 
 
 def is_missing(error: Unavailable) -> bool:
-    """Tell whether the server answered that there is no such collection."""
+    """True if the server said that the collection does not exist."""
     cause = error.__cause__
     return isinstance(cause, UnexpectedResponse) and cause.status_code == NOT_FOUND

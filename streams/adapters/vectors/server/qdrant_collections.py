@@ -1,8 +1,8 @@
-"""The collections of a Qdrant server: made when first written to, with fingerprint, payload indexes and alias.
+"""The collections of a Qdrant server: created at the first write, with fingerprint, payload indexes and alias.
 
-In go vector spaces; out come collection names that may be read or written. Guaranteed: a collection whose kept
-fingerprint is another is refused, and every field that is filtered by has its index before data arrives.
-The fingerprint is kept in the collection's metadata, which needs a server of version 1.16 or later.
+Enters: vector spaces. Leaves: names of collections to read or write. Guaranteed: a collection with another fingerprint
+is refused; every filtered field has its index before data arrives. The fingerprint is in the collection's metadata,
+which needs Qdrant 1.16 or later.
 """
 
 import asyncio
@@ -42,22 +42,22 @@ FINGERPRINT_KEY = "fingerprint"
 """The key in a collection's metadata."""
 
 NO_GRAPHS = HnswConfigDiff(m=0, payload_m=0)
-"""Every search is exact and within one boundary, whose points are found by their index: a graph would only be built."""
+"""No HNSW graph: every search is exact and within one boundary, which the payload index finds."""
 
 
 @dataclass
 class KnownCollection:
-    """A collection that was seen: what it holds, and the fields that this process has seen indexed."""
+    """A collection that exists: its fingerprint, and the fields that this process knows to be indexed."""
 
     fingerprint: Fingerprint
     indexed: set[str] = field(default_factory=set)
 
 
 class ServerCollections:
-    """What this process knows of a server's collections, and the way to them."""
+    """Creates a server's collections, and caches what this process knows of them."""
 
     def __init__(self, client: AsyncQdrantClient, prefix: str, timeout_s: float) -> None:
-        """`prefix` starts the name of every collection and alias; the timeout is that of one request."""
+        """`prefix` starts the name of every collection and alias; `timeout_s` is that of one request."""
         self._client = client
         self._prefix = prefix
         self._timeout_s = timeout_s
@@ -65,7 +65,7 @@ class ServerCollections:
         self._preparing = asyncio.Lock()
 
     async def readable(self, space: VectorSpace) -> str | None:
-        """Give the collection's name, or None where it does not exist. Raises ValueError for another fingerprint."""
+        """Return the collection's name, None if it does not exist. Raises ValueError for another fingerprint."""
         name = self._prefix + space.collection
         known = self._known.get(name) or await self._look_up(name)
         if known is None:
@@ -74,8 +74,8 @@ class ServerCollections:
         return name
 
     async def writable(self, space: VectorSpace, points: Sequence[Point]) -> str:
-        """Give the collection's name when it can take these points: made, indexed, with an alias in front."""
-        # One at a time: a second writer that sees the collection could otherwise write before its indexes exist.
+        """Return the name of a collection that is ready for these points: created, indexed, with its alias."""
+        # One at a time: a second writer that finds the collection could otherwise write before its indexes exist.
         async with self._preparing:
             name = await self.readable(space) or await self._create(space)
             indexed = self._known[name].indexed
@@ -89,14 +89,14 @@ class ServerCollections:
         return name
 
     async def fingerprints(self) -> Mapping[str, Fingerprint]:
-        """Give the collections with this prefix by the rest of their names; those of other programs are left out."""
+        """Return the fingerprints of the collections with this prefix, by the rest of their names."""
         listed = (await await_answer(self._client.get_collections(), self._timeout_s)).collections
         names = [one.name for one in listed if one.name.startswith(self._prefix)]
-        kept = [(name.removeprefix(self._prefix), await self._kept(name)) for name in names]
-        return {name: fingerprint for name, fingerprint in kept if fingerprint}
+        found = [(name.removeprefix(self._prefix), await self._fingerprint(name)) for name in names]
+        return {name: fingerprint for name, fingerprint in found if fingerprint}
 
     async def ask(self, name: str, request: Awaitable[T]) -> T:
-        """Await an answer about a collection, and forget one that was deleted behind our back."""
+        """Await a response about a collection; forget the collection if it was deleted meanwhile."""
         try:
             return await await_answer(request, self._timeout_s)
         except Unavailable as error:
@@ -104,7 +104,7 @@ class ServerCollections:
             raise
 
     async def write(self, name: str, request: Awaitable[UpdateResult]) -> None:
-        """Await that a write is applied, and forget a collection that was deleted behind our back."""
+        """Await that a write is applied; forget the collection if it was deleted meanwhile."""
         try:
             await await_applied(request, self._timeout_s)
         except Unavailable as error:
@@ -119,7 +119,7 @@ class ServerCollections:
         try:
             await self.ask(name, create)
         except UnexpectedResponse:
-            # Another worker may have been faster.
+            # Another worker may have created it first.
             if await self.readable(space) is None:
                 raise
         self._known.setdefault(name, KnownCollection(space.fingerprint))
@@ -127,7 +127,7 @@ class ServerCollections:
         return name
 
     async def _ensure_alias(self, space: VectorSpace, name: str) -> None:
-        """Set the alias where a failure kept it from being set; one that points elsewhere stays."""
+        """Set the alias if it is missing after a failure; one to another collection stays."""
         present = (await self.ask(name, self._client.get_aliases())).aliases
         if self._prefix + alias_name(space.mode) not in {one.alias_name for one in present}:
             await self._point_alias(space, name)
@@ -139,12 +139,14 @@ class ServerCollections:
     async def _look_up(self, name: str) -> KnownCollection | None:
         if not await self.ask(name, self._client.collection_exists(name)):
             return None
-        kept = await self._kept(name)
-        if kept is None:
-            raise ValueError(f"collection {name} keeps no fingerprint: another program made it, or an old server")
-        return self._known.setdefault(name, KnownCollection(kept))
+        fingerprint = await self._fingerprint(name)
+        if fingerprint is None:
+            raise ValueError(
+                f"collection {name} has no fingerprint: another program created it, or Qdrant is older than 1.16"
+            )
+        return self._known.setdefault(name, KnownCollection(fingerprint))
 
-    async def _kept(self, name: str) -> Fingerprint | None:
+    async def _fingerprint(self, name: str) -> Fingerprint | None:
         metadata = (await self.ask(name, self._client.get_collection(name))).config.metadata or {}
         return Fingerprint.model_validate(metadata[FINGERPRINT_KEY]) if FINGERPRINT_KEY in metadata else None
 
@@ -154,7 +156,7 @@ class ServerCollections:
 
 
 def server_vector_params(fingerprint: Fingerprint) -> VectorParams | dict[str, VectorParams]:
-    """Give the pooled vector's shape, and beside it that of the token vectors where the space keeps them."""
+    """Return the parameters of the pooled vector and, if the space has them, of the token vectors."""
     pooled = VectorParams(size=fingerprint.dim, distance=Distance.COSINE)
     if not fingerprint.token_dim:
         return pooled
@@ -168,7 +170,7 @@ def server_vector_params(fingerprint: Fingerprint) -> VectorParams | dict[str, V
 
 
 def server_index_params(path: str) -> KeywordIndexParams | IntegerIndexParams:
-    """Give the index that a payload field needs for its use."""
+    """Return the parameters of a payload field's index."""
     keyword = KeywordIndexParams(type=KeywordIndexType.KEYWORD, is_tenant=True if path == TENANT else None)
     numbers = {
         PARTITION: IntegerIndexParams(type=IntegerIndexType.INTEGER, lookup=True, range=False),

@@ -1,7 +1,7 @@
 """The vector index on a Qdrant server, shared by any number of workers.
 
-In go points and questions of the port; out come scored ids. Guaranteed: a write that returned is applied
-(`wait=True`); a server that is away, slow, busy or broken is `Unavailable` within the timeout of each request.
+Enters: points and queries of the port. Leaves: scored ids. Guaranteed: a write that returned is applied (`wait=True`);
+a server that is down, slow, busy or broken is `Unavailable` within the timeout of each request.
 """
 
 import math
@@ -41,26 +41,26 @@ from streams.adapters.vectors.shared.vector_contract import (
 from streams.batching import batches
 
 SERVER_EXACT_SEARCH = SearchParams(exact=True)
-"""No graph decides what is found: an older collection may have one, and it is made of all users' points."""
+"""Ignore HNSW graphs: an older collection may have one, over the points of all users."""
 
 
 class QdrantIndex:
-    """`VectorIndex` on a Qdrant server."""
+    """Implements `agents.ports.vector_index.VectorIndex` on a Qdrant server."""
 
     def __init__(self, client: AsyncQdrantClient, *, prefix: str = "", timeout_s: float = 5.0) -> None:
-        """Use this client, and close it at the end. `prefix` begins collections' names; a request has `timeout_s`."""
+        """Take over this client. `prefix` starts the names of collections; `timeout_s` is that of one request."""
         self._client = client
         self._collections = ServerCollections(client, prefix, timeout_s)
 
     @classmethod
     def connect(cls, url: str, *, api_key: str | None = None, prefix: str = "", timeout_s: float = 5.0) -> Self:
-        """Give an index on the server at `url`. Nothing is sent: it may be started before the server."""
+        """Return an index on the server at `url`. Nothing is sent, so the server may start later."""
         seconds = math.ceil(timeout_s)
         client = AsyncQdrantClient(url=url, api_key=api_key, timeout=seconds, check_compatibility=False)
         return cls(client, prefix=prefix, timeout_s=timeout_s)
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
-        """Write points; the same id again replaces."""
+        """Write points; a point replaces the one with its id."""
         fresh = validate_points(space, points)
         if not fresh:
             return
@@ -78,11 +78,11 @@ class QdrantIndex:
             await self._collections.write(name, self._client.delete(name, list(batch), wait=True))
 
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
-        """The nearest points that `where` admits: exact, best first, equal ones by id."""
+        """Return the nearest points that `where` admits: exact, best first, ties by id."""
         numbers, using = validate_vector(space, vector), pooled_name(space.fingerprint)
 
         async def fetch(count: int) -> list[Scored]:
-            return sort_by_cosine(await self._found(space, numbers, using, where, count))
+            return sort_by_cosine(await self._query(space, numbers, using, where, count))
 
         return await fetch_nearest(fetch, limit)
 
@@ -94,56 +94,56 @@ class QdrantIndex:
         limit: int,
         memory_ids: Sequence[str] | None = None,
     ) -> list[Scored]:
-        """Late interaction, exact: over all that `where` admits, or over these memories as far as it admits them."""
+        """Return the best points by MaxSim, exact, over all that `where` admits, or over those of these memories."""
         rows, known = validate_rows(space, question), None if memory_ids is None else validate_ids(memory_ids)
         if not rows or known == []:
             return []
 
         async def fetch(count: int) -> list[Scored]:
-            return sort_by_score(await self._found(space, rows, TOKENS, where, count, known))
+            return sort_by_score(await self._query(space, rows, TOKENS, where, count, known))
 
         return await fetch_nearest(fetch, limit)
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
-        """The content hash of each of these memories' points, for those that have one."""
+        """Return the content hashes of these memories' points, of those that have one."""
         known = validate_ids(memory_ids)
-        kept: dict[str, str] = {}
+        found: dict[str, str] = {}
         if (name := await self._collections.readable(space)) is None:
-            return kept
+            return found
         for batch in batches(known, POINT_BATCH_SIZE):
-            found = self._client.retrieve(name, list(batch), [HASH], with_vectors=False)
-            records = await self._collections.ask(name, found)
-            kept |= {str(record.id): record.payload[HASH] for record in records if record.payload}
-        return kept
+            request = self._client.retrieve(name, list(batch), [HASH], with_vectors=False)
+            records = await self._collections.ask(name, request)
+            found |= {str(record.id): record.payload[HASH] for record in records if record.payload}
+        return found
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
-        """The vectors of these memories' points, the pooled ones of length 1 as a cosine index keeps them."""
+        """Return the vectors of these memories' points, the pooled ones normalised, as a cosine index stores them."""
         known = validate_ids(memory_ids)
-        kept: dict[str, Encoded] = {}
+        found: dict[str, Encoded] = {}
         if (name := await self._collections.readable(space)) is None:
-            return kept
+            return found
         for batch in batches(known, VECTOR_BATCH_SIZE):
-            found = self._client.retrieve(name, list(batch), with_payload=False, with_vectors=True)
-            records = await self._collections.ask(name, found)
-            kept |= {str(record.id): decode_point_vectors(space.fingerprint, record.vector) for record in records}
-        return kept
+            request = self._client.retrieve(name, list(batch), with_payload=False, with_vectors=True)
+            records = await self._collections.ask(name, request)
+            found |= {str(record.id): decode_point_vectors(space.fingerprint, record.vector) for record in records}
+        return found
 
     async def count(self, space: VectorSpace, partition: int) -> int:
-        """How many points a partition has in this space."""
+        """Count a partition's points in this space."""
         if (name := await self._collections.readable(space)) is None:
             return 0
         only = Filter(must=[FieldCondition(key=PARTITION, match=MatchValue(value=partition))])
         return (await self._collections.ask(name, self._client.count(name, only, exact=True))).count
 
     async def spaces(self) -> Mapping[str, Fingerprint]:
-        """The collections that exist, by name without the prefix, with the fingerprint that is kept in each."""
+        """Return the fingerprints of the existing collections, by name without the prefix."""
         return await self._collections.fingerprints()
 
     async def close(self) -> None:
         """Close the client's connections."""
         await self._client.close()
 
-    async def _found(
+    async def _query(
         self,
         space: VectorSpace,
         query: list[float] | list[list[float]],
@@ -154,7 +154,7 @@ class QdrantIndex:
     ) -> list[tuple[object, float]]:
         if admits_none(where) or (name := await self._collections.readable(space)) is None:
             return []
-        asked = self._client.query_points(
+        request = self._client.query_points(
             name,
             query=query,
             using=using,
@@ -164,18 +164,18 @@ class QdrantIndex:
             with_payload=False,
             with_vectors=False,
         )
-        return [(point.id, point.score) for point in (await self._collections.ask(name, asked)).points]
+        return [(point.id, point.score) for point in (await self._collections.ask(name, request)).points]
 
 
 def server_point(fingerprint: Fingerprint, point: Point) -> PointStruct:
-    """Give a point in the client's class."""
+    """Return a point in the client's class."""
     return PointStruct(id=point.memory_id, vector=named_vectors(fingerprint, point), payload=payload_of(point))
 
 
 def server_filter(where: MemoryFilter, ids: Sequence[str] | None) -> Filter:
-    """Give a filter in the client's classes; its ranges are of floats, exact for milliseconds far beyond any date."""
+    """Return a filter in the client's classes. Its ranges are floats, exact for the milliseconds of any date."""
     must: list[Condition] = [
-        FieldCondition(key=field, match=MatchAny(any=words)) for field, words in match_values(where).items()
+        FieldCondition(key=field, match=MatchAny(any=values)) for field, values in match_values(where).items()
     ]
     if where.since_ms is not None or where.until_ms is not None:
         must.append(FieldCondition(key=TIME, range=Range(gte=where.since_ms, lt=where.until_ms)))

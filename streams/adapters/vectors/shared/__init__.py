@@ -1,1 +1,1 @@
-"""What both vector indexes share: payloads, vectors, checks."""
+"""Payloads, vectors and checks that both vector indexes share."""

@@ -1,7 +1,7 @@
-"""What every vector index promises alike, whatever engine is behind it: what it refuses, and the order of its answer.
+"""The contract that all vector indexes share: validation of arguments and order of results.
 
-In go the port's arguments and what an engine found; out come checked arguments and ranked ids. Guaranteed: nothing
-that the engines would keep silently (NaN) or refuse late (a dimension, an id) reaches them.
+Enters: the port's arguments and what an engine found. Leaves: validated arguments and ranked ids. Guaranteed: nothing
+that an engine would store silently (NaN) or reject late (a dimension, an id) reaches it.
 """
 
 import re
@@ -16,24 +16,24 @@ from schemas.vectors import Matrix, Point, Scored, Vector
 T = TypeVar("T")
 
 PLAIN_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""An id as it is spelled everywhere. To parse and spell hundreds of a question anew takes longer than to score them."""
+"""The canonical form of an id. Parsing the hundreds of ids of a query would take longer than scoring them."""
 
 POINT_BATCH_SIZE = 256
-"""Points or ids in one call of an engine: a call of the embedded one holds the interpreter, 256 for about 10 ms."""
+"""Points or ids in one call of an engine: the embedded one holds the GIL, for about 10 ms with 256."""
 
 MAX_BATCH_ROWS = 2048
-"""Token vectors in one call that writes: those of a hundred short texts, or of eight long ones. Of 128 numbers each
-they hold the interpreter for 15 ms, and are 3 MB of JSON for a server, which takes 32."""
+"""Token vectors in one write: those of a hundred short texts, or of eight long ones. With 128 dimensions they hold the
+GIL for 15 ms, and are 3 MB of JSON for a server, which accepts 32."""
 
 VECTOR_BATCH_SIZE = 32
-"""Points whose vectors are read in one call: with the tokens of short texts 3 ms, with those of long ones 30."""
+"""Points with vectors in one read: 3 ms with the tokens of short texts, 30 ms with those of long ones."""
 
 WIDENING_FACTOR = 4
-"""How much more is asked for while equal scores straddle the cut. Few rounds, little waste."""
+"""The factor by which the limit grows while scores tie at the cut: few rounds, little waste."""
 
 
 def validate_points(space: VectorSpace, points: Sequence[Point]) -> list[Point]:
-    """Give the points to write, one an id, the later wins. Raises ValueError for a vector or an id that is refused."""
+    """Return the points to write, the last one of each id. Raises ValueError for an invalid vector or id."""
     last = {point.memory_id: point for point in points}
     validate_ids(tuple(last))
     for point in points:
@@ -44,7 +44,7 @@ def validate_points(space: VectorSpace, points: Sequence[Point]) -> list[Point]:
 
 
 def validate_vector(space: VectorSpace, vector: Vector) -> list[float]:
-    """Give the vector as an engine takes it. Raises ValueError as `check_vector` does."""
+    """Return the vector as an engine takes it. Raises ValueError as `check_vector`."""
     check_vector(space, vector)
     numbers: list[float] = vector.tolist()
     return numbers
@@ -59,16 +59,16 @@ def check_vector(space: VectorSpace, vector: Vector) -> None:
 
 
 def validate_rows(space: VectorSpace, tokens: Matrix) -> list[list[float]]:
-    """Give token vectors as an engine takes them. Raises ValueError as `check_rows` does."""
+    """Return token vectors as an engine takes them. Raises ValueError as `check_rows`."""
     check_rows(space, tokens)
     rows: list[list[float]] = tokens.tolist()
     return rows
 
 
 def check_rows(space: VectorSpace, tokens: Matrix) -> None:
-    """Raise ValueError for rows of another dimension, or any in a space that keeps none, and for NaN or infinity.
+    """Raise ValueError for rows of another dimension, any in a space without token vectors, NaN or infinity.
 
-    No row fits every space.
+    An empty matrix is valid in every space.
     """
     if not len(tokens):
         return
@@ -81,31 +81,31 @@ def check_rows(space: VectorSpace, tokens: Matrix) -> None:
 
 
 def validate_ids(memory_ids: Sequence[str]) -> list[str]:
-    """Give each id once, in order. Raises ValueError for one that is no UUID in its usual spelling."""
+    """Return each id once, in order. Raises ValueError for one that is no UUID in canonical form."""
     for memory_id in memory_ids:
         if PLAIN_UUID.fullmatch(memory_id) is None:
-            raise ValueError(f"{memory_id!r} is no UUID in its usual spelling")
+            raise ValueError(f"{memory_id!r} is no UUID in canonical form")
     return list(dict.fromkeys(memory_ids))
 
 
-def check_fingerprint(space: VectorSpace, kept: Fingerprint) -> None:
-    """Raise ValueError where a collection holds vectors of another space than the one that is asked for."""
-    if kept != space.fingerprint:
-        raise ValueError(f"collection {space.collection} holds vectors of {kept}, not of {space.fingerprint}")
+def check_fingerprint(space: VectorSpace, found: Fingerprint) -> None:
+    """Raise ValueError if a collection has the fingerprint of another vector space."""
+    if found != space.fingerprint:
+        raise ValueError(f"collection {space.collection} holds vectors of {found}, not of {space.fingerprint}")
 
 
 def write_batches(points: Iterable[Point]) -> Iterator[list[Point]]:
-    """Cut points into what one call that writes takes: few enough points, and not too many token vectors."""
-    portion: list[Point] = []
+    """Split points into batches for one write each, limited in points and in token vectors."""
+    batch: list[Point] = []
     rows = 0
     for point in points:
-        portion.append(point)
+        batch.append(point)
         rows += count_token_rows(point)
-        if len(portion) == POINT_BATCH_SIZE or rows >= MAX_BATCH_ROWS:
-            yield portion
-            portion, rows = [], 0
-    if portion:
-        yield portion
+        if len(batch) == POINT_BATCH_SIZE or rows >= MAX_BATCH_ROWS:
+            yield batch
+            batch, rows = [], 0
+    if batch:
+        yield batch
 
 
 def count_token_rows(point: Point) -> int:
@@ -114,27 +114,27 @@ def count_token_rows(point: Point) -> int:
 
 
 def sort_by_score(found: Iterable[tuple[object, float]]) -> list[Scored]:
-    """Order ids by score, the best first, equal ones by id."""
+    """Sort by score, best first, ties by id."""
     scored = [Scored(str(memory_id), score) for memory_id, score in found]
-    return sorted(scored, key=lambda one: (-one.score, one.memory_id))
+    return sorted(scored, key=lambda hit: (-hit.score, hit.memory_id))
 
 
 def sort_by_cosine(found: Iterable[tuple[object, float]]) -> list[Scored]:
-    """Order ids by cosine. Rounding beyond -1..1 is cut off."""
+    """Sort by cosine, clipped to -1..1 against rounding errors."""
     return sort_by_score((memory_id, min(1.0, max(-1.0, score))) for memory_id, score in found)
 
 
 async def fetch_nearest(fetch: Callable[[int], Awaitable[list[Scored]]], limit: int) -> list[Scored]:
-    """Give the best `limit` of what `fetch` finds, equal ones by id.
+    """Return the best `limit` hits of `fetch`, ties by id.
 
-    Engines keep any of those that tie at the cut, and the same short text said often ties with itself. So it asks for
-    one more, and for still more as long as the last one ties with the last that is wanted.
+    Engines return arbitrary ones of the hits that tie at the cut, and repeated short texts do tie. So this fetches one
+    more, and then more as long as the last hit ties with the last wanted one.
     """
     if limit < 1:
         return []
-    asked = limit + 1
-    found = await fetch(asked)
-    while len(found) >= asked and found[-1].score == found[limit - 1].score:
-        asked *= WIDENING_FACTOR
-        found = await fetch(asked)
+    count = limit + 1
+    found = await fetch(count)
+    while len(found) >= count and found[-1].score == found[limit - 1].score:
+        count *= WIDENING_FACTOR
+        found = await fetch(count)
     return found[:limit]

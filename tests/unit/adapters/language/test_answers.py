@@ -8,7 +8,7 @@ from schemas.language import Prompt, StructuredOutput
 from schemas.understanding import Understanding
 from streams.adapters.language.answer_schema import strict_schema
 from streams.adapters.language.answer_text import InvalidAnswer, read_answer
-from streams.adapters.language.question import CompletionRequest
+from streams.adapters.language.completion_request import CompletionRequest
 from tests.fakes.model_server import smallest
 
 PROMPT = Prompt(system="Describe.", user="The turn [[code]].", version="v1")

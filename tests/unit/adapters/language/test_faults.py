@@ -4,7 +4,7 @@ import pytest
 
 from schemas.language import Profile
 from streams.adapters.language.faults import FaultKind, fault_of
-from streams.adapters.language.pacing import RetryPolicy
+from streams.adapters.language.retry_policy import RetryPolicy
 from streams.adapters.language.redaction import RedactingFilter, redacted
 
 SECRET = "the-whole-secret-of-this-test"

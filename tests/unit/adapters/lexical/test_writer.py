@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Unavailable
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
 from streams.adapters.lexical.file import SCHEMA_VERSION, open_file
@@ -23,16 +24,20 @@ def halves(connection: sqlite3.Connection) -> tuple[LexicalWriter, LexicalReader
 def test_when_the_open_transaction_is_lost_every_later_call_says_so(tmp_path: Path) -> None:
     connection = open_file(tmp_path / "words.sqlite")
     writer, reader = halves(connection)
-    writer.put(made("violin", 0))
+    writer.put(LexicalDocument(made("violin", 0)))
     writer.commit()
-    writer.put(made("harbour", 1))
+    writer.put(LexicalDocument(made("harbour", 1)))
     assert reader.memory_columns("ana").documents == 2
     [pages] = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count = {pages + 1}")
     with pytest.raises(Unavailable) as failure:
-        writer.put(made(" ".join(f"word{n}" for n in range(5000)), 2))
+        writer.put(LexicalDocument(made(" ".join(f"word{n}" for n in range(5000)), 2)))
     assert failure.value.__cause__ is not None
-    for call in (writer.commit, lambda: writer.put(made("tram", 3)), lambda: writer.set_applied("turns", 4)):
+    for call in (
+        writer.commit,
+        lambda: writer.put(LexicalDocument(made("tram", 3))),
+        lambda: writer.set_applied("turns", 4),
+    ):
         with pytest.raises(Unavailable):
             call()
     assert reader.memory_columns("ana").documents == 1
@@ -51,11 +56,11 @@ def test_a_roster_follows_memories_that_change_their_mode_without_being_read_aga
     writer, reader = halves(connection)
     memories = [made("violin", number, mode="code") for number in range(3)]
     for memory in memories:
-        writer.put(memory)
+        writer.put(LexicalDocument(memory))
     kept = reader.memory_columns("ana")
     for mode in ("craft", "journal"):
         for memory in memories:
-            writer.put(memory.model_copy(update={"mode": mode}))
+            writer.put(LexicalDocument(memory.model_copy(update={"mode": mode})))
             assert kinds(reader)[memory.memory_id] == mode
     assert reader.memory_columns("ana") is kept, "read once: a mode of 5,000 memories would be read 5,000 times"
     assert kinds(halves(connection)[1]) == kinds(reader)
@@ -66,9 +71,9 @@ def test_a_kind_that_is_gone_never_lends_its_id_to_another(tmp_path: Path) -> No
     connection = open_file(tmp_path / "words.sqlite")
     writer, reader = halves(connection)
     stays, moves = made("violin", 0, mode="code"), made("violin", 1)
-    writer.put(stays)
+    writer.put(LexicalDocument(stays))
     for mode in ("craft", "code", "journal"):
-        writer.put(moves.model_copy(update={"mode": mode}))
+        writer.put(LexicalDocument(moves.model_copy(update={"mode": mode})))
         assert kinds(reader) == {stays.memory_id: "code", moves.memory_id: mode}
     connection.close()
 
@@ -77,7 +82,7 @@ def test_an_index_of_an_older_form_is_begun_anew(tmp_path: Path) -> None:
     path = tmp_path / "words.sqlite"
     connection = open_file(path)
     writer, _ = halves(connection)
-    writer.put(made("violin"))
+    writer.put(LexicalDocument(made("violin")))
     writer.set_applied("turns", 7)
     writer.commit()
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION - 1}")
@@ -92,11 +97,11 @@ def test_a_boundary_that_left_and_came_back_is_read_under_its_new_number(tmp_pat
     connection = open_file(tmp_path / "words.sqlite")
     writer, reader = halves(connection)
     memory = made("violin")
-    writer.put(memory)
+    writer.put(LexicalDocument(memory))
     assert reader.memory_columns("ana").documents == 1
     writer.remove(memory.memory_id)
-    writer.put(made("harbour", 1, user="bo"))
+    writer.put(LexicalDocument(made("harbour", 1, user="bo")))
     assert reader.memory_columns("ana").documents == 0
-    writer.put(memory)
+    writer.put(LexicalDocument(memory))
     assert (kinds(reader), reader.memory_columns("bo").documents) == ({memory.memory_id: memory.mode}, 1)
     connection.close()

@@ -72,7 +72,7 @@ async def test_what_one_declaration_does_not_take_is_put_there_by_the_next_look(
     await keeping.told(DENTIST, PILLS)
     declared = await keeping.command("declare_category", name="health", description=HEALTH)
     assert (declared["size"], len(await keeping.names())) == (1, 1)
-    assert len(await keeping.keeper.reassigned(HERE, SCOPE)) == 1
+    assert len(await keeping.keeper.reassigned(SCOPE)) == 1
 
 
 async def test_each_mode_is_looked_at_in_its_own_space(keeping: Keeping) -> None:
@@ -90,7 +90,7 @@ async def test_a_category_declared_while_an_item_gets_its_vector_is_not_lost(kee
     assert {one.name for one in said.categories or ()} == {"money"}
     # The indexer's news come after the answer of the declaration.
     await keeping.command("declare_category", name="health", description="dentist appointment")
-    keeping.worker.remember.embedded(said, HERE)
+    keeping.worker.remember.embedded(said)
     item = keeping.worker.kept(memory).item
     assert {one.name for one in (item or Item()).categories} == {"health", "money"}
 
@@ -101,7 +101,7 @@ async def test_an_embedder_that_cant_be_reached_keeps_no_category_from_being_dec
     declared = await keeping.command("declare_category", name="health", description=HEALTH)
     assert (declared["name"], declared["size"]) == ("health", 0)
     keeping.worker.index.up()
-    assert set(await keeping.keeper.reassigned(HERE, SCOPE)) == {memory.memory_id for memory in await kept_of(keeping)}
+    assert set(await keeping.keeper.reassigned(SCOPE)) == {memory.memory_id for memory in await kept_of(keeping)}
 
 
 async def kept_of(keeping: Keeping) -> list[Memory]:
@@ -111,7 +111,7 @@ async def kept_of(keeping: Keeping) -> list[Memory]:
 async def test_what_is_looked_at_again_is_what_has_changed_and_nothing_else(keeping: Keeping) -> None:
     await keeping.told(DENTIST, PILLS, RENT)
     await keeping.command("declare_category", name="health", description=HEALTH)
-    assert await keeping.keeper.reassigned(HERE, SCOPE) == {}
+    assert await keeping.keeper.reassigned(SCOPE) == {}
 
 
 def test_a_change_puts_items_under_categories_and_leaves_what_is_gone_or_elsewhere(keeping: Keeping) -> None:
@@ -121,9 +121,9 @@ def test_a_change_puts_items_under_categories_and_leaves_what_is_gone_or_elsewhe
     under = (CategoryAssignment(name="health", confidence=0.7),)
     assigned = dict.fromkeys((mine.memory_id, other.memory_id, turn.memory_id, "never there"), under)
     change = Change(scope=Scope(user_id="u1"), action="assign", assigned=assigned)
-    memories = keeping.worker.memories
-    assign = FileItems(memories, WriteMemory(memories, keeping.worker.words))
-    steps = list(assign.apply(change, HERE))
+    stores = keeping.worker.stores.at(HERE)
+    assign = FileItems(stores.memories, WriteMemory(stores.memories, stores.words))
+    steps = list(assign.apply(change))
     assert [memory.memory_id for memory, _ in steps if memory] == [mine.memory_id]
     found = {one.memory_id: one.item.categories for one in keeping.worker.memories.all() if one.item}
     assert found == {mine.memory_id: under, other.memory_id: ()}

@@ -42,7 +42,7 @@ async def test_a_summary_is_not_written_over_what_was_forgotten_meanwhile(
         return found
 
     monkeypatch.setattr(keeping.worker.index, "vectors", forgotten_meanwhile)
-    await keeping.refreshing.refresh(HERE, SCOPE)
+    await keeping.refreshing.refresh(SCOPE)
     category = keeping.table.get(HERE, SCOPE).find("health") or Category(name="")
     assert (category.summary, category.anchors) == (DENTIST, (dentist.memory_id,))
 
@@ -60,7 +60,7 @@ async def test_a_category_described_anew_while_it_is_summed_up_keeps_the_new_des
         return await ask(*asked)
 
     monkeypatch.setattr(keeping.worker.index, "vectors", described_meanwhile)
-    await keeping.refreshing.refresh(HERE, SCOPE)
+    await keeping.refreshing.refresh(SCOPE)
     taxonomy = keeping.table.get(HERE, SCOPE)
     assert {one.name: one.description for one in taxonomy.all()} == {"health": "anew", "other": "fresh"}
     assert (taxonomy.categories["health"].summary or "").split("\n") == [PILLS, DENTIST]
@@ -77,9 +77,9 @@ async def test_a_language_model_sums_up_where_it_is_asked_to_and_is_not_asked_tw
     keeping.worker.language.answers = summing_up("Teeth\n and pills.")
     assert set((await keeping.command("get_category", name="health"))["summary"].split("\n")) == {DENTIST, PILLS}
     assert keeping.worker.language.asked == [], "who reads waits for no model"
-    [changed] = await keeping.keeper.refresh(HERE, SCOPE)
+    [changed] = await keeping.keeper.refresh(SCOPE)
     assert (changed.summary, changed.profile, changed.version) == ("Teeth and pills.", "default", 3)
-    assert await keeping.keeper.refresh(HERE, SCOPE) == []
+    assert await keeping.keeper.refresh(SCOPE) == []
     [prompt] = keeping.worker.language.asked
     assert DENTIST in prompt.user
     assert DENTIST not in prompt.system
@@ -95,7 +95,7 @@ async def test_a_model_that_gives_no_summary_leaves_that_of_the_rules(tmp_path: 
         keeping.worker.language.answers = summing_up(" ")
     else:
         keeping.worker.language.become(behaviour)
-    [changed] = await keeping.keeper.refresh(HERE, SCOPE)
+    [changed] = await keeping.keeper.refresh(SCOPE)
     assert (changed.summary, changed.profile) == (DENTIST, None)
 
 
@@ -120,7 +120,7 @@ async def test_a_summary_is_paid_from_the_allowance_and_made_of_own_words_withou
     await keeping.command("declare_category", name="health", description=HEALTH)
     await keeping.told(DENTIST)
     keeping.worker.language.answers = summing_up("Teeth.")
-    [changed] = await keeping.keeper.refresh(HERE, SCOPE, allowance=purse)
+    [changed] = await keeping.keeper.refresh(SCOPE, allowance=purse)
     assert (changed.summary, purse.tokens) == (summary, left)
 
 
@@ -129,7 +129,7 @@ async def test_a_models_summary_is_gone_with_anything_that_it_was_told(tmp_path:
     await keeping.command("declare_category", name="health", description=HEALTH)
     [_, pills] = await keeping.told(DENTIST, PILLS)
     keeping.worker.language.answers = summing_up("Teeth and pills.")
-    await keeping.keeper.refresh(HERE, SCOPE)
+    await keeping.keeper.refresh(SCOPE)
     keeping.worker.words.remove(HERE, pills.memory_id)
     keeping.worker.memories.forget(HERE, pills.memory_id)
     shown = await keeping.command("get_category", name="health")
@@ -143,9 +143,9 @@ async def test_before_a_whole_project_or_user_is_forgotten_no_summary_is_left_th
     for project in ("default", "p2"):
         await keeping.command("declare_category", Scope(user_id="u1", project_id=project), name="x", description=HEALTH)
         await keeping.told(DENTIST, project=project)
-        await keeping.keeper.refresh(HERE, SCOPE | {"project_id": project})
+        await keeping.keeper.refresh(SCOPE | {"project_id": project})
     command = Command(command="forget", scope=Scope(user_id="u1"), arguments=arguments)
-    keeping.keeper.before_forgetting(command, HERE, 0)
+    keeping.keeper.before_forgetting(command, 0)
     taxonomies = {project: keeping.table.get(HERE, SCOPE | {"project_id": project}) for project in ("default", "p2")}
     assert {project for project, one in taxonomies.items() if DENTIST in one.model_dump_json()} == left
     assert {one.categories["x"].description for one in taxonomies.values()} == {HEALTH}
@@ -156,7 +156,7 @@ async def test_what_is_gone_since_the_last_refresh_is_not_shown(
 ) -> None:
     await keeping.command("declare_category", name="health", description=HEALTH)
     [_, pills] = await keeping.told(DENTIST, PILLS)
-    await keeping.keeper.refresh(HERE, SCOPE)
+    await keeping.keeper.refresh(SCOPE)
 
     async def gone_after_it(*_: Any) -> list[Category]:
         keeping.worker.words.remove(HERE, pills.memory_id)

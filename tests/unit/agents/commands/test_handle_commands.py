@@ -81,8 +81,8 @@ async def test_saying_that_a_mode_is_right_is_no_correction(governing: Governing
     assert governing.declared().corrections == 0
 
 
-async def test_health_is_asked_of_whoever_knows(governing: Governing) -> None:
-    assert await governing("health") == {"of": "u1", "partition": PARTITION}
+async def test_health_is_asked_of_its_port(governing: Governing) -> None:
+    assert await governing("health") == {"of": "u1"}
 
 
 @pytest.mark.parametrize("command", ["fly", "__class__", "get_memory ", "x" * 1_000_000])

@@ -6,6 +6,7 @@ import pytest
 
 from agents.commands.health import Health
 from agents.modes.vector_spaces import VectorSpaces
+from agents.rules.index.lexical_document import LexicalDocument
 from schemas.commands import Command
 from schemas.jobs import BackfillTimes
 from schemas.memories import Embedding
@@ -14,6 +15,7 @@ from schemas.scopes import Scope
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.support.job_log import JobLog
 from tests.builders.memories import embedded_in, made
+from tests.builders.stores import fake_stores
 from tests.fakes.embedders import FakeEmbedders
 from tests.fakes.json_table import FakeJsonTable
 from tests.fakes.modes import FakeModes
@@ -28,22 +30,25 @@ class Standing:
 
     def __init__(self, words: SqliteLexicalIndex) -> None:
         self.words, self.modes, self.embedders, self.index = words, FakeModes(), FakeEmbedders(), FakeIndex()
-        self.spaces = VectorSpaces(self.modes, self.embedders)
+        stores = fake_stores(words, modes=self.modes).at(0)
+        self.spaces = VectorSpaces(stores.modes, self.embedders)
         self.jobs = JobLog(FakeJsonTable(BackfillTimes))
         deployment = {"lag": {"memory.turns": 3}, "language_model": "none"}
         usage = {"cross_mode_share": 0.25}
-        self.health = Health(words, self.modes, self.spaces, self.index, self.jobs, lambda: deployment, lambda: usage)
+        self.health = Health(
+            stores.words, stores.modes, self.spaces, self.index, self.jobs.at(0), lambda: deployment, lambda: usage
+        )
 
     def remember(self, *statuses: str, **fields: Any) -> None:
         """Memories with these statuses."""
         first = fields.pop("number", 0)
         for number, status in enumerate(statuses, first):
             embedding = Embedding.model_validate({**embedded_in("s1").model_dump(), "status": status})
-            self.words.put(0, made("a", number, embedding=embedding, **fields))
+            self.words.put(0, LexicalDocument(made("a", number, embedding=embedding, **fields)))
 
     async def __call__(self) -> dict[str, Any]:
         """What is answered."""
-        return await self.health(HEALTH, 0)
+        return await self.health(HEALTH)
 
 
 @pytest.fixture
@@ -78,7 +83,7 @@ async def test_each_boundary_counts_its_own(standing: Standing) -> None:
 async def test_each_mode_shows_the_fingerprint_of_its_space(standing: Standing) -> None:
     standing.modes.declare(CODE)
     modes = (await standing())["modes"]
-    expected = {name: standing.spaces.of(made("a", mode=name), 0)[1].fingerprint.digest for name in ("code", GENERAL)}
+    expected = {name: standing.spaces.of(made("a", mode=name))[1].fingerprint.digest for name in ("code", GENERAL)}
     assert {name: mode["fingerprint"] for name, mode in modes.items()} == expected
     assert {(mode["error"], mode["last_backfill"]) for mode in modes.values()} == {(None, None)}
 

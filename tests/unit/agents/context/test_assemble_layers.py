@@ -10,6 +10,7 @@ from agents.context.category_summaries import CategorySummaries
 from schemas.categories import Category, Taxonomy
 from schemas.memories import Evidence, Item, ItemKind, Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.flow.stores.partition_views import TableView
 from tests.builders.items import distilled_of, having, item_of
 from tests.builders.memories import START, made
 from tests.fakes.categories import FakeCategories
@@ -149,7 +150,7 @@ def with_a_summary(library: Library, summary: str, *sources: Memory) -> None:
         declared=True,
     )
     categories.put(0, SCOPE, Taxonomy(categories={"health": health}))
-    library.capsules = CategorySummaries(library.words, library.record, categories)
+    library.capsules = CategorySummaries(library.stores.words, library.stores.memories, TableView(categories, 0))
     library.__post_init__()
 
 

@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 
 from agents.intentions.intend import Intend
+from agents.ports.command_types import CommandHandler
 from schemas.commands import Command
 from schemas.events import Learned
 from schemas.failures import Rejected
 from schemas.memories import CategoryAssignment, Item, Memory, TextVersion
 from schemas.scopes import Scope
+from streams.flow.stores.partition_views import IntentionView, MemoryView
 from tests.builders.events import forgotten, learned, learned_of
 from tests.builders.items import item_of
 from tests.builders.memories import START, made
@@ -28,15 +30,19 @@ class Kept:
     def __init__(self) -> None:
         self.table = FakeIntentions()
         self.memories = FakeMemories()
-        self.intend = Intend(self.table, self.memories, FakeClock())
+        self.intend = self.at(HERE)
         self.offset = 0
+
+    def at(self, partition: int) -> Intend:
+        """The agent of a partition."""
+        return Intend(IntentionView(self.table, partition), MemoryView(self.memories, partition), FakeClock())
 
     def tell(self, event: Learned) -> Learned:
         """Keep the records of an event, and let it be handled."""
         for memory in (event.memory, *event.items):
             if memory is not None:
                 self.memories.put(HERE, memory)
-        self.intend.learned(event, HERE)
+        self.intend.learned(event)
         return event
 
     async def command(self, name: str, project: str = "default", user: str = "ana", **arguments: Any) -> dict[str, Any]:
@@ -44,17 +50,18 @@ class Kept:
         self.offset += 1
         scope = Scope(user_id=user, project_id=project)
         command = Command(command=name, scope=scope, arguments=arguments)
-        return (await self.intend.commands[name](command, HERE, self.offset)).result
+        handler: CommandHandler = getattr(self.intend, name)
+        return (await handler(command, self.offset)).result
 
     def forget(self, **whole: bool) -> None:
         """Tell of a command that forgets a project or a user."""
         self.offset += 1
         scope = Scope(user_id="ana")
-        self.intend.before_forgetting(Command(command="forget", scope=scope, arguments=whole), HERE, self.offset)
+        self.intend.before_forgetting(Command(command="forget", scope=scope, arguments=whole), self.offset)
 
     def goals(self) -> list[str]:
         """The goals that stand."""
-        return [entry.text for entry in self.intend.get(HERE, SCOPE).open_entries("goals")]
+        return [entry.text for entry in self.intend.get(SCOPE).open_entries("goals")]
 
 
 @pytest.fixture
@@ -89,7 +96,7 @@ async def test_what_two_turns_say_is_one_entry_with_both_as_evidence(kept: Kept)
     item = item_of(*turns, text=turns[0].text, kind="goal")
     for turn in turns:
         kept.tell(learned_of(turn, item))
-    [entry] = kept.intend.get(HERE, SCOPE).goals
+    [entry] = kept.intend.get(SCOPE).goals
     assert entry.memory_ids == tuple(turn.memory_id for turn in turns)
 
 
@@ -111,11 +118,11 @@ def test_with_a_turn_that_is_gone_goes_what_rests_on_others_that_nobody_has_told
         kept.memories.forget(HERE, one.memory_id)
     other = TextVersion(text_hash="other", first_seen=START)
     kept.memories.put(HERE, record_of(edited).model_copy(update={"versions": (other,)}))
-    kept.intend.learned(Learned(memory_id="gone", scope=SCOPE), HERE)
+    kept.intend.learned(Learned(memory_id="gone", scope=SCOPE))
     table = kept.table.get(HERE, SCOPE)
     assert [entry.memory_ids for entry in table.goals] == [(stays.memory_id,)]
     assert table.signs == ()
-    kept.intend.learned(Learned(memory_id="gone", scope=SCOPE), HERE)
+    kept.intend.learned(Learned(memory_id="gone", scope=SCOPE))
     assert kept.table.get(HERE, SCOPE) == table
 
 
@@ -154,14 +161,14 @@ async def test_a_goal_is_open_again_once_the_turn_that_ended_it_is_gone(kept: Ke
 async def test_an_event_that_comes_after_its_turn_was_forgotten_keeps_nothing_of_it(kept: Kept) -> None:
     late = learned("We want to ship the beta.", 1, "goal")
     kept.memories.forget(HERE, late.memory_id)
-    kept.intend.learned(late, HERE)
+    kept.intend.learned(late)
     assert "beta" not in kept.table.get(HERE, SCOPE).model_dump_json()
 
 
 async def test_the_text_of_a_forgotten_turn_leaves_the_table(kept: Kept) -> None:
     event = kept.tell(learned("We want to ship the beta.", 1, "goal"))
     kept.memories.forget(HERE, event.memory_id)
-    kept.intend.learned(forgotten(event), HERE)
+    kept.intend.learned(forgotten(event))
     assert "beta" not in kept.table.get(HERE, SCOPE).model_dump_json()
 
 
@@ -174,7 +181,7 @@ async def test_an_event_that_changes_nothing_writes_nothing(kept: Kept) -> None:
 
 async def test_the_categories_are_those_that_the_items_have_now(kept: Kept) -> None:
     [item] = kept.tell(learned("We want to ship the beta.", 1, "goal")).items
-    assert kept.intend.get(HERE, SCOPE).categories == ()
+    assert kept.intend.get(SCOPE).categories == ()
     named = Item(kind="goal", categories=(CategoryAssignment(name="releases", confidence=0.8),))
     kept.memories.put(HERE, item.model_copy(update={"item": named}))
     assert (await kept.command("get_intention"))["categories"] == ["releases"]
@@ -233,4 +240,4 @@ async def test_what_is_set_after_forgetting_stays_though_the_command_comes_again
 
 async def test_another_partition_sees_nothing(kept: Kept) -> None:
     await kept.command("set_intention", goals=["sail"])
-    assert kept.intend.get(HERE + 1, SCOPE).goals == ()
+    assert kept.at(HERE + 1).get(SCOPE).goals == ()

@@ -6,15 +6,14 @@ from typing import Any
 import pytest
 
 from agents.memory.items import MemoryEvent
-from agents.memory.remember import Remember
-from agents.modes.vector_spaces import VectorSpaces
+from agents.rules.index.lexical_document import LexicalDocument
 from schemas.changes import Change
 from schemas.events import Forgotten, Learned
 from schemas.memories import Evidence, Memory, TextVersion
 from schemas.scopes import Scope
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import embedded_in, made
-from tests.fakes.claims import FakeClaims
+from tests.builders.stores import fake_stores, remember_over
 from tests.fakes.embedders import FakeEmbedders
 from tests.fakes.memories import FakeMemories
 from tests.fakes.modes import FakeModes
@@ -28,7 +27,7 @@ class Keeping:
     def __init__(self, words: SqliteLexicalIndex) -> None:
         self.memories, self.words = FakeMemories(), words
         modes = FakeModes()
-        self.keeper = Remember(self.memories, words, modes, VectorSpaces(modes, FakeEmbedders()), FakeClaims())
+        self.keeper = remember_over(fake_stores(words, self.memories, modes).at(HERE), FakeEmbedders())
         said = [("a1", "a", "p1"), ("a2", "a", "p1"), ("b1", "b", "p1"), ("c1", "a", "p2")]
         for number, (name, conversation, project) in enumerate(said):
             self.keep(name, number, conversation_id=conversation, project=project)
@@ -40,7 +39,7 @@ class Keeping:
 
     def write(self, memory: Memory) -> Memory:
         """Have this record."""
-        self.words.put(HERE, memory)
+        self.words.put(HERE, LexicalDocument(memory))
         self.memories.put(HERE, memory)
         return memory
 
@@ -62,7 +61,7 @@ class Keeping:
     def steps(self, project: str = "p1", /, **selector: Any) -> Iterator[tuple[Memory, Forgotten]]:
         """The steps in which something is forgotten."""
         change = Change(scope=Scope(user_id="ana", project_id=project), action="forget", **selector)
-        for memory, events in self.keeper.changed(change, HERE):
+        for memory, events in self.keeper.changed(change):
             for event in forgettings(events):
                 assert memory is not None
                 yield memory, event
@@ -173,10 +172,10 @@ def test_killed_after_each_memory_all_of_it_is_forgotten_and_told_of_when_the_co
     told: list[str] = []
     for _ in doomed:
         keeping.words.commit(HERE)
-        made = (event for _, events in keeping.keeper.changed(change, HERE) for event in forgettings(events))
+        made = (event for _, events in keeping.keeper.changed(change) for event in forgettings(events))
         told += [event.memory_id for event, _ in zip(made, range(len(told) + 1), strict=False)]
         keeping.words.open(HERE)  # What was not committed is gone.
-    again = [event for _, events in keeping.keeper.changed(change, HERE) for event in forgettings(events)]
+    again = [event for _, events in keeping.keeper.changed(change) for event in forgettings(events)]
     assert {event.memory_id for event in again} == doomed
     assert set(told) <= doomed
     assert keeping.left() == ["b1", "c1", "z1"]
@@ -193,7 +192,7 @@ def test_killed_before_anybody_was_told_those_who_keep_something_of_it_are_told_
     doomed = {memory.memory_id for memory, _ in keeping.steps(**selector)}
     keeping.words.open(HERE)  # What was not committed is gone, and so is what was not published.
     change = Change(scope=Scope(user_id="ana", project_id="p1"), action="forget", **selector)
-    again = [event for _, events in keeping.keeper.changed(change, HERE) for event in events]
+    again = [event for _, events in keeping.keeper.changed(change) for event in events]
     told = {event.memory_id: event.scope for event in again if isinstance(event, Learned)}
     assert told == {memory_id: scopes[memory_id] for memory_id in doomed}
 
@@ -206,7 +205,7 @@ def test_those_who_keep_something_are_told_of_a_turn_that_once_said_more_and_of_
     keeping.write(now.model_copy(update={"versions": (before, *now.versions), "current": 1}))
     derived = keeping.distil("of both", 20, "a1", "a2")
     change = Change(scope=Scope(user_id="ana", project_id="p1"), action="forget", whole="project")
-    events = [event for _, events in keeping.keeper.changed(change, HERE) for event in events]
+    events = [event for _, events in keeping.keeper.changed(change) for event in events]
     told = {event.memory_id for event in events if isinstance(event, Learned)}
     assert told == {now.memory_id, derived.memory_id}
 

@@ -125,5 +125,7 @@ def test_what_was_removed_and_not_told_of_is_found_by_its_words(keeping: Keeping
     keeping.words.commit(HERE)
     keeping.say(PLAIN, 1, offset=2)
     keeping.words.open(HERE)  # What was not committed is gone.
-    told = [event for event in find_removed_but_indexed(keeping.memories, keeping.words, HERE) if event is not None]
+    told = [
+        event for event in find_removed_but_indexed(keeping.stores.memories, keeping.stores.words) if event is not None
+    ]
     assert [event.memory_id for event in told] == [item.memory_id]

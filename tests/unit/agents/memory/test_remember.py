@@ -2,11 +2,10 @@
 
 import pytest
 
-from agents.memory.remember import Remember
 from schemas.events import Remembered
 from schemas.failures import Rejected, Unavailable
+from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import record, turn
-from tests.fakes.claims import FakeClaims
 from tests.harnesses.turns import CODE, PARTITION, Kept
 
 
@@ -140,7 +139,8 @@ def test_what_somebody_else_declared_is_not_declared(kept: Kept) -> None:
 
 def test_a_turn_that_a_model_is_to_read_says_so(kept: Kept) -> None:
     assert kept.memory(kept.tell("violin", 3)).reading.status == "rules"
-    kept.keeper = Remember(kept.memories, kept.words, kept.modes, kept.spaces, FakeClaims(), asks_model=True)
+    stores = fake_stores(kept.words, kept.memories, kept.modes).at(PARTITION)
+    kept.keeper = remember_over(stores, kept.embedders, asks_model=True)
     told = kept.tell("cello", 4)
     assert kept.memory(told).reading.status == "pending"
     assert list(kept.words.awaiting_understanding(PARTITION)) == [told.result.memory_id]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.memory.remember import DerivedEvent, Remember
+from agents.memory.remember import DerivedEvent
 from agents.modes.vector_spaces import VectorSpaces
 from schemas.changes import Change
 from schemas.events import Embedded, Forgotten, Remembered
@@ -16,8 +16,8 @@ from schemas.modes import Mode, ModeDeclarations
 from schemas.scopes import Scope
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import START
+from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import record, turn
-from tests.fakes.claims import FakeClaims
 from tests.fakes.embedders import FakeEmbedders
 from tests.fakes.memories import FakeMemories
 from tests.fakes.modes import FakeModes
@@ -45,8 +45,9 @@ class Keeping:
 
     def __init__(self, words: BreakableWords) -> None:
         self.memories, self.modes, self.words = FakeMemories(), FakeModes(), words
-        self.spaces = VectorSpaces(self.modes, FakeEmbedders())
-        self.keeper = Remember(self.memories, words, self.modes, self.spaces, FakeClaims())
+        stores = fake_stores(words, self.memories, self.modes).at(PARTITION)
+        self.spaces = VectorSpaces(stores.modes, FakeEmbedders())
+        self.keeper = remember_over(stores, FakeEmbedders())
         self.modes.put(PARTITION, "u1", ModeDeclarations(modes=(CODE, DIARY)))
         self.code1, self.code2 = self.tell("violin", "code", "p1", 1), self.tell("cello", "code", "p2", 2)
         self.diary = self.tell("drum", "diary", "p1", 3)
@@ -59,7 +60,7 @@ class Keeping:
         event = self.keeper.turn(said, record(offset=offset)).event
         assert event is not None
         memory = event.memory
-        space = self.spaces.of(memory, PARTITION)[1].fingerprint.digest
+        space = self.spaces.of(memory)[1].fingerprint.digest
         ready = Embedded(
             memory_id=memory.memory_id,
             content_hash=memory.content_hash,
@@ -68,7 +69,7 @@ class Keeping:
             space=space,
             at=START,
         )
-        assert self.keeper.embedded(ready, PARTITION) is None
+        assert self.keeper.embedded(ready) is None
         return memory.memory_id
 
     def memory(self, memory_id: str) -> Memory:
@@ -88,7 +89,7 @@ class Keeping:
 
     def steps(self, change: Change) -> Iterator[tuple[Memory, DerivedEvent]]:
         """Carry out a change; the memories that it changes, with what follows."""
-        for memory, events in self.keeper.changed(change, PARTITION):
+        for memory, events in self.keeper.changed(change):
             if memory is not None:
                 yield memory, next((one for one in events if isinstance(one, Remembered | Forgotten)), None)
 

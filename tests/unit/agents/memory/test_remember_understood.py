@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.memory.remember import Remember, UnderstoodResult
+from agents.memory.remember import UnderstoodResult
 from agents.modes.vector_spaces import VectorSpaces
 from agents.rules.memory.understanding import current_text_hash
 from schemas.events import Embedded, Remembered, Understood
@@ -16,8 +16,8 @@ from schemas.modes import GENERAL, Mode, ModeDeclarations
 from schemas.understanding import Understanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import START
+from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import record, turn
-from tests.fakes.claims import FakeClaims
 from tests.fakes.embedders import FakeEmbedders
 from tests.fakes.memories import FakeMemories
 from tests.fakes.modes import FakeModes
@@ -34,8 +34,9 @@ class Keeping:
     def __init__(self, words: SqliteLexicalIndex) -> None:
         self.memories, self.modes = FakeMemories(), FakeModes()
         self.words = words
-        self.spaces = VectorSpaces(self.modes, FakeEmbedders())
-        self.keeper = Remember(self.memories, words, self.modes, self.spaces, FakeClaims(), asks_model=True)
+        stores = fake_stores(words, self.memories, self.modes).at(PARTITION)
+        self.spaces = VectorSpaces(stores.modes, FakeEmbedders())
+        self.keeper = remember_over(stores, FakeEmbedders(), asks_model=True)
         self.declare(CODE, DIARY, THEIRS)
 
     def declare(self, *modes: Mode, **fields: Any) -> None:
@@ -55,10 +56,10 @@ class Keeping:
             content_hash=memory.content_hash,
             mode=memory.mode,
             status="ready",
-            space=self.spaces.of(memory, PARTITION)[1].fingerprint.digest,
+            space=self.spaces.of(memory)[1].fingerprint.digest,
             at=START,
         )
-        assert self.keeper.embedded(said, PARTITION) is None
+        assert self.keeper.embedded(said) is None
         return self.memory(memory)
 
     def understood(self, of: Memory, valid: bool = True, **found: Any) -> UnderstoodResult:
@@ -72,7 +73,7 @@ class Keeping:
             prompt="understand-1",
             at=START,
         )
-        return self.keeper.understood(said, PARTITION)
+        return self.keeper.understood(said)
 
     def memory(self, of: Memory) -> Memory:
         """The record as it stands."""

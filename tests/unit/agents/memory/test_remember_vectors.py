@@ -2,13 +2,12 @@
 
 import pytest
 
-from agents.memory.remember import Remember
 from schemas.events import Forgotten, Remembered
 from schemas.failures import Unavailable
 from schemas.interaction import Interaction
 from schemas.memories import VectorLocation
 from schemas.modes import GENERAL, GENERAL_MODE
-from tests.fakes.claims import FakeClaims
+from tests.builders.stores import fake_stores, remember_over
 from tests.fakes.memories import FakeMemories
 from tests.harnesses.turns import CODE, NOW, PARTITION, Kept
 
@@ -60,7 +59,7 @@ def test_an_old_vector_that_was_written_over_the_new_one_makes_it_be_asked_for_a
 def test_news_of_a_memory_that_is_not_here_changes_nothing(kept: Kept) -> None:
     told = kept.tell("violin", 3)
     memories = FakeMemories()
-    kept.keeper = Remember(memories, kept.words, kept.modes, kept.spaces, FakeClaims())
+    kept.keeper = remember_over(fake_stores(kept.words, memories, kept.modes).at(PARTITION), kept.embedders)
     assert isinstance(kept.embedded(told), Forgotten), "a vector that no record knows of is removed"
     assert kept.embedded(told, "failed") is None
     assert list(memories.all()) == []

@@ -10,6 +10,7 @@ from agents.memory.recovery import find_removed_but_indexed, repair_superseded_f
 from agents.memory.supersede import Supersede
 from agents.memory.write_memory import WriteMemory
 from agents.rules.consolidation.distillation import distilled_memory, source_of
+from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.items.extracting import extract_by_rules
 from schemas.consolidation import Distilled, ItemsMerged
 from schemas.events import Forgotten, Learned, Remembered
@@ -17,7 +18,7 @@ from schemas.memories import Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.items import item_of
 from tests.builders.memories import START, embedded_in, made
-from tests.fakes.claims import FakeClaims
+from tests.builders.stores import fake_stores
 from tests.fakes.memories import FakeMemories
 
 HERE = 0
@@ -30,9 +31,11 @@ class Keeping:
 
     def __init__(self, words: SqliteLexicalIndex) -> None:
         self.memories, self.words = FakeMemories(), words
-        self.write = write = WriteMemory(self.memories, words)
-        self.items = KeepItems(self.memories, words, ResolveClaims(self.memories, FakeClaims(), write), write)
-        self.supersede = Supersede(self.memories, words, self.items, write)
+        self.stores = stores = fake_stores(words, self.memories).at(HERE)
+        self.write = write = WriteMemory(stores.memories, stores.words)
+        claims = ResolveClaims(stores.memories, stores.claims, write)
+        self.items = KeepItems(stores.memories, stores.words, claims, write)
+        self.supersede = Supersede(stores.memories, stores.words, self.items, write)
         self.turns = [made(f"Watered the tomatoes, day {n}.", n, content_hash=f"h{n}") for n in range(3)]
         for turn in self.turns:
             self.keep(turn)
@@ -44,10 +47,10 @@ class Keeping:
         self.event = Distilled(run="0-3", memory=memory, sources=hashes)
 
     def keep(self, memory: Memory) -> None:
-        self.write(HERE, memory)
+        self.write(memory)
 
     def apply(self) -> Sequence[MemoryEvent]:
-        return self.supersede.apply_distilled(self.event, HERE)
+        return self.supersede.apply_distilled(self.event)
 
     def now(self, memory: Memory) -> Memory | None:
         return self.memories.get(HERE, memory.memory_id)
@@ -67,13 +70,13 @@ def keeping(words: SqliteLexicalIndex) -> Keeping:
 
 
 def test_a_distilled_memory_takes_the_place_of_its_turns(keeping: Keeping) -> None:
-    assert keeping.supersede.state_of(keeping.event, HERE) == "due"
+    assert keeping.supersede.state_of(keeping.event) == "due"
     [follows] = keeping.apply()
     assert isinstance(follows, Remembered)
     assert follows.memory == keeping.event.memory
     assert keeping.served == {"Tomatoes."}
     assert {one.superseded_in for one in keeping.memories.all() if one.superseded_by} == {"0-3"}
-    assert keeping.supersede.state_of(keeping.event, HERE) == "done"
+    assert keeping.supersede.state_of(keeping.event) == "done"
 
 
 def test_the_same_event_again_changes_nothing(keeping: Keeping) -> None:
@@ -99,7 +102,7 @@ def test_where_one_turn_is_not_what_it_was_nothing_is_done(keeping: Keeping, cha
     before = list(keeping.memories.all())
     assert keeping.apply() == []
     assert list(keeping.memories.all()) == before
-    assert keeping.supersede.state_of(keeping.event, HERE) == "refused"
+    assert keeping.supersede.state_of(keeping.event) == "refused"
 
 
 def test_where_one_turn_is_forgotten_nothing_is_done(keeping: Keeping) -> None:
@@ -120,7 +123,7 @@ def test_what_a_kill_cut_off_is_done_when_the_event_comes_again(keeping: Keeping
     keeping.keep(keeping.event.memory)
     for turn in keeping.turns[:written]:
         keeping.keep(turn.model_copy(update={"superseded_by": keeping.event.memory.memory_id, "superseded_in": "0-3"}))
-    assert keeping.supersede.state_of(keeping.event, HERE) == "due"
+    assert keeping.supersede.state_of(keeping.event) == "due"
     keeping.apply()
     assert keeping.served == {"Tomatoes."}
 
@@ -144,7 +147,7 @@ def test_what_a_kill_left_half_done_is_taken_back_where_a_turn_is_gone(keeping: 
 def test_turns_whose_words_a_kill_has_lost_are_hidden_when_the_event_comes_again(keeping: Keeping) -> None:
     keeping.apply()
     for turn in keeping.turns:
-        keeping.words.put(HERE, turn)
+        keeping.words.put(HERE, LexicalDocument(turn))
     keeping.apply()
     assert keeping.served == {"Tomatoes."}
 
@@ -154,24 +157,24 @@ def test_a_merge_whose_words_and_events_a_kill_has_lost_is_told_when_it_comes_ag
     merged = item.model_copy(update={"superseded_by": older.memory_id, "superseded_in": "0-3"})
     for memory in (older, merged):
         keeping.keep(memory)
-    keeping.words.put(HERE, item)
+    keeping.words.put(HERE, LexicalDocument(item))
     event = ItemsMerged(run="0-3", memory_id=item.memory_id, content_hash=item.content_hash, into=older.memory_id)
-    told = [one.memory.memory_id for one in keeping.supersede.apply_merge(event, HERE) if isinstance(one, Remembered)]
+    told = [one.memory.memory_id for one in keeping.supersede.apply_merge(event) if isinstance(one, Remembered)]
     assert told == [older.memory_id, item.memory_id]
     roster = keeping.words.memory_columns(HERE, item.index_name)
     hidden = {one for one, number in roster.number_of.items() if roster.columns.superseded[number]}
     assert hidden == {item.memory_id}
-    assert keeping.supersede.apply_merge(event.model_copy(update={"run": "0-4"}), HERE) == []
+    assert keeping.supersede.apply_merge(event.model_copy(update={"run": "0-4"})) == []
 
 
 def test_a_contradicted_item_whose_words_a_kill_has_lost_is_hidden_when_its_turn_comes_again(keeping: Keeping) -> None:
     items = keeping.items
     earlier, later = (made(text, number) for number, text in enumerate(CONTRADICTING))
-    items.replace_items(earlier, extract_by_rules(earlier), HERE)
-    [old] = items.items_of(keeping.now(earlier) or earlier, HERE)
-    items.replace_items(later, extract_by_rules(later), HERE)
-    keeping.words.put(HERE, old)
-    items.refresh_items(keeping.now(later) or later, extract_by_rules(later), HERE)
+    items.replace_items(earlier, extract_by_rules(earlier))
+    [old] = items.items_of(keeping.now(earlier) or earlier)
+    items.replace_items(later, extract_by_rules(later))
+    keeping.words.put(HERE, LexicalDocument(old))
+    items.refresh_items(keeping.now(later) or later, extract_by_rules(later))
     roster = keeping.words.memory_columns(HERE, old.index_name)
     assert roster.columns.superseded[roster.number_of[old.memory_id]]
 
@@ -181,12 +184,12 @@ def test_what_was_taken_back_before_a_kill_is_told_when_its_turn_comes_again(kee
     ready = keeping.event.memory.model_copy(update={"embedding": embedded_in("s1")})
     keeping.keep(ready)
     edited = keeping.turns[1]
-    told = keeping.supersede.release(keeping.now(edited), HERE)
+    told = keeping.supersede.release(keeping.now(edited))
     assert [len(one.places) for one in told if isinstance(one, Forgotten)] == [1]
-    assert keeping.supersede.release(keeping.now(edited), HERE) == told
+    assert keeping.supersede.release(keeping.now(edited)) == told
     keeping.keep(edited)
     assert keeping.served == {turn.text for turn in keeping.turns}
-    assert keeping.supersede.release(keeping.now(edited), HERE) == []
+    assert keeping.supersede.release(keeping.now(edited)) == []
 
 
 @pytest.mark.parametrize("written", [0, 1])
@@ -197,7 +200,7 @@ def test_a_kill_while_it_is_taken_back_leaves_nothing_that_stands_for_an_edited_
     for turn in keeping.turns[:written]:
         keeping.keep(turn)
     edited = keeping.turns[2]
-    told = keeping.supersede.release(keeping.now(edited), HERE)
+    told = keeping.supersede.release(keeping.now(edited))
     assert [type(one) for one in told] == [Forgotten, Learned]
     assert {one.memory_id for one in told if not isinstance(one, Remembered)} == {keeping.event.memory.memory_id}
     assert keeping.now(keeping.event.memory) is None
@@ -216,11 +219,11 @@ def test_what_was_half_done_and_taken_back_is_told_when_its_event_comes_again(ke
 def test_words_that_a_kill_has_set_back_are_served_as_the_records_have_it(keeping: Keeping) -> None:
     keeping.apply()
     keeping.words.commit(HERE)
-    keeping.supersede.withdraw(keeping.event.memory, keeping.event.sources, HERE)
+    keeping.supersede.withdraw(keeping.event.memory, keeping.event.sources)
     keeping.words.open(HERE)  # What was not committed is gone.
-    told = [one for one in find_removed_but_indexed(keeping.memories, keeping.words, HERE) if one is not None]
+    told = [one for one in find_removed_but_indexed(keeping.stores.memories, keeping.stores.words) if one is not None]
     assert [one.memory_id for one in told] == [keeping.event.memory.memory_id]
     for one in told:
         keeping.words.remove(HERE, one.memory_id)
-    list(repair_superseded_flags(keeping.memories, keeping.words, HERE))
+    list(repair_superseded_flags(keeping.stores.memories, keeping.stores.words))
     assert keeping.served == {turn.text for turn in keeping.turns}

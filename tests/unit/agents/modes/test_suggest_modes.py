@@ -24,7 +24,7 @@ class Suggesting(Library):
 
     def __init__(self, words: SqliteLexicalIndex) -> None:
         super().__init__(words)
-        self.suggest = SuggestModes(self._record, self.words, self.vectors, self.spaces)
+        self.suggest = SuggestModes(self.stores.memories, self.stores.words, self.vectors, self.spaces)
 
     async def talk(self, template: str, start: int, count: int = 24, **fields: Any) -> list[Memory]:
         """Turns of one register, in conversations of eight."""
@@ -44,7 +44,7 @@ class Suggesting(Library):
     async def report(self, user: str = "ana") -> dict[str, Any]:
         """What is answered."""
         command = Command(command="suggest_modes", scope=Scope(user_id=user))
-        governed = await self.suggest.commands["suggest_modes"](command, 0, 1)
+        governed = await self.suggest.suggest_modes(command, 1)
         assert governed.change is None
         assert governed.job is None
         return governed.result

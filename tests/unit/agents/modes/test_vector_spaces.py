@@ -5,6 +5,7 @@ import pytest
 from agents.modes.vector_spaces import VectorSpaces
 from schemas.failures import ModelMissing, Rejected
 from schemas.modes import GENERAL, Mode
+from streams.flow.stores.partition_views import TableView
 from tests.builders.memories import made
 from tests.fakes.embedders import FakeEmbedders
 from tests.fakes.modes import FakeModes
@@ -19,34 +20,32 @@ class Spaces:
     def __init__(self, *modes: Mode) -> None:
         self.modes, self.embedders = FakeModes(), FakeEmbedders()
         self.modes.declare(*modes, boundary="ana")
-        self.spaces = VectorSpaces(self.modes, self.embedders)
+        self.spaces = VectorSpaces(TableView(self.modes, 0), self.embedders)
 
 
 def test_a_memorys_vector_lies_in_its_mode_and_in_the_space_of_that_modes_embedder() -> None:
     spaces = Spaces(CODE).spaces
-    embedder, space = spaces.of(made("a", mode="code"), 0)
+    embedder, space = spaces.of(made("a", mode="code"))
     assert (space.mode, space.fingerprint, space.fingerprint.dim) == ("code", embedder.fingerprint, 32)
-    assert spaces.of(made("a"), 0)[1].fingerprint.dim == 384
+    assert spaces.of(made("a"))[1].fingerprint.dim == 384
 
 
 def test_a_projects_mode_comes_before_the_users() -> None:
     spaces = Spaces(CODE, OWN).spaces
-    dims = {
-        project: spaces.of(made("a", mode="code", project=project), 0)[1].fingerprint.dim for project in ("p1", "p2")
-    }
+    dims = {project: spaces.of(made("a", mode="code", project=project))[1].fingerprint.dim for project in ("p1", "p2")}
     assert dims == {"p1": 48, "p2": 32}
 
 
 def test_modes_of_one_embedder_and_prefix_share_a_space_but_no_collection() -> None:
     spaces = Spaces(CODE, Mode(name="notes", embedder="tiny32", embedding_dim=32)).spaces
-    code, notes = (spaces.of(made("a", mode=mode), 0)[1] for mode in ("code", "notes"))
+    code, notes = (spaces.of(made("a", mode=mode))[1] for mode in ("code", "notes"))
     assert code.fingerprint == notes.fingerprint
     assert code.collection != notes.collection
 
 
 def test_another_passage_prefix_is_another_space_and_another_query_prefix_is_not() -> None:
     plain, *others = (
-        Spaces(CODE.model_copy(update=change)).spaces.of(made("a", mode="code"), 0)[1].fingerprint.digest
+        Spaces(CODE.model_copy(update=change)).spaces.of(made("a", mode="code"))[1].fingerprint.digest
         for change in ({}, {"passage_prefix": "p: "}, {"query_prefix": "q: "})
     )
     assert [other == plain for other in others] == [False, True]
@@ -56,41 +55,41 @@ def test_another_passage_prefix_is_another_space_and_another_query_prefix_is_not
 def test_a_mode_that_its_user_has_not_declared_has_no_space(mode: str, user: str) -> None:
     spaces = Spaces(CODE).spaces
     with pytest.raises(Rejected, match="unknown_mode"):
-        spaces.of(made("a", mode=mode, user=user), 0)
+        spaces.of(made("a", mode=mode, user=user))
     with pytest.raises(Rejected, match="unknown_mode"):
-        spaces.mode(0, user, mode, {"project_id": "default"})
+        spaces.mode(user, mode, {"project_id": "default"})
 
 
 def test_a_mode_of_one_project_does_not_hold_where_no_project_is_named() -> None:
     spaces = Spaces(OWN).spaces
-    assert spaces.mode(0, "ana", "code", {"project_id": "p1"}) == OWN
+    assert spaces.mode("ana", "code", {"project_id": "p1"}) == OWN
     with pytest.raises(Rejected, match="unknown_mode"):
-        spaces.mode(0, "ana", "code", {})
+        spaces.mode("ana", "code", {})
 
 
 def test_a_model_that_is_not_loaded_says_so_until_it_is() -> None:
     spaces = Spaces(CODE)
     spaces.embedders.missing("tiny32")
     with pytest.raises(ModelMissing, match="tiny32"):
-        spaces.spaces.of(made("a", mode="code"), 0)
-    assert spaces.spaces.of(made("a"), 0)[1].mode == GENERAL
+        spaces.spaces.of(made("a", mode="code"))
+    assert spaces.spaces.of(made("a"))[1].mode == GENERAL
     spaces.embedders.load("tiny32")
-    assert spaces.spaces.of(made("a", mode="code"), 0)[1].mode == "code"
+    assert spaces.spaces.of(made("a", mode="code"))[1].mode == "code"
 
 
 def test_what_is_declared_anew_holds_at_the_next_call() -> None:
     spaces = Spaces()
     with pytest.raises(Rejected):
-        spaces.spaces.of(made("a", mode="code"), 0)
+        spaces.spaces.of(made("a", mode="code"))
     spaces.modes.declare(CODE, boundary="ana")
-    assert spaces.spaces.of(made("a", mode="code"), 0)[1].mode == "code"
+    assert spaces.spaces.of(made("a", mode="code"))[1].mode == "code"
 
 
 def test_visible_modes_are_those_of_the_projects_and_general() -> None:
     spaces = Spaces(OWN, Mode(name="notes", embedder="tiny32", embedding_dim=32)).spaces
 
     def names(projects: tuple[str, ...] | None) -> list[str]:
-        return [mode.name for mode in spaces.visible(0, "ana", projects)]
+        return [mode.name for mode in spaces.visible("ana", projects)]
 
     assert names(("p1",)) == ["code", GENERAL, "notes"]
     assert names(("p2",)) == [GENERAL, "notes"]

@@ -18,6 +18,7 @@ from schemas.retrieval import RetrieveRequest
 from schemas.scopes import Selector
 from schemas.vectors import Point
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.flow.stores.partition_views import LexicalView
 from tests.builders.memories import made
 from tests.harnesses.retrieval import Library
 
@@ -39,7 +40,7 @@ async def remember(library: Library, *texts: str) -> list[Memory]:
     """Store turns with their vectors, pooled ones and those of their tokens."""
     memories = await library.remember(*(made(text, number) for number, text in enumerate(texts)))
     for memory in memories:
-        embedder, space = library.spaces.of(memory, 0)
+        embedder, space = library.spaces.of(memory)
         made_of = await embedder.passage(memory.text)
         point = Point(
             memory_id=memory.memory_id,
@@ -62,8 +63,8 @@ async def nearest(library: Library, query: str) -> ModeSearchResult:
     selector = Selector.model_validate({"user_id": "ana", "project_id": "*"})
     request = RetrieveRequest(scope=selector, query=query, mode=GENERAL)
     declared = library.modes.get(0, "ana")
-    [search] = plan_searches(request, 0, declared, lambda shelf: library.words.memory_columns(0, shelf), lambda _: None)
-    words = LexicalFeatures(library.words, library.clock, search)
+    [search] = plan_searches(request, declared, lambda shelf: library.words.memory_columns(0, shelf), lambda _: None)
+    words = LexicalFeatures(LexicalView(library.words, 0), library.clock, search)
     [found] = await VectorSearch(library.vectors, library.spaces).nearest(search, words)
     return found
 

@@ -33,7 +33,7 @@ class Judging:
     async def judge(self, query: str, turns: Sequence[Memory] = ()) -> Interaction:
         """What a request is for."""
         fields: dict[str, Any] = {"scope": {"user_id": "ana"}, "conversation_id": "c1", "query": query}
-        return await self.reader.judge(AssembleRequest.model_validate(fields | {"budget_tokens": 4000}), 0, turns)
+        return await self.reader.judge(AssembleRequest.model_validate(fields | {"budget_tokens": 4000}), turns)
 
 
 def said(number: int, interaction: Interaction | None, role: str = "user") -> Memory:

@@ -8,6 +8,7 @@ import pytest
 
 from agents.rules.consolidation.candidates import cluster_turns, is_in_run, list_distillable_turns
 from agents.rules.consolidation.distillation import source_of
+from agents.rules.index.lexical_document import LexicalDocument
 from schemas.memories import Memory, Resource
 from schemas.vectors import Matrix
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
@@ -28,7 +29,7 @@ def words(tmp_path: Path) -> Iterator[SqliteLexicalIndex]:
 def gatherable(words: SqliteLexicalIndex, *memories: Memory) -> list[str]:
     """The texts of those of these that may be distilled."""
     for memory in memories:
-        words.put(HERE, memory)
+        words.put(HERE, LexicalDocument(memory))
     text_of = {memory.memory_id: memory.text for memory in memories}
     return [text_of[one] for one in list_distillable_turns(words.memory_columns(HERE, "ana"), SCOPE, "general")]
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from streams.adapters.language.side_loop import BackgroundEventLoop
+from streams.adapters.language.background_loop import BackgroundEventLoop
 
 
 async def test_what_holds_its_own_loop_does_not_hold_the_callers() -> None:

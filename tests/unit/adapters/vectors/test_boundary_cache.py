@@ -13,12 +13,11 @@ from schemas.failures import Unavailable
 from schemas.modes import VectorSpace
 from schemas.vectors import Matrix, MemoryFilter, Point, Scored
 from streams.adapters.embedding.inference.token_grid import dequantise_tokens, quantise_tokens
+from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
 from streams.adapters.vectors.embedded.boundary_reading import POINT_PAGE_SIZE
-from streams.adapters.vectors.embedded.edge_boundary import BoundaryVectors
-from streams.adapters.vectors.embedded.edge_held import BoundaryCache
+from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.adapters.vectors.embedded.edge_packing import Unpacked, pack_point, unpack_vectors
-from streams.adapters.vectors.embedded.edge_rows import FilterFields, PointRow
+from streams.adapters.vectors.embedded.edge_packing import FilterFields, PointRow, Unpacked, pack_point, unpack_vectors
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
 from tests.fakes.vector_indexes import memory, point, space_of
 
@@ -80,7 +79,7 @@ async def index(tmp_path: Path) -> AsyncIterator[EdgeIndex]:
 
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[EdgeIndex]:
-    opened = EdgeIndex(tmp_path / "engine", BoundaryCache(most_points=0))
+    opened = EdgeIndex(tmp_path / "engine", BoundaryCache(max_points=0))
     yield opened
     await opened.close()
 
@@ -191,37 +190,37 @@ def unpacked_of(one: Point) -> Unpacked:
 
 def test_the_boundary_that_was_asked_longest_ago_is_given_up_first() -> None:
     size = filled(50).size
-    held = BoundaryCache(most_bytes=3 * size)
+    cache = BoundaryCache(max_bytes=3 * size)
     for name in ("a", "b", "c"):
-        held.keep(("x", name), filled(50))
-    held.get(("x", "a"))
-    held.keep(("x", "d"), filled(50))
-    assert [name for name in "abcd" if held.knows(("x", name))] == ["a", "c", "d"]
-    held.keep(("x", "large"), filled(900))
-    assert [name for name in ("a", "c", "d", "large") if held.knows(("x", name))] == ["large"]
+        cache.put(("x", name), filled(50))
+    cache.get(("x", "a"))
+    cache.put(("x", "d"), filled(50))
+    assert [name for name in "abcd" if cache.has(("x", name))] == ["a", "c", "d"]
+    cache.put(("x", "large"), filled(900))
+    assert [name for name in ("a", "c", "d", "large") if cache.has(("x", name))] == ["large"]
 
 
 def test_a_boundary_that_grows_makes_others_go() -> None:
-    held = BoundaryCache(most_bytes=3 * filled(50).size)
-    held.keep(("x", "other"), filled(50))
-    held.keep(("x", "u1"), filled(50))
+    cache = BoundaryCache(max_bytes=3 * filled(50).size)
+    cache.put(("x", "other"), filled(50))
+    cache.put(("x", "u1"), filled(50))
     for number in range(50, 400):
-        held.written("x", [(made(number), unpacked_of(made(number)))])
-    assert held.knows(("x", "u1"))
-    assert not held.knows(("x", "other"))
+        cache.written("x", [(made(number), unpacked_of(made(number)))])
+    assert cache.has(("x", "u1"))
+    assert not cache.has(("x", "other"))
 
 
 def test_a_boundary_that_becomes_too_large_is_left_to_the_engine() -> None:
-    held = BoundaryCache(most_points=10)
-    held.keep(("x", "u1"), filled(10))
-    held.written("x", [(made(99), unpacked_of(made(99)))])
-    assert held.get(("x", "u1")) is None
+    cache = BoundaryCache(max_points=10)
+    cache.put(("x", "u1"), filled(10))
+    cache.written("x", [(made(99), unpacked_of(made(99)))])
+    assert cache.get(("x", "u1")) is None
 
 
 def test_rows_that_died_are_let_go_by_reading_anew() -> None:
-    held = BoundaryCache()
-    held.keep(("x", "u1"), filled(10))
+    cache = BoundaryCache()
+    cache.put(("x", "u1"), filled(10))
     for _ in range(20):
-        held.written("x", [(made(number), unpacked_of(made(number))) for number in range(10)])
-    kept = held.knows(("x", "u1"))
-    assert not kept or len(held.get(("x", "u1"))._ids) < 100  # type: ignore[union-attr]
+        cache.written("x", [(made(number), unpacked_of(made(number))) for number in range(10)])
+    kept = cache.has(("x", "u1"))
+    assert not kept or len(cache.get(("x", "u1"))._ids) < 100  # type: ignore[union-attr]

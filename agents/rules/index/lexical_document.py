@@ -1,0 +1,88 @@
+"""What the lexical index stores of a memory. Pure.
+
+The index compares `digest` with the stored one and reads `analysis` only if they differ: most writes of a record change
+its status or place and not its text.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from agents.rules.cues.labels import SentenceLabel, label_memory
+from agents.rules.index.importance import estimate_importance
+from agents.rules.index.traits import Trait
+from agents.rules.text.embedding_text import lexical_text
+from agents.rules.text.languages import detect_language
+from agents.rules.text.tokenizer import fold, tokenize
+from schemas.memories import Memory
+
+_CATEGORY_MARK = "\x1e"
+"""Tells categories from entities in the digest."""
+
+
+class TextAnalysis(NamedTuple):
+    """The terms, language and labels of a memory. Raise the index's `SCHEMA_VERSION` if their meaning changes."""
+
+    words: list[str]
+    """In text order, with repetitions."""
+    entities: list[str]
+    """Different keys, sorted."""
+    categories: list[str]
+    """Different names, sorted."""
+    language: int
+    labels: SentenceLabel
+
+
+@dataclass(frozen=True)
+class LexicalDocument:
+    """A memory with all that the lexical index stores of it."""
+
+    memory: Memory
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The hash of all that `analysis` depends on."""
+        memory, kind = self.memory, (self.memory.item.kind or "") if self.memory.item else ""
+        categories = (_CATEGORY_MARK + name for name in self._categories)
+        source = "\n".join((memory.role or "", kind, self._text, *memory.entities, *categories))
+        return hashlib.blake2b(source.encode("utf-8", "surrogatepass"), digest_size=12).digest()
+
+    @cached_property
+    def analysis(self) -> TextAnalysis:
+        """The analysed text; takes time linear in the text."""
+        words = tokenize(self._text)
+        entities = sorted({entity_key(entity) for entity in self.memory.entities})
+        return TextAnalysis(words, entities, self._categories, detect_language(words), label_memory(self.memory))
+
+    @property
+    def trait(self) -> Trait:
+        """The attributes that the memory shares with others."""
+        return Trait.of(self.memory)
+
+    @property
+    def is_superseded(self) -> bool:
+        """True if another memory has replaced this one."""
+        return self.memory.superseded_by is not None
+
+    @property
+    def awaits_understanding(self) -> bool:
+        """True if a language model has not read the memory yet."""
+        return self.memory.reading.status == "pending"
+
+    def importance(self, length: int) -> float:
+        """Return the importance of a memory with this number of words."""
+        return estimate_importance(self.memory.importance, self.memory.text, length)
+
+    @cached_property
+    def _text(self) -> str:
+        return lexical_text(self.memory)
+
+    @cached_property
+    def _categories(self) -> list[str]:
+        return sorted({one.name for one in self.memory.item.categories}) if self.memory.item else []
+
+
+def entity_key(entity: str) -> str:
+    """Return the key of an entity: folded, on one line."""
+    return " ".join(fold(entity).split())

@@ -1,0 +1,37 @@
+"""The stores of a worker over fakes, for tests of agents."""
+
+from agents.memory.remember import Remember
+from agents.modes.vector_spaces import VectorSpaces
+from agents.ports.embedder import Embedders
+from streams.flow.stores.stores import PartitionStores, Stores
+from streams.flow.stores.tables import LexicalStore, MemoryStore
+from tests.fakes.categories import FakeCategories
+from tests.fakes.claims import FakeClaims
+from tests.fakes.intentions import FakeIntentions
+from tests.fakes.memories import FakeMemories
+from tests.fakes.modes import FakeModes
+
+
+def fake_stores(
+    words: LexicalStore,
+    memories: MemoryStore | None = None,
+    modes: FakeModes | None = None,
+    claims: FakeClaims | None = None,
+    intentions: FakeIntentions | None = None,
+    categories: FakeCategories | None = None,
+) -> Stores:
+    """Return stores over fakes, but for the lexical index and for those that are given."""
+    return Stores(
+        memories=memories or FakeMemories(),
+        modes=modes or FakeModes(),
+        claims=claims or FakeClaims(),
+        intentions=intentions or FakeIntentions(),
+        categories=categories or FakeCategories(),
+        words=words,
+    )
+
+
+def remember_over(stores: PartitionStores, embedders: Embedders, *, asks_model: bool = False) -> Remember:
+    """Return `Remember` over the stores of a partition."""
+    spaces = VectorSpaces(stores.modes, embedders)
+    return Remember(stores.memories, stores.words, stores.modes, spaces, stores.claims, asks_model=asks_model)
