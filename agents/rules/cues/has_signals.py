@@ -15,5 +15,10 @@ SIGNAL_LABELS = (
 
 
 def has_signals(turn: Memory) -> bool:
-    """True if a turn has items, aims or signal labels; most turns don't, and cost no event."""
-    return bool(turn.items) or turn.reading.aims is not None or bool(label_memory(turn) & SIGNAL_LABELS)
+    """True if the turn has items or text signals; most turns have neither and cost no event."""
+    return bool(turn.items) or has_text_signals(turn)
+
+
+def has_text_signals(turn: Memory) -> bool:
+    """True if the turn's text or a model's answer about it concerns an intention, even without an item."""
+    return turn.reading.aims is not None or bool(label_memory(turn) & SIGNAL_LABELS)

@@ -1,10 +1,10 @@
-"""Analyse a turn's text: the one call by which the rules see a turn before it is stored. Pure."""
+"""Analyse a turn before it is stored: everything that is extracted from its text. Pure."""
 
 from typing import NamedTuple
 
-from agents.rules.cues.has_signals import has_signals
+from agents.rules.cues.has_signals import has_text_signals
+from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.items.extracting import extract_items
-from agents.rules.items.found import ExtractedItem
 from schemas.memories import Memory
 from schemas.understanding import Understanding
 
@@ -14,9 +14,9 @@ class Analysis(NamedTuple):
 
     items: list[ExtractedItem]
     has_signals: bool
-    """True if the turn concerns intentions or categories even without new items."""
+    """True if the text concerns an intention, even without an item."""
 
 
 def analyse(turn: Memory, understanding: Understanding | None = None) -> Analysis:
     """Return the items and signals of a turn; `understanding` is a model's answer about its current text."""
-    return Analysis(extract_items(turn, understanding), has_signals(turn))
+    return Analysis(extract_items(turn, understanding), has_text_signals(turn))

@@ -1,7 +1,7 @@
 """The word index on SQLite: one file a Kafka partition, so that a partition that leaves takes its file with it.
 
-Terms, postings and statistics are kept by boundary: the cost of a question depends on the memories of its user alone, and
-no text of another user changes a score.
+Terms, postings and statistics are kept by boundary: the cost of a question depends on its own user's memories, and no
+text of another user changes a score.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -26,7 +26,7 @@ def words(tmp_path: Path) -> Iterator[SqliteLexicalIndex]:
     index.close()
 
 
-def gatherable(words: SqliteLexicalIndex, *memories: Memory) -> list[str]:
+def distillable_texts(words: SqliteLexicalIndex, *memories: Memory) -> list[str]:
     """The texts of those of these that may be distilled."""
     for memory in memories:
         words.put(HERE, LexicalDocument(memory))
@@ -34,8 +34,8 @@ def gatherable(words: SqliteLexicalIndex, *memories: Memory) -> list[str]:
     return [text_of[one] for one in list_distillable_turns(words.memory_columns(HERE, "ana"), SCOPE, "general")]
 
 
-def test_turns_of_the_scope_and_mode_are_looked_at_oldest_first(words: SqliteLexicalIndex) -> None:
-    there = gatherable(
+def test_distillable_turns_are_of_scope_and_mode_oldest_first(words: SqliteLexicalIndex) -> None:
+    there = distillable_texts(
         words,
         made("The second walk.", 2),
         made("The first walk.", 1),
@@ -56,11 +56,11 @@ def test_turns_of_the_scope_and_mode_are_looked_at_oldest_first(words: SqliteLex
         "The build fails with an error: exit code 1.",
     ],
 )
-def test_what_must_be_found_as_it_was_said_is_left_alone(words: SqliteLexicalIndex, text: str) -> None:
-    assert gatherable(words, made(text), made("The river is high.", 1)) == ["The river is high."]
+def test_turns_that_must_stay_verbatim_are_excluded(words: SqliteLexicalIndex, text: str) -> None:
+    assert distillable_texts(words, made(text), made("The river is high.", 1)) == ["The river is high."]
 
 
-def test_a_run_takes_turns_from_before_it_began_that_stand_for_themselves_or_that_it_superseded_itself() -> None:
+def test_run_takes_earlier_turns_not_superseded_by_others() -> None:
     turn = made("The river is high.", 5)
     assert is_in_run(turn, "0-1", until=6)
     assert not is_in_run(turn, "0-1", until=5)
@@ -74,7 +74,7 @@ def near(count: int) -> Matrix:
     return np.ones((count, 8), np.float32) + 0.01 * np.eye(count, 8, dtype=np.float32)
 
 
-def test_what_two_people_say_is_not_one() -> None:
+def test_turns_of_two_speakers_are_not_clustered() -> None:
     said = [source_of(made("The river is high today.", n, speaker=("Ana", "Ben")[n % 2])) for n in range(6)]
     found = cluster_turns(said, near(6))
     assert sorted({source.voice for source in one.sources} == {one.sources[0].voice} for one in found) == [True, True]
@@ -82,7 +82,7 @@ def test_what_two_people_say_is_not_one() -> None:
     assert all(0.99 < one.mean_cosine <= 1 for one in found)
 
 
-KIND = {
+COURTESIES = {
     "encouragement": [
         "Thanks, I'm really grateful for your help with staying motivated.",
         "Thanks! Your help keeps me motivated, I'm really grateful.",
@@ -111,20 +111,20 @@ KIND = {
 }
 
 
-def found_among(texts: list[str]) -> list[int]:
+def cluster_sizes(texts: list[str]) -> list[int]:
     """How many turns each cluster among these near ones has."""
     return [
         len(one.sources) for one in cluster_turns([source_of(made(text, n)) for n, text in enumerate(texts)], near(3))
     ]
 
 
-@pytest.mark.parametrize("texts", KIND.values(), ids=KIND)
-def test_what_is_said_for_the_sake_of_the_other_is_not_gathered(texts: list[str]) -> None:
-    assert found_among(texts) == []
+@pytest.mark.parametrize("texts", COURTESIES.values(), ids=COURTESIES)
+def test_courtesies_are_not_clustered(texts: list[str]) -> None:
+    assert cluster_sizes(texts) == []
 
 
 @pytest.mark.parametrize(
     "what", ["Thanks for your help with the leaking radiator {}", "Chapter {} tells of the lantern"]
 )
-def test_kind_words_around_something_that_is_said_do_no_harm(what: str) -> None:
-    assert found_among([what.format(end) for end in ("a1", "a2", "b1")]) == [3]
+def test_courtesies_around_content_do_not_prevent_clusters(what: str) -> None:
+    assert cluster_sizes([what.format(end) for end in ("a1", "a2", "b1")]) == [3]
