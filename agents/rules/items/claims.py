@@ -48,8 +48,8 @@ _CLAIMS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(rf"{OPENING_PATTERN}{_THE} {_SUBJECT_OF}(?:{_IS} (?!not ){_THEN}|{_NOT_BUT})"), "{subject}|is"),
     (
         re.compile(
-            rf"{OPENING_PATTERN}(?:we|i|they)(?:'ve| have)? (?:just |now )?(?:moved|changed|switched|set|raised|lowered) "
-            rf"{_THE} {_SUBJECT} (?:from (?:[^ ]+ ){{1,4}}?)?(?:to|onto) "
+            rf"{OPENING_PATTERN}(?:we|i|they)(?:'ve| have)? (?:just |now )?(?:moved|changed|switched|set|raised|"
+            rf"lowered) {_THE} {_SUBJECT} (?:from (?:[^ ]+ ){{1,4}}?)?(?:to|onto) "
         ),
         "{subject}|is",
     ),

@@ -8,7 +8,7 @@ memory; time linear in the text. Questions and suppositions give no items.
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
-from agents.rules.items.found import ExtractedItem, SourceText, found_item_at
+from agents.rules.items.extracted_item import ExtractedItem, SourceText, found_item_at
 from agents.rules.items.item_sentences import classify_sentence
 from agents.rules.items.kinds import ALLOWED_KINDS, FIRST_PERSON_VOICES, RULE_KINDS, Voice, voice_of
 from agents.rules.items.procedures import find_step_lists

@@ -85,7 +85,8 @@ FACT_PATTERNS: tuple[FactPattern, ...] = (
     _pattern(
         "have i've we've",
         rf"{OPENING_PATTERN}(?:i|we)(?: have|'ve got| have got)(?: [^ ,]+){{0,2}} (?:sisters?|brothers?|kids|children|"
-        r"sons?|daughters?|dogs?|cats?|grandchildren|twins|siblings) (?=$|, |and |called |named |who |aged |from |now |too )",
+        r"sons?|daughters?|dogs?|cats?|grandchildren|twins|siblings) "
+        r"(?=$|, |and |called |named |who |aged |from |now |too )",
         needs_value=False,
     ),
     _pattern(

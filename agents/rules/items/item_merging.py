@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import accumulate
 from math import prod
 
-from agents.rules.items.found import ExtractedItem
+from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.memory.identity import derive_item_id, hash_texts
 from agents.rules.memory.understanding import current_text_hash
 from agents.rules.text.embedding_text import embedding_text

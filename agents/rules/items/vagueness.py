@@ -22,14 +22,14 @@ _VAGUE: Mapping[ItemKind, re.Pattern[str]] = {
     ),
     "preference": re.compile(
         r" (?:love|like|enjoy|adore|hate|prefer\w*|want|need|use|do|mag|liebe|aime|adore|rather have|rather)"
-        rf"(?: to (?:see|hear|do|know|say|be|go|help))? (?:{_REFERENCE}|was|is|not|say|the (?:thought|sound|last|first)) |"
-        r"^ (?:it's|that's|this is|it is|that is) | the moment | was my favou?rite $| i thought |"
-        r" me (?:gusta|encanta) [,:] "
+        rf"(?: to (?:see|hear|do|know|say|be|go|help))? (?:{_REFERENCE}|was|is|not|say|"
+        r"the (?:thought|sound|last|first)) |^ (?:it's|that's|this is|it is|that is) | the moment |"
+        r" was my favou?rite $| i thought | me (?:gusta|encanta) [,:] "
     ),
     "decision": re.compile(
         r" (?:decided|chose|chosen|agreed|agree|settled|settle|refused|accepted|dropped|go with|go for|say yes to|"
-        rf"said yes to)(?: to| on| with| to do| for)? {_REFERENCE} | i'd decided | agreed (?:not to|on all) | the wrong "
-        r"| dropped off | picked (?:up|this) | before | going for (?:a|another) |"
+        rf"said yes to)(?: to| on| with| to do| for)? {_REFERENCE} | i'd decided | agreed (?:not to|on all) |"
+        r" the wrong | dropped off | picked (?:up|this) | before | going for (?:a|another) |"
         r" taking the (?!job|offer|flat|role) | decided to $| almost | nearly |"
         rf" let's (?!go with |use |stick with |settle on |switch to )| let's use {_REFERENCE} |"
         r" noch nicht | not decided "

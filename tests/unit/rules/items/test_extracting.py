@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.items.extracting import (
     MAX_RULE_ITEMS,
     MAX_SEGMENTS,
@@ -14,7 +15,6 @@ from agents.rules.items.extracting import (
     extract_by_rules,
     extract_items,
 )
-from agents.rules.items.found import ExtractedItem
 from schemas.memories import ItemKind, Memory, Resource
 from schemas.understanding import FoundItem, Understanding
 from tests.builders.memories import made

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from agents.rules.items.found import ExtractedItem
+from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.items.item_merging import (
     MAX_SUPPORTS,
     build_item,
