@@ -1,4 +1,4 @@
-"""From bytes to a message, or to the contract's error with its field."""
+"""Decoding of records into messages, or into errors of the contract with their fields."""
 
 import json
 from collections.abc import Callable
@@ -96,7 +96,7 @@ BAD: dict[str, tuple[Any, str, str | None]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_cannot_be_taken_is_refused_with_code_and_field(name: str) -> None:
+def test_invalid_message_is_refused_with_code_and_field(name: str) -> None:
     value, code, field = BAD[name]
     with pytest.raises(Rejected) as refused:
         decode(None if value is None else as_bytes(value), KINDS)
@@ -121,7 +121,7 @@ GOOD: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_what_is_odd_but_allowed_comes_through_unchanged(name: str) -> None:
+def test_unusual_valid_message_is_unchanged(name: str) -> None:
     turn = decode(as_bytes(turn_fields(**GOOD[name])), KINDS)
     told = turn.model_dump(mode="json")
     for field in GOOD[name].keys() & told.keys() - {"resources", "occurred_at"}:
@@ -132,7 +132,7 @@ def test_what_is_odd_but_allowed_comes_through_unchanged(name: str) -> None:
 OPTIONAL = ("turn_id", "speaker", "occurred_at", "mode", "importance", "resources", "metadata")
 
 
-def test_a_null_is_as_good_as_a_field_that_is_left_out() -> None:
+def test_null_equals_an_omitted_field() -> None:
     fields = {name: value for name, value in turn_fields().items() if name not in OPTIONAL} | {
         "scope": {"user_id": "u"}
     }
@@ -146,11 +146,11 @@ def test_a_null_is_as_good_as_a_field_that_is_left_out() -> None:
     assert decode(as_bytes(given), {"command.v1": Command}).arguments == {}
 
 
-def test_a_turn_without_project_has_the_default_one() -> None:
+def test_omitted_project_is_default() -> None:
     assert decode(as_bytes(turn_fields(scope={"user_id": "u"})), KINDS).scope.project_id == "default"
 
 
-def test_the_kinds_that_are_known_here_are_named() -> None:
+def test_unknown_schema_error_names_the_known_ones() -> None:
     with pytest.raises(Rejected, match=r"turn\.v1"):
         decode(b'{"schema":"tweet.v1"}', KINDS)
 
@@ -163,7 +163,7 @@ def test_the_kinds_that_are_known_here_are_named() -> None:
         lambda name: turn_fields(resources=[{name: 1}]),
     ],
 )
-def test_a_name_of_a_megabyte_stays_out_of_the_error(make: Callable[[str], dict[str, Any]]) -> None:
+def test_long_field_name_is_truncated_in_the_error(make: Callable[[str], dict[str, Any]]) -> None:
     with pytest.raises(Rejected) as refused:
         decode(as_bytes(make("x" * 1_000_000)), KINDS)
     assert len(str(refused.value)) < 500
@@ -184,9 +184,7 @@ def test_a_name_of_a_megabyte_stays_out_of_the_error(make: Callable[[str], dict[
         ({}, "invalid_value", "scope.user_id"),
     ],
 )
-def test_a_selector_names_one_user_and_may_leave_the_project_open(
-    scope: dict[str, Any], code: str | None, field: str | None
-) -> None:
+def test_selector_names_one_user_and_any_projects(scope: dict[str, Any], code: str | None, field: str | None) -> None:
     value = as_bytes({"schema": "retrieve.v1", "scope": scope, "query": "q"})
     if code is None:
         assert decode(value, {"retrieve.v1": RetrieveRequest}).scope.fields()["project_id"] is None
@@ -197,6 +195,6 @@ def test_a_selector_names_one_user_and_may_leave_the_project_open(
 
 
 @pytest.mark.parametrize(("asked", "read"), [("p", ("p",)), (["p", "q"], ("p", "q")), ("*", None)])
-def test_a_selector_reads_one_project_or_some_or_all(asked: object, read: tuple[str, ...] | None) -> None:
+def test_selector_accepts_one_some_or_all_projects(asked: object, read: tuple[str, ...] | None) -> None:
     value = as_bytes({"schema": "retrieve.v1", "scope": {"user_id": "u", "project_id": asked}, "query": "q"})
     assert decode(value, {"retrieve.v1": RetrieveRequest}).scope.fields()["project_id"] == read

@@ -1,4 +1,4 @@
-"""The setting `SCOPE_MODEL`: what is a scope model, what it decides, and what a person is told of one that is none."""
+"""The setting `SCOPE_MODEL`: valid models, their effect, and the errors of invalid ones."""
 
 import json
 from pathlib import Path
@@ -73,7 +73,7 @@ def test_model_is_loaded_by_its_dotted_path(path: str, monkeypatch: pytest.Monke
         (f"{EXAMPLES}.WithAny", "team: '*' can't be a value"),
         (f"{EXAMPLES}.WithFactory", "team: a default is a value"),
         (f"{EXAMPLES}.WithTakenName", "fields: this name has a meaning"),
-        (f"{EXAMPLES}.WithDecorator", "put lower into Annotated"),
+        (f"{EXAMPLES}.WithDecorator", "put lower into"),
     ],
 )
 def test_invalid_scope_model_is_rejected_at_start(path: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:

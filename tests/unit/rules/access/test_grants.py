@@ -1,4 +1,4 @@
-"""What a policy grants, and what is left of a selector."""
+"""Permissions of a policy, and narrowing of selectors."""
 
 from typing import Any
 
@@ -25,8 +25,8 @@ POLICY = Policy.model_validate(
 )
 
 
-def read(principal: str | None, user: str, projects: Any) -> tuple[str, ...] | str | None:
-    """The projects that are left of a selector, or the code of the refusal."""
+def narrowed_projects(principal: str | None, user: str, projects: Any) -> tuple[str, ...] | str | None:
+    """The projects of the narrowed selector, or the error code."""
     try:
         narrowed = narrow_selector(
             POLICY, principal, Selector.model_validate({"user_id": user, "project_id": projects})
@@ -54,10 +54,10 @@ def read(principal: str | None, user: str, projects: Any) -> tuple[str, ...] | s
         (None, "ana", "p1", "not_allowed"),
     ],
 )
-def test_a_selector_is_narrowed_to_what_its_sender_may_read(
+def test_selector_is_narrowed_to_readable_projects(
     principal: str | None, user: str, projects: Any, left: tuple[str, ...] | str | None
 ) -> None:
-    assert read(principal, user, projects) == left
+    assert narrowed_projects(principal, user, projects) == left
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_selector_is_narrowed_to_what_its_sender_may_read(
         (None, "write", "ana", "p1", False),
     ],
 )
-def test_a_scope_is_written_by_those_who_may(
+def test_permission_depends_on_the_grants(
     principal: str | None, act: Any, user: str, project: str, *, allowed: bool
 ) -> None:
     scope = Scope(user_id=user, project_id=project)
@@ -85,12 +85,12 @@ def test_a_scope_is_written_by_those_who_may(
 @pytest.mark.parametrize(
     "grant", [{}, {"user_id": ""}, {"user_id": "u", "may": ["fly"]}, {"user_id": "u", "team": "x"}, {"user_id": 7}]
 )
-def test_a_policy_that_says_something_else_is_refused(grant: dict[str, Any]) -> None:
+def test_malformed_policy_is_refused(grant: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Policy.model_validate({"principals": {"p": [grant]}})
 
 
-def test_a_refusal_repeats_only_the_beginning_of_a_long_principal() -> None:
+def test_refusal_truncates_the_principal() -> None:
     with pytest.raises(Rejected) as refused:
         require_permission(POLICY, "x" * 100_000, "write", Scope(user_id="u"))
     assert len(refused.value.message) < 300

@@ -1,4 +1,4 @@
-"""What of a category may be shown after memories have changed, and which categories a scope has."""
+"""Visible parts of a category after memories have changed, and the categories of a scope."""
 
 import pytest
 
@@ -8,49 +8,49 @@ from schemas.categories import Category, Taxonomy
 from schemas.memories import Memory
 from tests.builders.memories import made
 
-FIRST, SECOND, TOLD = made("First.", 0), made("Second.", 1), made("Told.", 2)
+FIRST, SECOND, SUMMARISED = made("First.", 0), made("Second.", 1), made("Told.", 2)
 CATEGORY = Category(
     name="x",
     summary="A model's words.",
     profile="default",
     anchors=(FIRST.memory_id, SECOND.memory_id),
-    rests_on={one.memory_id: one.content_hash for one in (FIRST, SECOND, TOLD)},
+    rests_on={one.memory_id: one.content_hash for one in (FIRST, SECOND, SUMMARISED)},
 )
 
 
-def there(*memories: Memory) -> dict[str, Memory]:
+def by_id(*memories: Memory) -> dict[str, Memory]:
     return {one.memory_id: one for one in memories}
 
 
-def test_a_category_stands_while_all_it_rests_on_does() -> None:
-    read = there(FIRST, SECOND, TOLD).get
+def test_category_is_current_while_its_memories_are_unchanged() -> None:
+    read = by_id(FIRST, SECOND, SUMMARISED).get
     assert is_current(CATEGORY, read)
     assert visible_category(CATEGORY, read) is CATEGORY
 
 
 @pytest.mark.parametrize("change", ["gone", "superseded", "replaced"])
-def test_without_an_anchor_it_is_what_the_others_say(change: str) -> None:
+def test_changed_anchor_leaves_the_other_anchors(change: str) -> None:
     changed = {
         "gone": (),
         "superseded": (FIRST.model_copy(update={"superseded_by": "x"}),),
         "replaced": (FIRST.model_copy(update={"content_hash": "another"}),),
     }[change]
-    left = visible_category(CATEGORY, there(*changed, SECOND, TOLD).get)
+    left = visible_category(CATEGORY, by_id(*changed, SECOND, SUMMARISED).get)
     assert (left.summary, left.anchors, left.profile) == ("Second.", (SECOND.memory_id,), None)
     assert set(left.rests_on) == {SECOND.memory_id}
 
 
-def test_a_models_summary_goes_with_anything_that_the_model_was_told() -> None:
-    left = visible_category(CATEGORY, there(FIRST, SECOND).get)
+def test_models_summary_is_replaced_when_a_source_is_gone() -> None:
+    left = visible_category(CATEGORY, by_id(FIRST, SECOND).get)
     assert (left.summary, left.anchors) == ("First.\nSecond.", CATEGORY.anchors)
 
 
-def test_of_nothing_nothing_is_left() -> None:
-    left = visible_category(CATEGORY, there().get)
+def test_category_without_memories_is_empty() -> None:
+    left = visible_category(CATEGORY, by_id().get)
     assert (left.summary, left.anchors, left.rests_on) == (None, (), {})
 
 
-def test_what_is_declared_again_keeps_its_texts_and_counts_its_descriptions() -> None:
+def test_redeclared_category_keeps_its_summary() -> None:
     once = declare_category(Taxonomy(), "x", "some")
     assert declare_category(once, "x", "some") is once
     summed_up = once.with_categories(once.categories["x"].model_copy(update={"summary": "Sum."}))
@@ -58,7 +58,7 @@ def test_what_is_declared_again_keeps_its_texts_and_counts_its_descriptions() ->
     assert (again.description, again.summary, again.version, again.declared) == ("other", "Sum.", 2, True)
 
 
-def test_a_deployments_categories_are_as_it_names_them_today_and_a_users_own_stay() -> None:
+def test_deployment_categories_are_merged_into_a_users_own() -> None:
     kept = Taxonomy().with_categories(
         Category(name="own", description="mine", declared=True),
         Category(name="both", description="mine", declared=True),
@@ -75,6 +75,6 @@ def test_a_deployments_categories_are_as_it_names_them_today_and_a_users_own_sta
     ]
 
 
-def test_a_user_may_take_over_a_category_of_the_deployment_as_it_is() -> None:
+def test_user_can_declare_a_deployment_category() -> None:
     taxonomy = declare_category(merge_deployment_categories(Taxonomy(), {"x": "some"}), "x", "some")
     assert (taxonomy.categories["x"].declared, taxonomy.categories["x"].version) == (True, 1)

@@ -1,4 +1,4 @@
-"""Which turns are distilled together: of one voice, and only what need not be found as it was said."""
+"""Turns that are distilled together: of one speaker, and without those that must stay verbatim."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +27,7 @@ def words(tmp_path: Path) -> Iterator[SqliteLexicalIndex]:
 
 
 def distillable_texts(words: SqliteLexicalIndex, *memories: Memory) -> list[str]:
-    """The texts of those of these that may be distilled."""
+    """The texts of the distillable turns."""
     for memory in memories:
         words.put(HERE, LexicalDocument(memory))
     text_of = {memory.memory_id: memory.text for memory in memories}
@@ -112,7 +112,7 @@ COURTESIES = {
 
 
 def cluster_sizes(texts: list[str]) -> list[int]:
-    """How many turns each cluster among these near ones has."""
+    """The cluster sizes of turns with nearly equal vectors."""
     return [
         len(one.sources) for one in cluster_turns([source_of(made(text, n)) for n, text in enumerate(texts)], near(3))
     ]

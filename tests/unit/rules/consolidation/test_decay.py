@@ -1,4 +1,4 @@
-"""How likely items still hold: less with age, by the decay of their mode, never twice."""
+"""Decay of stability: with age, by the mode's decay, never compounded."""
 
 from datetime import timedelta
 
@@ -23,30 +23,30 @@ def after(days: float, decay: Decay = "medium") -> float:
     return memory.item.stability
 
 
-def test_what_was_said_more_often_is_likelier_to_hold() -> None:
+def test_rule_of_succession_grows_with_repetitions() -> None:
     assert rule_of_succession(3) < rule_of_succession(30) < 1
 
 
-def test_today_an_item_is_as_stable_as_it_began() -> None:
+def test_stability_is_initial_on_the_first_day() -> None:
     assert decayed_stability(item(), START) is None
     assert decayed_stability(item(), START - timedelta(days=3)) is None
 
 
 @pytest.mark.parametrize(("decay", "days"), [("fast", 7), ("medium", 30), ("slow", 180)])
-def test_after_the_half_life_of_its_mode_half_of_what_can_be_lost_is_lost(decay: Decay, days: int) -> None:
+def test_half_life_halves_the_decaying_share(decay: Decay, days: int) -> None:
     assert after(days, decay) == pytest.approx(0.9 * (MIN_STABILITY_SHARE + (1 - MIN_STABILITY_SHARE) / 2), abs=0.026)
 
 
-def test_what_does_not_decay_stays_and_nothing_is_lost_wholly() -> None:
+def test_decay_none_stays_and_stability_has_a_floor() -> None:
     assert after(10_000, "none") == pytest.approx(0.9)
     assert after(10_000, "fast") == pytest.approx(0.9 * MIN_STABILITY_SHARE, abs=0.026)
 
 
-def test_fading_again_on_the_same_day_changes_nothing_and_later_less_than_twice() -> None:
+def test_decay_is_not_compounded() -> None:
     memory = apply_decay(item(), START + timedelta(days=40))
     assert decayed_stability(memory, START + timedelta(days=40, hours=5)) is None
     assert apply_decay(memory, START + timedelta(days=90)) == apply_decay(item(), START + timedelta(days=90))
 
 
-def test_a_turn_does_not_fade() -> None:
+def test_turn_does_not_decay() -> None:
     assert decayed_stability(made("Tea."), START + timedelta(days=400)) is None

@@ -1,4 +1,4 @@
-"""Which items are one: those that say the same in the same order, and nothing that merely sounds alike."""
+"""Deduplication of items: same words in the same order, no near misses."""
 
 import pytest
 
@@ -12,17 +12,17 @@ def item(text: str, number: int = 0, claim: str | None = None) -> Memory:
     return made(text, number, origin="extracted", type="semantic", item=Item(kind="fact", claim=claim))
 
 
-def merged(*items: Memory) -> list[tuple[str, str]]:
-    """Which texts go into which."""
+def merges(*items: Memory) -> list[tuple[str, str]]:
+    """Pairs of duplicate and original texts."""
     text_of = {one.memory_id: one.text for one in items}
     pairs = find_duplicates(dedup_entry_of(one) for one in items)
     return [(text_of[newer.memory_id], text_of[older.memory_id]) for newer, older in pairs]
 
 
-def test_what_says_the_same_goes_into_the_oldest() -> None:
+def test_duplicates_merge_into_the_oldest() -> None:
     oldest = item("I love the sea.", 1)
     others = [item("I really love the sea!", 3), item("I LOVE the sea", 2)]
-    assert merged(*others, oldest) == [("I LOVE the sea", oldest.text), ("I really love the sea!", oldest.text)]
+    assert merges(*others, oldest) == [("I LOVE the sea", oldest.text), ("I really love the sea!", oldest.text)]
 
 
 @pytest.mark.parametrize(
@@ -36,14 +36,14 @@ def test_what_says_the_same_goes_into_the_oldest() -> None:
         ("So so.", "So so"),
     ],
 )
-def test_what_says_something_else_stays(one: str, other: str) -> None:
-    assert merged(item(one, 1), item(other, 2)) == []
+def test_different_items_are_not_merged(one: str, other: str) -> None:
+    assert merges(item(one, 1), item(other, 2)) == []
 
 
 @pytest.mark.parametrize(("one", "other", "cosine"), NEAR_MISSES)
-def test_what_is_merely_near_stays(one: str, other: str, cosine: float) -> None:
+def test_near_misses_are_not_merged(one: str, other: str, cosine: float) -> None:
     assert cosine > 0.7
-    assert merged(item(one, 1), item(other, 2)) == []
+    assert merges(item(one, 1), item(other, 2)) == []
 
 
 @pytest.mark.parametrize(
@@ -57,18 +57,18 @@ def test_what_is_merely_near_stays(one: str, other: str, cosine: float) -> None:
         ("Bitte antworte mir auf Deutsch.", "Antworte mir bitte auf Deutsch."),
     ],
 )
-def test_how_a_word_is_written_and_courtesy_do_not_count(one: str, other: str) -> None:
-    assert merged(item(one, 1), item(other, 2)) == [(other, one)]
+def test_contractions_and_fillers_are_ignored(one: str, other: str) -> None:
+    assert merges(item(one, 1), item(other, 2)) == [(other, one)]
 
 
-def test_no_cosine_tells_doubles_from_near_misses() -> None:
-    """Why vectors are not asked: above all that is merely near there is nothing that says the same."""
+def test_no_cosine_threshold_separates_duplicates() -> None:
+    """Why vectors don't decide: no duplicate has a higher cosine than every near miss."""
     assert max(cosine for *_, cosine in NEAR_MISSES) > max(cosine for *_, cosine in DOUBLES)
 
 
-def test_articles_of_the_language_that_is_spoken_do_not_count() -> None:
-    assert merged(item("Ich mag den Kaffee in der Stadt.", 1), item("Ich mag Kaffee in der Stadt.", 2))
+def test_articles_of_the_texts_language_are_ignored() -> None:
+    assert merges(item("Ich mag den Kaffee in der Stadt.", 1), item("Ich mag Kaffee in der Stadt.", 2))
 
 
-def test_another_claim_is_another_item() -> None:
-    assert merged(item("It is always on fire.", 1, "a"), item("It is always on fire!", 2, "b")) == []
+def test_different_claims_are_not_merged() -> None:
+    assert merges(item("It is always on fire.", 1, "a"), item("It is always on fire!", 2, "b")) == []

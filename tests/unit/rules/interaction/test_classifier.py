@@ -1,4 +1,4 @@
-"""The shipped classifier, and its file."""
+"""The shipped classifier and its file format."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from agents.rules.interaction.voting import MIN_MODE_CONFIDENCE
 from schemas.interaction import INTERACTION_MODES
 
 FILE = Path(__file__).parents[4] / "agents" / "data" / "interaction_model.bin"
-NOWHERE = np.zeros(384, np.float32)
+ZERO_VECTOR = np.zeros(384, np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -32,29 +32,29 @@ def classifier() -> InteractionClassifier:
         ("merci beaucoup, à demain !", "GENERAL"),
     ],
 )
-def test_words_alone_are_enough_for_plain_cases(classifier: InteractionClassifier, text: str, mode: str) -> None:
-    assert INTERACTION_MODES[int(classifier.probabilities(text, NOWHERE).argmax())] == mode
+def test_words_alone_decide_clear_cases(classifier: InteractionClassifier, text: str, mode: str) -> None:
+    assert INTERACTION_MODES[int(classifier.probabilities(text, ZERO_VECTOR).argmax())] == mode
 
 
 @pytest.mark.parametrize("text", ["", " ", "?", "\ud800", "\x00", "a" * 32_768, "好" * 32_768, "\n" * 32_768])
-def test_any_text_has_probabilities(classifier: InteractionClassifier, text: str) -> None:
-    shares = classifier.probabilities(text, NOWHERE)
+def test_any_text_gives_probabilities(classifier: InteractionClassifier, text: str) -> None:
+    shares = classifier.probabilities(text, ZERO_VECTOR)
     assert shares.shape == (len(INTERACTION_MODES),)
     assert (shares >= 0).all()
     assert shares.sum() == pytest.approx(1)
 
 
-def test_the_vector_counts(classifier: InteractionClassifier) -> None:
+def test_vector_changes_probabilities(classifier: InteractionClassifier) -> None:
     one, other = (classifier.probabilities("the thing with the wheel", at) for at in np.eye(384, dtype=np.float32)[:2])
     assert not np.allclose(one, other)
 
 
-def test_a_vector_of_another_embedder_is_refused(classifier: InteractionClassifier) -> None:
+def test_vector_of_another_shape_is_refused(classifier: InteractionClassifier) -> None:
     with pytest.raises(ValueError, match="768"):
         classifier.probabilities("a", np.zeros(768, np.float32))
 
 
-def test_the_file_is_small_and_says_what_it_is() -> None:
+def test_model_file_is_small_and_described() -> None:
     data = FILE.read_bytes()
     assert len(data) < 2_000_000
     assert json.loads(data[len(MODEL_FILE_MAGIC) : data.index(b"\n", len(MODEL_FILE_MAGIC))])["modes"] == list(
@@ -62,14 +62,14 @@ def test_the_file_is_small_and_says_what_it_is() -> None:
     )
 
 
-def test_other_files_are_refused() -> None:
+def test_malformed_files_are_refused() -> None:
     data = FILE.read_bytes()
     for damaged in (b"", b"{}\n", data[1:], data + b"x", data[:-1], data.replace(b"EXPLORATION", b"EXPLOSIONS!", 1)):
         with pytest.raises(ValueError, match=r"model|buffer|JSON|Expecting|subsection"):
             InteractionClassifier.loads(damaged)
 
 
-def test_a_pool_begins_at_the_threshold_and_keeps_the_order() -> None:
+def test_pool_starts_at_the_threshold_and_keeps_the_order() -> None:
     confidences = np.linspace(0.21, 0.999, 200)
     rest = (1 - confidences) / 4
     said = pool_confidences(np.stack([confidences, rest, rest, rest, rest], axis=1), 0.5, 0.9)

@@ -1,4 +1,4 @@
-"""A turn as numbers."""
+"""Features of a turn."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from agents.rules.interaction.features import (
 CUES = CueTable.loads("# a remark\nDO en: write, set up, renam*\nDO ja: 書いて\nWHY de: warum\n")
 
 
-def test_a_long_text_is_read_at_both_ends() -> None:
+def test_head_and_tail_of_a_long_text_are_read() -> None:
     part = head_and_tail("a" * 40_000 + "end")
     assert len(part) <= HEAD_CHARS + TAIL_CHARS + 3
     assert part.startswith("a")
@@ -27,11 +27,11 @@ def test_a_long_text_is_read_at_both_ends() -> None:
     assert head_and_tail("short") == "short"
 
 
-def test_numbers_cases_accents_and_line_ends_make_no_difference() -> None:
+def test_folding_removes_numbers_case_accents_and_line_ends() -> None:
     assert fold_for_hashing("Käse  12\n34") == fold_for_hashing("kase 9 8") == "kase 0 0"
 
 
-def test_pieces_are_numbers_of_words_and_characters_each_once() -> None:
+def test_ngram_indices_are_unique_and_ordered() -> None:
     found = hash_ngrams("write a test test")
     assert np.all(np.diff(found) > 0)
     assert found[0] >= 0
@@ -47,7 +47,7 @@ def test_any_text_has_features(text: str) -> None:
     assert np.isfinite(dense_features(text, plain, len(text), CUES)).all()
 
 
-def test_pieces_stay_the_same_from_version_to_version() -> None:
+def test_ngram_hashes_are_stable_across_releases() -> None:
     assert int(hash_ngrams("why?").sum()) == 1053742
 
 
@@ -55,7 +55,7 @@ def test_every_intent_of_the_tables_is_a_feature() -> None:
     assert set(INTENTS) == set(DIRECT_MODES) | set(SYNONYM_MODES)
 
 
-def test_cues_count_at_the_beginning_and_anywhere() -> None:
+def test_cues_are_counted_at_the_beginning_and_anywhere() -> None:
     counts = CUES.counts("renaming comes first, later you write")
     do = CUES.groups.index("DO")
     assert counts[0, do] < counts[1, do]
@@ -69,6 +69,6 @@ def test_cues_are_phrases_stems_and_pieces_of_unspaced_scripts() -> None:
     assert CUES.counts("rewritten")[1, 0] == 0
 
 
-def test_a_line_without_a_colon_is_refused() -> None:
+def test_cue_line_without_colon_is_refused() -> None:
     with pytest.raises(ValueError, match="not enough values"):
         CueTable.loads("DO en write")

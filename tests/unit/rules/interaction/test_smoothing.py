@@ -1,4 +1,4 @@
-"""A turn's mode among those of the turns before it."""
+"""Smoothing of interaction modes by earlier turns."""
 
 import pytest
 
@@ -7,62 +7,68 @@ from agents.rules.interaction.voting import MIN_MODE_CONFIDENCE
 from schemas.interaction import INTERACTION_MODES, Interaction, InteractionMode
 
 
-def said(*modes: InteractionMode) -> list[Interaction]:
+def history_of(*modes: InteractionMode) -> list[Interaction]:
     return [Interaction(mode=mode, confidence=0.9) for mode in modes]
 
 
-def now(mode: InteractionMode, confidence: float) -> Interaction:
+def current(mode: InteractionMode, confidence: float) -> Interaction:
     return Interaction(mode=mode, confidence=confidence)
 
 
-def test_the_first_turn_stays_as_it_is() -> None:
-    assert smooth_interaction(now("TASK", 0.8), []) == now("TASK", 0.8)
+def test_first_turn_is_unchanged() -> None:
+    assert smooth_interaction(current("TASK", 0.8), []) == current("TASK", 0.8)
 
 
 @pytest.mark.parametrize("before", INTERACTION_MODES)
 @pytest.mark.parametrize("mode", INTERACTION_MODES)
-def test_a_confident_answer_is_never_overruled_by_a_steady_past(mode: InteractionMode, before: InteractionMode) -> None:
-    answer = smooth_interaction(now(mode, MIN_MODE_CONFIDENCE), said(before, before, before))
+def test_history_never_overrules_a_confident_answer(mode: InteractionMode, before: InteractionMode) -> None:
+    answer = smooth_interaction(current(mode, MIN_MODE_CONFIDENCE), history_of(before, before, before))
     assert answer.mode == mode
     assert answer.confidence >= MIN_MODE_CONFIDENCE
 
 
-def test_turns_of_the_same_mode_raise_the_confidence_and_others_lower_it() -> None:
-    alone = now("TASK", 0.8)
-    assert smooth_interaction(alone, said("TASK", "TASK", "TASK")).confidence > 0.8
-    assert smooth_interaction(alone, said("LEARNING", "LEARNING", "LEARNING")).confidence < 0.8
+def test_agreement_raises_and_disagreement_lowers_confidence() -> None:
+    alone = current("TASK", 0.8)
+    assert smooth_interaction(alone, history_of("TASK", "TASK", "TASK")).confidence > 0.8
+    assert smooth_interaction(alone, history_of("LEARNING", "LEARNING", "LEARNING")).confidence < 0.8
 
 
-def test_a_steady_past_lifts_an_answer_that_was_near_the_threshold() -> None:
-    assert smooth_interaction(now("DEBUGGING", 0.68), said("DEBUGGING", "DEBUGGING", "DEBUGGING")).mode == "DEBUGGING"
-    assert smooth_interaction(now("DEBUGGING", 0.55), said("DEBUGGING", "DEBUGGING", "DEBUGGING")).mode == "GENERAL"
+def test_history_lifts_an_answer_near_the_threshold() -> None:
+    assert (
+        smooth_interaction(current("DEBUGGING", 0.68), history_of("DEBUGGING", "DEBUGGING", "DEBUGGING")).mode
+        == "DEBUGGING"
+    )
+    assert (
+        smooth_interaction(current("DEBUGGING", 0.55), history_of("DEBUGGING", "DEBUGGING", "DEBUGGING")).mode
+        == "GENERAL"
+    )
 
 
-def test_only_three_turns_before_count() -> None:
-    old = said("LEARNING", "LEARNING", "LEARNING")
-    recent = said("TASK", "TASK", "TASK")
-    assert smooth_interaction(now("TASK", 0.75), old + recent) == smooth_interaction(now("TASK", 0.75), recent)
+def test_only_the_last_three_turns_count() -> None:
+    old = history_of("LEARNING", "LEARNING", "LEARNING")
+    recent = history_of("TASK", "TASK", "TASK")
+    assert smooth_interaction(current("TASK", 0.75), old + recent) == smooth_interaction(current("TASK", 0.75), recent)
 
 
-def test_frequent_switching_makes_general_what_is_not_highly_confident() -> None:
-    restless = said("TASK", "LEARNING", "DEBUGGING")
-    assert smooth_interaction(now("TASK", SWITCHING_CONFIDENCE - 0.01), restless).mode == "GENERAL"
-    assert smooth_interaction(now("TASK", 0.95), restless).mode == "TASK"
+def test_frequent_switching_raises_the_threshold() -> None:
+    restless = history_of("TASK", "LEARNING", "DEBUGGING")
+    assert smooth_interaction(current("TASK", SWITCHING_CONFIDENCE - 0.01), restless).mode == "GENERAL"
+    assert smooth_interaction(current("TASK", 0.95), restless).mode == "TASK"
 
 
-def test_thanks_in_between_are_no_switching() -> None:
-    assert smooth_interaction(now("LEARNING", 0.71), said("TASK", "GENERAL", "TASK")).mode == "LEARNING"
+def test_general_turns_are_no_switches() -> None:
+    assert smooth_interaction(current("LEARNING", 0.71), history_of("TASK", "GENERAL", "TASK")).mode == "LEARNING"
 
 
-def test_an_unstable_deployment_keeps_only_what_is_highly_confident() -> None:
-    assert smooth_interaction(now("TASK", HIGH_CONFIDENCE - 0.01), [], unstable=True).mode == "GENERAL"
-    assert smooth_interaction(now("TASK", HIGH_CONFIDENCE), [], unstable=True).mode == "TASK"
+def test_unstable_deployment_raises_the_threshold() -> None:
+    assert smooth_interaction(current("TASK", HIGH_CONFIDENCE - 0.01), [], unstable=True).mode == "GENERAL"
+    assert smooth_interaction(current("TASK", HIGH_CONFIDENCE), [], unstable=True).mode == "TASK"
 
 
-def test_below_the_threshold_it_is_general_with_that_confidence() -> None:
-    assert smooth_interaction(now("TASK", 0.6), []) == now("GENERAL", 0.6)
+def test_below_the_threshold_the_mode_is_general() -> None:
+    assert smooth_interaction(current("TASK", 0.6), []) == current("GENERAL", 0.6)
 
 
-def test_a_confidence_never_leaves_its_range() -> None:
-    assert smooth_interaction(now("TASK", 1.0), said("TASK", "TASK", "TASK")).confidence == 1.0
-    assert smooth_interaction(now("TASK", 0.0), said("LEARNING", "LEARNING", "LEARNING")).confidence == 0.0
+def test_confidence_stays_in_range() -> None:
+    assert smooth_interaction(current("TASK", 1.0), history_of("TASK", "TASK", "TASK")).confidence == 1.0
+    assert smooth_interaction(current("TASK", 0.0), history_of("LEARNING", "LEARNING", "LEARNING")).confidence == 0.0

@@ -1,4 +1,4 @@
-"""Where a memory's vector stands after what happened to it."""
+"""State transitions of a memory's embedding."""
 
 from typing import Any
 
@@ -17,46 +17,56 @@ from schemas.events import Embedded
 from schemas.memories import Embedding, EmbeddingStatus, VectorLocation
 from tests.builders.memories import START, embedded_in, made
 
-HERE = VectorLocation(mode="general", space="s1")
-THERE = VectorLocation(mode="general", space="s2")
+OLD_LOCATION = VectorLocation(mode="general", space="s1")
+NEW_LOCATION = VectorLocation(mode="general", space="s2")
 
 
-def said(**fields: Any) -> Embedded:
+def embedded(**fields: Any) -> Embedded:
     known = {"memory_id": "m", "content_hash": "h", "mode": "general", "status": "ready", "space": "s2", "at": START}
     return Embedded.model_validate(known | fields)
 
 
-def test_a_vector_that_is_written_is_ready_where_it_was_written() -> None:
-    embedding = apply_embedded(made("a", embedding=Embedding(error="waits")), said()).embedding
-    assert (embedding.status, embedding.place, embedding.space, embedding.error) == ("ready", THERE, "s2", None)
+def test_written_vector_is_ready_at_its_location() -> None:
+    embedding = apply_embedded(made("a", embedding=Embedding(error="waits")), embedded()).embedding
+    assert (embedding.status, embedding.place, embedding.space, embedding.error) == ("ready", NEW_LOCATION, "s2", None)
     assert (embedding.content_hash, embedding.embedded_at) == ("h", START)
 
 
-def test_a_vector_that_could_not_be_made_leaves_the_place_of_the_last_one() -> None:
-    embedding = apply_embedded(made("a", embedding=embedded_in("s1")), said(status="failed", error="why")).embedding
-    assert (embedding.status, embedding.place, embedding.space, embedding.error) == ("failed", HERE, None, "why")
+def test_failed_embedding_keeps_the_last_location() -> None:
+    embedding = apply_embedded(made("a", embedding=embedded_in("s1")), embedded(status="failed", error="why")).embedding
+    assert (embedding.status, embedding.place, embedding.space, embedding.error) == (
+        "failed",
+        OLD_LOCATION,
+        None,
+        "why",
+    )
 
 
 @pytest.mark.parametrize("error", [None, "no model"])
-def test_a_vector_that_is_due_keeps_the_place_of_the_last_one_and_is_not_ready(error: str | None) -> None:
+def test_pending_vector_keeps_the_last_location(error: str | None) -> None:
     embedding = mark_pending(made("a", embedding=embedded_in("s1")), error).embedding
-    assert (embedding.status, embedding.place, embedding.space, embedding.error) == ("pending", HERE, None, error)
+    assert (embedding.status, embedding.place, embedding.space, embedding.error) == (
+        "pending",
+        OLD_LOCATION,
+        None,
+        error,
+    )
 
 
-def test_a_vector_of_another_space_is_stale_and_waits_for_nothing_yet() -> None:
+def test_mark_stale_clears_the_error() -> None:
     embedding = mark_stale(mark_pending(made("a", embedding=embedded_in("s1")), "no model")).embedding
-    assert (embedding.status, embedding.place, embedding.space, embedding.error) == ("stale", HERE, None, None)
+    assert (embedding.status, embedding.place, embedding.space, embedding.error) == ("stale", OLD_LOCATION, None, None)
 
 
 @pytest.mark.parametrize("status", ["failed", "waiting", "stale"])
-def test_nothing_is_written_but_what_is_ready(status: str) -> None:
-    assert written_location(said()) == THERE
-    assert written_location(said(status=status)) is None
-    assert written_location(said(space=None)) is None
+def test_only_ready_events_have_a_written_location(status: str) -> None:
+    assert written_location(embedded()) == NEW_LOCATION
+    assert written_location(embedded(status=status)) is None
+    assert written_location(embedded(space=None)) is None
 
 
 @pytest.mark.parametrize(
-    ("status", "error", "on_its_way", "waits"),
+    ("status", "error", "in_flight", "waits"),
     [
         ("pending", None, True, False),
         ("pending", "no model", False, True),
@@ -65,26 +75,26 @@ def test_nothing_is_written_but_what_is_ready(status: str) -> None:
         ("failed", "why", False, False),
     ],
 )
-def test_a_vector_is_on_its_way_or_waits_or_neither(
-    status: EmbeddingStatus, error: str | None, on_its_way: bool, waits: bool
+def test_in_flight_and_waiting_by_status(
+    status: EmbeddingStatus, error: str | None, in_flight: bool, waits: bool
 ) -> None:
     memory = made("a", embedding=Embedding(status=status, error=error))
-    assert (is_in_flight(memory), awaits_model(memory)) == (on_its_way, waits)
+    assert (is_in_flight(memory), awaits_model(memory)) == (in_flight, waits)
 
 
 @pytest.mark.parametrize("status", ["ready", "stale", "failed"])
-def test_a_vector_that_nobody_expected_leaves_one_behind(status: EmbeddingStatus) -> None:
+def test_unexpected_vector_orphans_the_last_one(status: EmbeddingStatus) -> None:
     memory = made("a", embedding=embedded_in("s1", status=status))
-    assert orphaned_location(memory, THERE) == HERE
-    assert orphaned_location(memory, HERE) is None
+    assert orphaned_location(memory, NEW_LOCATION) == OLD_LOCATION
+    assert orphaned_location(memory, OLD_LOCATION) is None
     assert orphaned_location(memory, None) is None
 
 
-def test_a_vector_on_its_way_empties_the_place_of_the_last_one_itself() -> None:
+def test_in_flight_vector_orphans_nothing() -> None:
     moving = made("a", embedding=embedded_in("s1", status="pending"))
-    assert orphaned_location(moving, THERE) is None
-    assert orphaned_location(mark_pending(moving, "no model"), THERE) == HERE
+    assert orphaned_location(moving, NEW_LOCATION) is None
+    assert orphaned_location(mark_pending(moving, "no model"), NEW_LOCATION) == OLD_LOCATION
 
 
-def test_nothing_is_left_behind_by_a_first_vector() -> None:
-    assert orphaned_location(made("a", embedding=Embedding(status="failed")), THERE) is None
+def test_first_vector_orphans_nothing() -> None:
+    assert orphaned_location(made("a", embedding=Embedding(status="failed")), NEW_LOCATION) is None

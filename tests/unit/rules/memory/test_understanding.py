@@ -1,4 +1,4 @@
-"""What a turn was understood as: the rules first, and what a model adds."""
+"""Merging a model's understanding into that of the rules."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def turn(**fields: Any) -> Memory:
     return made("Fix the login error.", **({"reading": RULES} | fields))
 
 
-def test_a_models_answer_stands_beside_what_the_rules_found() -> None:
+def test_model_answer_completes_the_rules() -> None:
     said = answer(Understanding(topic="login", operation="repair"), interaction=LEARNING)
     reading = with_understanding(turn(), said).reading
     assert (reading.status, reading.topic, reading.intent, reading.operation) == ("model", "login", "fix", "repair")
@@ -44,48 +44,48 @@ def test_a_models_answer_stands_beside_what_the_rules_found() -> None:
     assert (reading.model, reading.prompt, reading.text_hash) == ("small", "understand-1", "hash")
 
 
-def test_an_empty_answer_leaves_everything_that_the_rules_found() -> None:
+def test_empty_answer_keeps_what_rules_found() -> None:
     memory = turn(entities=("Ana",))
     after = with_understanding(memory, read())
     assert after.entities == ("Ana",)
     assert (after.reading.status, after.reading.intent, after.reading.interaction) == ("model", "fix", TASK)
 
 
-def test_an_answer_that_was_not_valid_leaves_what_the_rules_found_and_is_not_waited_for() -> None:
+def test_invalid_answer_keeps_what_rules_found() -> None:
     after = with_understanding(turn(entities=("Ana",)), answer(None))
     assert after.entities == ("Ana",)
     assert after.reading == RULES.model_copy(update={"status": "rules", "model": "small", "prompt": "understand-1"})
 
 
-def test_an_answer_that_was_not_valid_takes_nothing_from_a_valid_one() -> None:
+def test_invalid_answer_keeps_an_earlier_valid_one() -> None:
     answered = with_understanding(turn(), read(topic="login"))
     assert with_understanding(answered, answer(None)) == answered
 
 
-def test_the_same_answer_again_changes_nothing() -> None:
+def test_repeated_answer_changes_nothing() -> None:
     said = read(topic="login", entities=("Bea", "Ana"))
     once = with_understanding(turn(entities=("Ana",)), said)
     assert with_understanding(once, said) == once
 
 
-def test_entities_of_a_model_come_after_those_of_the_rules_and_none_twice() -> None:
+def test_model_entities_are_appended_without_repetitions() -> None:
     after = with_understanding(turn(entities=("Ana", "Köln")), read(entities=("ana", "KÖLN", "Bea", " ", "", "Bea")))
     assert after.entities == ("Ana", "Köln", "Bea")
 
 
-def test_entities_are_bounded_and_those_of_the_rules_stay() -> None:
+def test_entities_are_bounded_and_rules_come_first() -> None:
     ours = tuple(f"ours {number}" for number in range(MAX_MEMORY_ENTITIES - 1))
     after = with_understanding(turn(entities=ours), read(entities=("Bea", "Cem", "Dora")))
     assert after.entities == (*ours, "Bea")
 
 
-def test_what_the_rules_say_a_turn_is_for_is_noted_and_the_model_is_still_waited_for() -> None:
+def test_interaction_by_rules_leaves_the_turn_pending() -> None:
     after = with_interaction(turn(reading=RULES.model_copy(update={"interaction": None})), LEARNING)
     assert (after.reading.interaction, after.reading.status, after.reading.intent) == (LEARNING, "pending", "fix")
     assert with_interaction(after, None) == after
 
 
-def test_the_rules_that_come_after_the_model_change_nothing() -> None:
+def test_interaction_by_rules_after_the_model_is_ignored() -> None:
     answered = with_understanding(turn(), answer(Understanding(), interaction=LEARNING))
     assert with_interaction(answered, TASK) == answered
 
@@ -102,11 +102,11 @@ def test_the_rules_that_come_after_the_model_change_nothing() -> None:
         ({"reading": TurnUnderstanding(), "type": "semantic"}, False),
     ],
 )
-def test_users_turns_are_classified_once(fields: dict[str, Any], needs: bool) -> None:
+def test_user_turns_are_classified_once(fields: dict[str, Any], needs: bool) -> None:
     assert needs_understanding(turn(**fields)) is needs
 
 
-def test_an_answer_is_about_the_text_that_stands_or_about_none() -> None:
+def test_answer_about_a_replaced_text_is_recognised() -> None:
     memory = turn()
     two = memory.versions[0].model_copy(update={"text_hash": "new"})
     edited = memory.model_copy(update={"versions": (*memory.versions, two), "current": 1})

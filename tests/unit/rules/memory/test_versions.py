@@ -1,4 +1,4 @@
-"""What a turn makes of its memory."""
+"""Applying turns to memories: versions, repetitions, redeliveries, moves."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -20,11 +20,11 @@ WHEN = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 
 
 def after(known: Memory | None, said: Turn, offset: int, *, asks_model: bool = False) -> Memory:
-    who = identify_turn(said, WHEN + timedelta(seconds=offset))
-    return next_memory(said, who, known, ("general", "fallback"), offset, asks_model=asks_model)
+    identity = identify_turn(said, WHEN + timedelta(seconds=offset))
+    return next_memory(said, identity, known, ("general", "fallback"), offset, asks_model=asks_model)
 
 
-def test_a_first_turn_is_version_one_with_itself_as_evidence() -> None:
+def test_first_turn_is_version_one_with_itself_as_evidence() -> None:
     memory = after(None, turn("Hello Köln", turn_id="t1", speaker="Ana", metadata={"a": [1]}, importance=0.5), 5)
     assert (memory.version, memory.current, memory.source, memory.latest) == (1, 0, 5, 5)
     assert (memory.text, memory.speaker, memory.metadata, memory.importance) == ("Hello Köln", "Ana", {"a": [1]}, 0.5)
@@ -32,13 +32,13 @@ def test_a_first_turn_is_version_one_with_itself_as_evidence() -> None:
     assert (memory.embedding.status, memory.boundary) == ("pending", "u1")
 
 
-def test_evidence_counts_code_points_and_names_resources_with_text() -> None:
+def test_evidence_counts_code_points_and_names_resources() -> None:
     shown = [{"uri": "a", "text": "\U0001f600é"}, {"uri": "b"}, {"uri": "c", "text": ""}]
     memory = after(None, turn("\U0001f600", turn_id="t", resources=shown), 0)
     assert [(one.resource, one.end) for one in memory.evidence] == [(None, 1), ("a", 2)]
 
 
-def test_an_edit_keeps_who_and_when_it_was_and_counts_different_texts() -> None:
+def test_edit_keeps_id_and_time_and_counts_texts() -> None:
     first = after(None, turn("A", turn_id="t"), 1)
     edited = after(first.model_copy(update={"embedding": embedded_in("s1")}), turn("B", turn_id="t"), 2)
     assert edited.memory_id == first.memory_id
@@ -50,58 +50,58 @@ def test_an_edit_keeps_who_and_when_it_was_and_counts_different_texts() -> None:
     assert [version.first_seen for version in back.versions] == [WHEN + timedelta(seconds=n) for n in (1, 2)]
 
 
-def test_a_time_that_the_turn_names_is_its_own() -> None:
+def test_explicit_time_wins() -> None:
     named = turn("A", turn_id="t", occurred_at="2020-01-01T00:00:00Z")
     assert after(None, named, 1).occurred_at == datetime(2020, 1, 1, tzinfo=UTC)
     assert after(after(None, turn("B", turn_id="t"), 0), named, 1).occurred_at.year == 2020
 
 
-def test_a_turn_without_id_is_known_again_by_its_records_time() -> None:
+def test_turn_without_id_is_identified_by_record_time() -> None:
     assert identify_turn(turn("A"), WHEN) == identify_turn(turn("A"), WHEN)
     assert identify_turn(turn("A"), WHEN).memory_id != identify_turn(turn("A"), WHEN + timedelta(seconds=1)).memory_id
 
 
-def test_a_repetition_is_the_text_that_stands_and_not_one_before() -> None:
+def test_only_the_current_text_is_a_repetition() -> None:
     memory = after(after(None, turn("A", turn_id="t"), 1), turn("B", turn_id="t"), 2)
     assert has_same_text(memory, identify_turn(turn("B", turn_id="t"), WHEN))
     assert not has_same_text(memory, identify_turn(turn("A", turn_id="t"), WHEN))
     assert not has_same_text(None, identify_turn(turn("A", turn_id="t"), WHEN))
 
 
-def test_a_redelivery_is_the_record_that_made_what_stands() -> None:
+def test_redelivery_is_the_record_applied_last() -> None:
     memory = after(None, turn("A"), 7)
     assert [is_redelivered(memory, offset) for offset in (6, 7, 8)] == [False, True, False]
 
 
-def test_what_is_embedded_decides_the_content_hash() -> None:
+def test_content_hash_is_of_the_embedded_text() -> None:
     plain = after(None, turn("A", turn_id="t"), 1)
     assert after(None, turn("A", turn_id="t", speaker="Ana"), 1).content_hash == plain.content_hash
     captioned = turn("A", turn_id="t", resources=[{"uri": "a", "text": "a cat"}])
     assert after(None, captioned, 1).content_hash != plain.content_hash
 
 
-def test_a_record_is_outdated_when_both_its_place_and_its_time_are_older_than_what_stands() -> None:
-    stands = after(after(None, turn("A", turn_id="t"), 1), turn("B", turn_id="t"), 2)
+def test_stale_redelivery_is_older_by_offset_and_time() -> None:
+    latest = after(after(None, turn("A", turn_id="t"), 1), turn("B", turn_id="t"), 2)
     old, new = (identify_turn(turn("A", turn_id="t"), WHEN + timedelta(seconds=second)) for second in (1, 3))
-    assert is_stale_redelivery(stands, old, 1)
-    assert not is_stale_redelivery(stands, new, 1), "a topic that was made anew counts from 0 again"
-    assert not is_stale_redelivery(stands, old, 3), "a replay of the log is new records with old times"
+    assert is_stale_redelivery(latest, old, 1)
+    assert not is_stale_redelivery(latest, new, 1), "a recreated topic starts at offset 0 again"
+    assert not is_stale_redelivery(latest, old, 3), "replayed turns are new records with old times"
 
 
-def test_an_edit_keeps_where_the_last_vector_lies_and_says_that_it_is_not_todays() -> None:
+def test_edit_keeps_the_vector_location_as_pending() -> None:
     first = after(None, turn("A", turn_id="t"), 1).model_copy(update={"embedding": embedded_in("s1")})
     embedding = after(first, turn("B", turn_id="t"), 2).embedding
     assert (embedding.status, embedding.place) == ("pending", VectorLocation(mode="general", space="s1"))
     assert (embedding.content_hash, embedding.space) == (None, None)
 
 
-def test_the_rules_read_intent_and_dates_at_once() -> None:
+def test_rules_find_intent_and_dates() -> None:
     reading = after(None, turn("Fix the login error by 2026-03-09.", turn_id="t"), 1).reading
     assert (reading.status, reading.intent, reading.times) == ("rules", "fix", ("2026-03-09",))
     assert reading.text_hash == identify_turn(turn("Fix the login error by 2026-03-09."), WHEN).text_hash
 
 
-def test_a_turn_that_a_model_is_to_read_waits_for_it_and_an_edit_waits_anew() -> None:
+def test_turn_and_edit_wait_for_the_model() -> None:
     first = after(None, turn("A", turn_id="t"), 1, asks_model=True)
     assert first.reading.status == "pending"
     read = TurnUnderstanding(status="model", topic="tea", interaction=Interaction(mode="TASK", confidence=1))
@@ -109,7 +109,7 @@ def test_a_turn_that_a_model_is_to_read_waits_for_it_and_an_edit_waits_anew() ->
     assert (edited.reading.status, edited.reading.topic, edited.reading.interaction) == ("pending", None, None)
 
 
-def test_a_memory_that_moves_takes_a_vector_along_only_if_it_is_todays() -> None:
+def test_move_reuses_only_a_ready_vector() -> None:
     memory = made("A", embedding=embedded_in("s1"))
     there = move_to_mode(memory, ("code", "model"))
     assert (there.mode, there.mode_source, there.embedding.status) == ("code", "model", "pending")

@@ -1,4 +1,4 @@
-"""Records and modes as commands show them."""
+"""Memories and modes as commands return them."""
 
 import json
 
@@ -30,7 +30,7 @@ MEMORY = made(
 )
 
 
-def test_a_memory_is_shown_whole_but_for_what_is_ours() -> None:
+def test_memory_view_hides_internal_fields() -> None:
     shown = shown_memory(MEMORY)
     assert (shown["text"], shown["mode"], shown["mode_source"]) == ("cello", "code", "model")
     assert shown["scope"] == {"user_id": "ana", "project_id": "default"}
@@ -41,7 +41,7 @@ def test_a_memory_is_shown_whole_but_for_what_is_ours() -> None:
     assert not shown.keys() & {"boundary", "source", "latest", "latest_at", "current", "reading", "text_hash"}
 
 
-def test_every_version_is_numbered_and_the_one_that_stands_is_marked() -> None:
+def test_versions_are_numbered_and_the_current_one_marked() -> None:
     shown = shown_memory(MEMORY)
     assert shown["version"] == 2
     assert [(one["version"], one["current"], one["text_hash"]) for one in shown["versions"]] == [
@@ -50,7 +50,7 @@ def test_every_version_is_numbered_and_the_one_that_stands_is_marked() -> None:
     ]
 
 
-def test_what_a_turn_was_understood_as_stands_beside_the_rest() -> None:
+def test_understanding_is_flattened_into_the_view() -> None:
     shown = shown_memory(MEMORY)
     assert {name: shown[name] for name in ("topic", "intent", "operation", "times", "model", "prompt")} == {
         "topic": "music",
@@ -67,7 +67,7 @@ def test_what_a_turn_was_understood_as_stands_beside_the_rest() -> None:
     )
 
 
-def test_what_nobody_has_read_yet_says_so() -> None:
+def test_pending_understanding_is_shown() -> None:
     shown = shown_memory(made("cello", reading=TurnUnderstanding(status="pending")))
     assert (shown["understanding"], shown["interaction_mode"], shown["interaction_confidence"]) == (
         "pending",
@@ -76,11 +76,11 @@ def test_what_nobody_has_read_yet_says_so() -> None:
     )
 
 
-def test_what_is_shown_is_json() -> None:
+def test_view_is_json_serialisable() -> None:
     assert json.loads(json.dumps(shown_memory(MEMORY)))["text"] == "cello"
 
 
-def test_a_mode_is_shown_with_its_dimension_and_whether_a_project_gets_it_by_default() -> None:
+def test_mode_view_has_dimension_and_default() -> None:
     mode = Mode(name="code", embedder="tiny32", embedding_dim=32, formerly=("old",))
     declared = ModeDeclarations(modes=(mode,), user_default="code", project_defaults={"p2": "general"})
     shown = shown_mode(mode, declared, "p1")

@@ -1,4 +1,4 @@
-"""What the mode commands make of what is declared."""
+"""Mode commands on declarations."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ OTHER = EmbedderDescription(name="tiny48", dim=48)
 
 
 def declared(*names: str, **fields: Any) -> ModeDeclarations:
-    """Modes by name; `p1/name` is one of the project p1 alone."""
+    """Modes by name; `p1/name` is a mode of the project p1."""
     return ModeDeclarations(modes=tuple(mode_of(name) for name in names), **fields)
 
 
@@ -48,7 +48,7 @@ def refused(rule: Any, *arguments: Any) -> tuple[str, str | None]:
     return error.value.code, error.value.field
 
 
-def test_a_mode_is_declared_for_the_user_or_for_one_project() -> None:
+def test_mode_is_declared_for_the_user_or_one_project() -> None:
     after = declaring(declaring(ModeDeclarations(), "code"), "code", "p1", for_project=True)
     assert names(after) == ["code", "p1/code"]
     own, everywhere = after.find("code", "p1"), after.find("code", "p2")
@@ -57,7 +57,7 @@ def test_a_mode_is_declared_for_the_user_or_for_one_project() -> None:
     assert (own.project, everywhere.project) == ("p1", None)
 
 
-def test_a_mode_that_is_declared_again_keeps_what_is_not_said() -> None:
+def test_redeclared_mode_keeps_omitted_fields() -> None:
     first = declaring(
         ModeDeclarations(), "code", description="programs", decay="slow", query_prefix="q: ", passage_prefix="p: "
     )
@@ -68,17 +68,17 @@ def test_a_mode_that_is_declared_again_keeps_what_is_not_said() -> None:
     assert mode.extraction_hints == "functions"
 
 
-def test_an_empty_prefix_is_one_and_not_the_embedders_own() -> None:
+def test_empty_prefix_overrides_the_embedders() -> None:
     [mode] = declaring(declaring(ModeDeclarations(), "code", passage_prefix="p: "), "code", passage_prefix="").modes
     assert mode.passage_prefix == ""
 
 
-def test_a_mode_has_the_name_that_its_embedder_has_whatever_it_was_called_by() -> None:
+def test_embedder_alias_is_resolved() -> None:
     [mode] = declare_mode(ModeDeclarations(), DeclareMode(name="code", embedder="an-alias"), TINY, "p1").modes
     assert (mode.embedder, mode.embedding_dim) == ("tiny32", 32)
 
 
-def test_general_can_be_declared_anew_and_stays_one_mode() -> None:
+def test_general_can_be_redeclared() -> None:
     after = declaring(ModeDeclarations(), GENERAL)
     general = after.find(GENERAL, "p9")
     assert general is not None
@@ -93,17 +93,17 @@ def test_general_can_be_declared_anew_and_stays_one_mode() -> None:
         (True, (("code", "project_default"), (GENERAL, "fallback"))),
     ],
 )
-def test_a_mode_is_declared_as_default_of_its_user_or_of_its_project(for_project: bool, expected: Any) -> None:
+def test_mode_is_declared_as_default(for_project: bool, expected: Any) -> None:
     after = declaring(ModeDeclarations(), "code", is_default=True, for_project=for_project)
     assert (after.default("p1"), after.default("p2")) == expected
 
 
-def test_declared_again_without_is_default_a_default_stays_one() -> None:
+def test_redeclared_default_stays_default() -> None:
     assert declaring(declaring(ModeDeclarations(), "code", is_default=True), "code").user_default == "code"
 
 
 @pytest.mark.parametrize(
-    ("change", "anew"),
+    ("change", "is_needed"),
     [
         ({"embedder": "tiny48"}, True),
         ({"passage_prefix": "p: "}, True),
@@ -113,13 +113,13 @@ def test_declared_again_without_is_default_a_default_stays_one() -> None:
         ({}, False),
     ],
 )
-def test_only_what_moves_passages_makes_vectors_anew(change: dict[str, str], anew: bool) -> None:
+def test_only_embedder_and_passage_prefix_need_reembedding(change: dict[str, str], is_needed: bool) -> None:
     before = mode_of("code")
-    assert needs_reembedding(before, before.model_copy(update=change)) is anew
+    assert needs_reembedding(before, before.model_copy(update=change)) is is_needed
     assert not needs_reembedding(None, before)
 
 
-def test_a_renamed_mode_is_the_same_but_for_its_name_and_knows_its_old_one() -> None:
+def test_renamed_mode_remembers_its_old_names() -> None:
     after, mode = renaming(declared("code", "diary"), "code", "programs")
     assert names(after) == ["diary", "programs"]
     assert (mode.name, mode.embedder, mode.formerly) == ("programs", "tiny32", ("code",))
@@ -132,7 +132,7 @@ def test_defaults_follow_a_renamed_mode() -> None:
     assert (after.user_default, after.project_defaults) == ("programs", {"p1": "programs", "p2": "diary"})
 
 
-def test_defaults_that_mean_a_projects_own_mode_do_not_follow_the_users() -> None:
+def test_rename_keeps_defaults_of_the_other_mode_of_that_name() -> None:
     before = declared("code", "p1/code", user_default="code", project_defaults={"p1": "code", "p2": "code"})
     after, mode = renaming(before, "code", "programs", "p2")
     assert mode.project is None
@@ -142,18 +142,18 @@ def test_defaults_that_mean_a_projects_own_mode_do_not_follow_the_users() -> Non
     assert (after.user_default, after.project_defaults) == ("code", {"p1": "programs", "p2": "code"})
 
 
-def test_renaming_again_gives_the_same_again() -> None:
+def test_rename_is_idempotent() -> None:
     after, mode = renaming(declared("code", user_default="code"), "code", "programs")
     assert renaming(after, "code", "programs") == (after, mode)
 
 
-def test_renaming_a_projects_mode_again_does_not_touch_the_users_mode_of_its_old_name() -> None:
+def test_repeated_project_rename_keeps_the_users_mode() -> None:
     after, mode = renaming(declared("code", "p1/code"), "code", "programs")
     assert renaming(after, "code", "programs") == (after, mode)
     assert names(after) == ["code", "p1/programs"]
 
 
-def test_a_mode_may_keep_its_name() -> None:
+def test_rename_to_the_same_name_is_allowed() -> None:
     before = declared("code")
     assert renaming(before, "code", "code") == (before, before.modes[0])
 
@@ -170,30 +170,30 @@ def test_a_mode_may_keep_its_name() -> None:
         ("theirs", "new", ("unknown_mode", "arguments.name")),
     ],
 )
-def test_a_renaming_that_is_refused(name: str, new_name: str, error: tuple[str, str]) -> None:
+def test_rename_is_refused(name: str, new_name: str, error: tuple[str, str]) -> None:
     before = declared("code", "diary", "p1/own", "p2/theirs")
     assert refused(renaming, before, name, new_name) == error
 
 
-def test_a_name_that_was_taken_again_is_a_conflict_to_rename_onto_once_more() -> None:
+def test_repeated_rename_of_a_redeclared_name_conflicts() -> None:
     after, _ = renaming(declared("code"), "code", "programs")
     assert refused(renaming, declaring(after, "code"), "code", "programs") == ("conflict", "arguments.new_name")
 
 
-def test_a_users_mode_that_had_the_name_before_is_a_conflict_for_a_projects_mode() -> None:
+def test_project_rename_onto_the_users_mode_conflicts() -> None:
     after, _ = renaming(declared("code"), "code", "programs")
     own = declaring(after, "code", for_project=True)
     assert refused(renaming, own, "code", "programs") == ("conflict", "arguments.new_name")
 
 
-def test_a_deleted_mode_is_gone_with_the_defaults_that_named_it() -> None:
+def test_delete_clears_defaults() -> None:
     before = declared("code", "diary", user_default="code", project_defaults={"p1": "code", "p2": "diary"})
     after, mode = deleting(before, "code")
     assert (names(after), mode.name) == (["diary"], "code")
     assert (after.user_default, after.project_defaults) == (None, {"p2": "diary"})
 
 
-def test_defaults_that_mean_a_projects_own_mode_outlive_the_users() -> None:
+def test_delete_keeps_defaults_of_the_other_mode_of_that_name() -> None:
     before = declared("code", "p1/code", user_default="code", project_defaults={"p1": "code", "p2": "code"})
     after, mode = deleting(before, "code", project="p2")
     assert mode.project is None
@@ -204,32 +204,32 @@ def test_defaults_that_mean_a_projects_own_mode_outlive_the_users() -> None:
 
 
 @pytest.mark.parametrize("memories", ["forget", "move:diary", "move:general"])
-def test_deleting_again_gives_the_same_again(memories: str) -> None:
+def test_delete_is_idempotent(memories: str) -> None:
     after, mode = deleting(declared("code", "diary"), "code", memories)
     again, same = deleting(after, "code", memories)
     assert (again, same.name, same.project) == (after, mode.name, mode.project)
 
 
-def test_deleting_a_projects_mode_again_does_not_touch_the_users_mode_of_its_name() -> None:
+def test_repeated_project_delete_keeps_the_users_mode() -> None:
     after, mode = deleting(declared("code", "p1/code"), "code")
     again, same = deleting(after, "code")
     assert (names(again), same.name, same.project, mode.project) == (["code"], "code", "p1", "p1")
 
 
-def test_the_users_mode_can_still_be_deleted_from_elsewhere_or_with_another_fate() -> None:
+def test_users_mode_can_be_deleted_after_the_projects() -> None:
     after, _ = deleting(declared("code", "p1/code", "diary"), "code")
     assert names(deleting(after, "code", project="p2")[0]) == ["diary"]
     assert names(deleting(after, "code", "move:diary")[0]) == ["diary"]
 
 
-def test_what_is_declared_anew_can_be_deleted_anew() -> None:
+def test_redeclared_mode_can_be_deleted_again() -> None:
     after, _ = deleting(declared("code"), "code")
     again = declaring(after, "code")
     assert again.deleted == {}
     assert names(deleting(again, "code")[0]) == []
 
 
-def test_a_projects_mode_that_is_declared_anew_leaves_the_users_fate_alone() -> None:
+def test_project_redeclaration_keeps_the_users_deletion() -> None:
     after, _ = deleting(declared("code"), "code")
     assert declaring(after, "code", for_project=True).deleted == {"code": "forget"}
 
@@ -245,16 +245,16 @@ def test_a_projects_mode_that_is_declared_anew_leaves_the_users_fate_alone() -> 
         ("code", "move:own", ("unknown_mode", "arguments.memories")),
     ],
 )
-def test_a_deletion_that_is_refused(name: str, memories: str, error: tuple[str, str]) -> None:
+def test_delete_is_refused(name: str, memories: str, error: tuple[str, str]) -> None:
     assert refused(deleting, declared("code", "p1/own", "p2/theirs"), name, memories) == error
 
 
-def test_a_projects_memories_may_move_to_its_other_modes() -> None:
+def test_project_memories_can_move_to_another_project_mode() -> None:
     before = declared("p1/code", "p1/own")
     assert names(deleting(before, "code", "move:own")[0]) == ["p1/own"]
 
 
-def test_defaults_are_set_and_taken_back_for_user_and_project() -> None:
+def test_defaults_are_set_and_cleared() -> None:
     before = declared("code", "p1/own")
     users = set_default_mode(before, SetDefaultMode(name="code"), "p1")
     both = set_default_mode(users, SetDefaultMode(name="own", for_project=True), "p1")
@@ -268,7 +268,7 @@ def test_defaults_are_set_and_taken_back_for_user_and_project() -> None:
 @pytest.mark.parametrize(
     ("name", "for_project"), [("gone", False), ("gone", True), ("own", False), ("theirs", True), ("theirs", False)]
 )
-def test_a_mode_that_does_not_hold_there_is_no_default(name: str, for_project: bool) -> None:
+def test_default_must_be_a_valid_mode(name: str, for_project: bool) -> None:
     before = declared("p1/own", "p2/theirs")
     wanted = SetDefaultMode(name=name, for_project=for_project)
     assert refused(set_default_mode, before, wanted, "p1") == ("unknown_mode", "arguments.name")

@@ -1,4 +1,4 @@
-"""Which registers are suggested as modes, and what they are called; average linkage behind it."""
+"""Suggested modes: groups, keywords and names; average linkage."""
 
 import re
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ from schemas.vectors import Matrix
 DIM = 512
 
 
-def around(seed: int, count: int, spread: float = 0.6) -> Matrix:
-    """Rows of length 1 around one direction."""
+def cluster_rows(seed: int, count: int, spread: float = 0.6) -> Matrix:
+    """Rows of length 1 close to one direction."""
     random = np.random.default_rng(seed)
     return unit(random.normal(size=DIM) + spread * random.normal(size=(count, DIM)))
 
@@ -26,60 +26,60 @@ def unit(rows: "np.ndarray[tuple[int, int], np.dtype[np.float64]]") -> Matrix:
     return made
 
 
-def scattered(seed: int, count: int) -> Matrix:
-    """Rows of no direction in common."""
+def noise_rows(seed: int, count: int) -> Matrix:
+    """Rows without a common direction."""
     return unit(np.random.default_rng(seed).normal(size=(count, DIM)))
 
 
-def found(unit: Matrix, modes: dict[str, Matrix] | None = None, size: int = 8) -> list[set[int]]:
-    """The members of the groups of stretches of this many turns."""
+def suggested_members(unit: Matrix, modes: dict[str, Matrix] | None = None, size: int = 8) -> list[set[int]]:
+    """The members of the suggested groups, with `size` turns a segment."""
     return [set(group.members) for group in suggest_groups(unit, [size] * len(unit), modes or {})]
 
 
-def places(start: int, count: int) -> set[int]:
+def row_range(start: int, count: int) -> set[int]:
     return set(range(start, start + count))
 
 
-def test_each_register_is_a_group_and_what_is_of_none_is_in_no_group() -> None:
-    rows = np.concatenate([around(1, 10), around(2, 6), scattered(3, 8)])
-    assert found(rows) == [places(0, 10), places(10, 6)]
+def test_each_register_is_a_group_and_noise_is_in_none() -> None:
+    rows = np.concatenate([cluster_rows(1, 10), cluster_rows(2, 6), noise_rows(3, 8)])
+    assert suggested_members(rows) == [row_range(0, 10), row_range(10, 6)]
 
 
-def test_a_register_that_a_mode_is_declared_for_is_not_suggested() -> None:
-    rows = np.concatenate([around(1, 16)[:10], around(2, 6), scattered(3, 8)])
-    assert found(rows, {"mine": around(1, 16)[10:]}) == [places(10, 6)]
-    assert found(rows, {"empty": np.zeros((0, DIM), np.float32)}) == [places(0, 10), places(10, 6)]
+def test_register_with_a_declared_mode_is_not_suggested() -> None:
+    rows = np.concatenate([cluster_rows(1, 16)[:10], cluster_rows(2, 6), noise_rows(3, 8)])
+    assert suggested_members(rows, {"mine": cluster_rows(1, 16)[10:]}) == [row_range(10, 6)]
+    assert suggested_members(rows, {"empty": np.zeros((0, DIM), np.float32)}) == [row_range(0, 10), row_range(10, 6)]
 
 
-def test_a_group_says_how_like_each_mode_it_is() -> None:
-    rows = np.concatenate([around(1, 10), scattered(3, 12)])
-    [group] = suggest_groups(rows, [8] * len(rows), {"other": around(9, 4)})
+def test_group_has_its_cosine_with_each_mode() -> None:
+    rows = np.concatenate([cluster_rows(1, 10), noise_rows(3, 12)])
+    [group] = suggest_groups(rows, [8] * len(rows), {"other": cluster_rows(9, 4)})
     assert set(group.mode_cosines) == {"other"}
     assert abs(group.mode_cosines["other"]) < 0.5
 
 
-def test_the_bulk_of_what_is_said_is_what_the_default_mode_is_for() -> None:
-    rows = np.concatenate([around(1, 20), around(2, 6), scattered(3, 4)])
-    assert found(rows) == [places(20, 6)]
+def test_majority_register_is_not_suggested() -> None:
+    rows = np.concatenate([cluster_rows(1, 20), cluster_rows(2, 6), noise_rows(3, 4)])
+    assert suggested_members(rows) == [row_range(20, 6)]
 
 
-def test_a_few_turns_are_no_register() -> None:
-    rows = np.concatenate([around(1, 3), scattered(3, 20)])
-    assert found(rows, size=5) == []
-    assert found(rows, size=6) == [places(0, 3)]
+def test_small_group_is_not_suggested() -> None:
+    rows = np.concatenate([cluster_rows(1, 3), noise_rows(3, 20)])
+    assert suggested_members(rows, size=5) == []
+    assert suggested_members(rows, size=6) == [row_range(0, 3)]
 
 
-def test_what_is_little_among_many_turns_is_no_register() -> None:
-    rows = np.concatenate([around(1, 3), scattered(3, 200)])
-    assert found(rows) == []
+def test_small_share_is_not_suggested() -> None:
+    rows = np.concatenate([cluster_rows(1, 3), noise_rows(3, 200)])
+    assert suggested_members(rows) == []
 
 
-def test_nothing_is_suggested_of_nothing() -> None:
+def test_no_segments_give_no_suggestion() -> None:
     assert suggest_groups(np.zeros((0, 1), np.float32), [], {}) == []
 
 
-def test_the_most_typical_stretch_comes_first() -> None:
-    rows = np.concatenate([around(1, 9), scattered(3, 12)])
+def test_members_are_ordered_by_cosine_with_the_centroid() -> None:
+    rows = np.concatenate([cluster_rows(1, 9), noise_rows(3, 12)])
     [group] = suggest_groups(rows, [8] * len(rows), {})
     middle = rows[:9].mean(axis=0)
     nearness = [float(rows[member] @ middle) for member in group.members]
@@ -87,10 +87,8 @@ def test_the_most_typical_stretch_comes_first() -> None:
 
 
 @given(st.integers(1, 12), st.floats(0.0, 0.99), st.integers(0, 99))
-def test_groups_are_a_partition_and_two_of_them_are_less_alike_than_asked_for(
-    count: int, near: float, seed: int
-) -> None:
-    rows = np.concatenate([around(seed, count), scattered(seed, count)])
+def test_linkage_partitions_rows_into_dissimilar_groups(count: int, near: float, seed: int) -> None:
+    rows = np.concatenate([cluster_rows(seed, count), noise_rows(seed, count)])
     groups = cluster_by_average_linkage(rows, near)
     assert sorted(place for group in groups for place in group) == list(range(2 * count))
     means = [rows[group].mean(axis=0) for group in groups]
@@ -98,13 +96,13 @@ def test_groups_are_a_partition_and_two_of_them_are_less_alike_than_asked_for(
     assert all(float(one @ other) < near + 1e-5 for one, other in pairs)
 
 
-def test_a_chain_is_no_group() -> None:
+def test_linkage_splits_a_chain() -> None:
     angles = np.radians([0, 40, 80, 120])
     rows = np.array([np.cos(angles), np.sin(angles)], np.float32).T
     assert cluster_by_average_linkage(rows, float(np.cos(np.radians(50)))) == [[0, 1], [2, 3]]
 
 
-def test_words_that_tell_a_group_are_those_that_others_do_not_say() -> None:
+def test_keywords_distinguish_a_group() -> None:
     here = [f"The compiler rejects the branch {number} this morning" for number in range(5)]
     rest = [f"The soup needs salt {number} this morning, said Ana" for number in range(5)]
     assert set(top_keywords(here, [*here, *rest])) >= {"compiler", "branch"}
@@ -126,6 +124,6 @@ def test_words_that_tell_a_group_are_those_that_others_do_not_say() -> None:
         (["x" * 64, "y" * 64], [], "x" * 60),
     ],
 )
-def test_a_suggested_name_is_free_and_may_be_declared(terms: Sequence[str], taken: list[str], name: str) -> None:
+def test_suggested_name_is_free_and_valid(terms: Sequence[str], taken: list[str], name: str) -> None:
     assert suggest_mode_name(terms, taken) == name
     assert re.fullmatch(r"[a-z0-9_-]{1,64}", name)

@@ -1,4 +1,4 @@
-"""Which mode a turn gets, and who decided: caller, model, project default, user default, `general`."""
+"""The mode of a turn and its source: caller, model, project default, user default, `general`."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ NOTHING = ModeDeclarations()
 
 
 class Arrival(NamedTuple):
-    """A turn that arrives: what is asked for, what is declared, and what stands if it is an edit."""
+    """An arriving turn: the requested mode, the declarations, and the current mode if it is an edit."""
 
     why: str
     asked: str | None
@@ -32,7 +32,7 @@ class Arrival(NamedTuple):
 
 
 ARRIVALS = [
-    Arrival("nobody says anything", None, NOTHING, None, (GENERAL, "fallback")),
+    Arrival("no mode is given or declared", None, NOTHING, None, (GENERAL, "fallback")),
     Arrival("declared modes alone decide nothing", None, NONE, None, (GENERAL, "fallback")),
     Arrival("the user's default", None, USERS, None, ("code", "user_default")),
     Arrival("the project's default before the user's", None, BOTH, None, ("journal", "project_default")),
@@ -57,13 +57,13 @@ ARRIVALS = [
 
 
 @pytest.mark.parametrize("case", ARRIVALS, ids=[case.why for case in ARRIVALS])
-def test_the_first_mode_of_a_turn(case: Arrival) -> None:
-    before = None if case.stands is None else standing(*case.stands)
+def test_mode_on_arrival(case: Arrival) -> None:
+    before = None if case.stands is None else memory_in(*case.stands)
     assert mode_on_arrival(case.asked, case.project, case.declared, before) == case.expected
 
 
 class Answer(NamedTuple):
-    """A model's answer to a memory that is in a mode already."""
+    """A model's answer about a memory with a mode."""
 
     why: str
     stands: ModeChoice
@@ -96,28 +96,26 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize("case", ANSWERS, ids=[case.why for case in ANSWERS])
-def test_the_mode_after_a_models_answer(case: Answer) -> None:
-    assert mode_after_answer(standing(*case.stands), case.answered, case.project, case.declared) == case.expected
+def test_mode_after_answer(case: Answer) -> None:
+    assert mode_after_answer(memory_in(*case.stands), case.answered, case.project, case.declared) == case.expected
 
 
-def test_a_name_that_is_declared_anew_is_the_new_mode_and_not_the_one_that_had_it() -> None:
+def test_redeclared_name_is_the_new_mode() -> None:
     diary = Mode(name="diary", embedder="general", embedding_dim=384)
     declared = ModeDeclarations(modes=(JOURNAL, diary))
-    assert mode_after_answer(standing(GENERAL, "fallback"), "diary", "p1", declared) == ("diary", "model")
+    assert mode_after_answer(memory_in(GENERAL, "fallback"), "diary", "p1", declared) == ("diary", "model")
 
 
-def test_a_mode_of_another_project_is_not_known_by_its_former_name() -> None:
+def test_former_name_of_another_projects_mode_is_ignored() -> None:
     elsewhere = ModeDeclarations(modes=(LOCAL.model_copy(update={"formerly": ("here",)}),))
-    assert mode_after_answer(standing(GENERAL, "fallback"), "here", "p2", elsewhere) == (GENERAL, "fallback")
-    assert mode_after_answer(standing(GENERAL, "fallback"), "here", "p1", elsewhere) == ("local", "model")
+    assert mode_after_answer(memory_in(GENERAL, "fallback"), "here", "p2", elsewhere) == (GENERAL, "fallback")
+    assert mode_after_answer(memory_in(GENERAL, "fallback"), "here", "p1", elsewhere) == ("local", "model")
 
 
 @pytest.mark.parametrize("asked", ["", "General", "poetry", "general ", "*", "diary", "x" * 10_000])
 @pytest.mark.parametrize("stands", [None, ("code", "caller"), ("code", "model")])
-def test_a_mode_that_is_not_declared_is_refused_and_never_becomes_another(
-    asked: str, stands: ModeChoice | None
-) -> None:
-    before = None if stands is None else standing(*stands)
+def test_undeclared_mode_is_refused(asked: str, stands: ModeChoice | None) -> None:
+    before = None if stands is None else memory_in(*stands)
     with pytest.raises(Rejected) as refused:
         mode_on_arrival(asked, "p1", BOTH, before)
     assert (refused.value.code, refused.value.field) == ("unknown_mode", "mode")
@@ -128,11 +126,11 @@ def test_a_mode_of_another_project_is_refused() -> None:
         mode_on_arrival("local", "p2", BOTH, None)
 
 
-def test_a_refusal_is_short_whatever_was_asked_for() -> None:
+def test_refusal_truncates_the_name() -> None:
     with pytest.raises(Rejected) as refused:
         mode_on_arrival("x" * 10_000, "p1", BOTH, None)
     assert len(refused.value.message) < 300
 
 
-def standing(mode: str, source: ModeSource) -> Memory:
+def memory_in(mode: str, source: ModeSource) -> Memory:
     return made("violin", mode=mode, mode_source=source)
