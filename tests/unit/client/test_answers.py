@@ -1,4 +1,4 @@
-"""How replies become results and errors."""
+"""Replies parsed into results and errors."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the client does before anything is sent, and the keys and partitions that it relies on."""
+"""Checks of the client before it sends anything, and its record keys and partitions."""
 
 from datetime import UTC, datetime
 
@@ -8,7 +8,7 @@ from aiokafka.partitioner import DefaultPartitioner, murmur2
 from schemas.scopes import boundary_key
 from streams.client import MemoryClient, MemoryClosed, MemoryUnreachable
 
-NOBODY = "127.0.0.1:1"
+CLOSED_PORT = "127.0.0.1:1"
 """An address where no broker listens."""
 
 
@@ -24,7 +24,7 @@ NOBODY = "127.0.0.1:1"
     ],
 )
 def test_producer_hashes_keys_like_java(text: str, java: int) -> None:
-    """The expected values are those of Apache Kafka's own UtilsTest."""
+    """The expected values are from Apache Kafka's UtilsTest."""
     assert murmur2(text.encode()) == java & 0xFFFFFFFF
     assert DefaultPartitioner()(text.encode(), [0, 1, 2, 3], [2]) == (java & 0x7FFFFFFF) % 4
 
@@ -35,7 +35,7 @@ def test_key_is_the_canonical_boundary(user: str, key: str) -> None:
 
 
 async def test_call_outside_of_its_block_raises() -> None:
-    memory = MemoryClient(NOBODY, user_id="u1")
+    memory = MemoryClient(CLOSED_PORT, user_id="u1")
     with pytest.raises(MemoryClosed, match="async with"):
         await memory.remember("x")
     with pytest.raises(MemoryClosed):
@@ -50,12 +50,12 @@ async def test_call_outside_of_its_block_raises() -> None:
 
 async def test_open_without_a_broker_says_what_to_check() -> None:
     with pytest.raises(MemoryUnreachable, match=r"127\.0\.0\.1:1.*is the service up"):
-        async with MemoryClient(NOBODY, user_id="u1", timeout=5):
+        async with MemoryClient(CLOSED_PORT, user_id="u1", timeout=5):
             pass
 
 
 async def test_call_without_a_user_raises() -> None:
-    memory = MemoryClient(NOBODY)
+    memory = MemoryClient(CLOSED_PORT)
     with pytest.raises(ValueError, match="user_id"):
         await memory.remember("x")
     with pytest.raises(ValueError, match="user_id"):
@@ -63,7 +63,7 @@ async def test_call_without_a_user_raises() -> None:
 
 
 async def test_a_time_without_a_zone_is_refused() -> None:
-    memory = MemoryClient(NOBODY, user_id="u1")
+    memory = MemoryClient(CLOSED_PORT, user_id="u1")
     with pytest.raises(ValueError, match="time zone"):
         await memory.remember("x", occurred_at=datetime(2026, 3, 1))  # noqa: DTZ001
     with pytest.raises(ValueError, match="time zone"):
@@ -72,4 +72,4 @@ async def test_a_time_without_a_zone_is_refused() -> None:
 
 async def test_read_after_offset_is_rejected_for_several_users() -> None:
     with pytest.raises(ValueError, match="one user"):
-        await MemoryClient(NOBODY).retrieve("x", users=["a", "b"], read_after=7)
+        await MemoryClient(CLOSED_PORT).retrieve("x", users=["a", "b"], read_after=7)

@@ -1,4 +1,4 @@
-"""How replies become contexts and modes."""
+"""Replies parsed into contexts and modes."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ MODE = {"name": "journal", "embedder": "general", "embedding_dim": 384, "decay":
 
 
 class Answering(ModeCommands):
-    """A session whose commands are answered with what the test says."""
+    """A session with a fixed reply to every command."""
 
     def __init__(self, result: dict[str, Any]) -> None:
         super().__init__("nobody", user_id="u1")

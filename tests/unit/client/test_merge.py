@@ -1,4 +1,4 @@
-"""How several users' answers become one."""
+"""Merging the answers of several users."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How Python values are written as records."""
+"""Python values as JSON records."""
 
 from datetime import UTC, datetime, timedelta, timezone
 

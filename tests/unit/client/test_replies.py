@@ -1,4 +1,4 @@
-"""Which request gets which reply."""
+"""Correlation of replies with requests."""
 
 import asyncio
 

@@ -1,10 +1,10 @@
-"""When a worker judges that it is stuck."""
+"""Stall detection."""
 
 from streams.observability.liveness import RECOVERY_TIMEOUT_S, STALL_TIMEOUT_S, StallDetector
 
 
 class Worker:
-    """A worker's numbers, and its clock."""
+    """The numbers and the clock of a worker."""
 
     def __init__(self) -> None:
         self.seconds = 1000.0
@@ -13,7 +13,7 @@ class Worker:
         self.liveness = StallDetector(lambda: self.work, lambda: self.lag, lambda: self.seconds)
 
     def after(self, seconds: float, *, recovering: bool = False) -> bool:
-        """Whether it is alive when so much time has gone by."""
+        """Advance the clock; return whether the worker is alive."""
         self.seconds += seconds
         return self.liveness.alive(recovering=recovering)
 

@@ -1,4 +1,4 @@
-"""What is counted of modes."""
+"""Usage of modes."""
 
 from prometheus_client import CollectorRegistry
 

@@ -1,4 +1,4 @@
-"""Records that come one by one are handed over together, in their order, and one that comes alone at once."""
+"""Single items are handed over in bursts, in order."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ FOREVER = 3600.0
 
 
 class Taker:
-    """Keeps what it is handed, burst by burst."""
+    """Records bursts."""
 
     def __init__(self) -> None:
         self.bursts: list[list[int]] = []

@@ -1,6 +1,6 @@
-"""Faust's consumer as we have it: nothing is read for agents too early, and nothing that was read is passed over.
+"""Partition assignment: topics of agents are read only after the seek, and no record is skipped.
 
-Kafka's side, a thread of its own in Faust, is played by a class that notes what it is told.
+A fake in place of Faust's consumer thread records its calls.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -19,12 +19,12 @@ from streams.tables.memory_table import MemoryTable
 
 TURNS = TP("memory.turns", 0)
 OTHER = TP("memory.turns", 1)
-ASKED = TP("memory.retrieve", 1)
+REQUESTS = TP("memory.retrieve", 1)
 CHANGELOG = TP("memory.worker-memories-changelog", 0)
 
 
 class KafkaSide:
-    """Gives `fetched`, and does `meanwhile` while it is asked for it."""
+    """Returns `fetched`, and calls `meanwhile` during the fetch."""
 
     def __init__(self) -> None:
         self.committed: dict[TP, int | None] = {}
@@ -35,7 +35,7 @@ class KafkaSide:
         self.left: set[TP] = set()
 
     def meanwhile(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     async def getmany(self, active_partitions: set[TP] | None, timeout: float) -> dict[TP, list[Any]]:
         self.meanwhile()
@@ -58,11 +58,11 @@ class KafkaSide:
         self.sought[place] = offset
 
     def assignment(self) -> set[TP]:
-        return {TURNS, OTHER, CHANGELOG, ASKED}
+        return {TURNS, OTHER, CHANGELOG, REQUESTS}
 
 
-class Apart:
-    """Notes what is to be read apart from the rest."""
+class FakeRequestReader:
+    """In place of the request reader: records its partitions."""
 
     def __init__(self) -> None:
         self.places: dict[TP, int | None] = {}
@@ -83,20 +83,20 @@ def kafka() -> KafkaSide:
 
 
 @pytest.fixture
-def apart() -> Apart:
-    return Apart()
+def request_reader() -> FakeRequestReader:
+    return FakeRequestReader()
 
 
 @pytest.fixture
-def consumer(tmp_path: Path, kafka: KafkaSide, apart: Apart) -> SafeAssignmentConsumer:
+def consumer(tmp_path: Path, kafka: KafkaSide, request_reader: FakeRequestReader) -> SafeAssignmentConsumer:
     app = create_kafka_app(Settings(data_dir=tmp_path, _env_file=None), "test")
     MemoryTable(app)
     made = app.consumer
     assert isinstance(made, SafeAssignmentConsumer)
     made._thread.thread_loop.close()
     made._thread = cast("Any", kafka)
-    made._requests = cast("Any", apart)
-    made._set_active_tps({TURNS, OTHER, CHANGELOG, ASKED})
+    made._requests = cast("Any", request_reader)
+    made._set_active_tps({TURNS, OTHER, CHANGELOG, REQUESTS})
     return made
 
 
@@ -158,49 +158,49 @@ async def test_partition_without_a_commit_is_read_from_its_beginning(
 
 
 async def test_requests_are_read_by_the_request_reader_from_the_committed_offset(
-    consumer: SafeAssignmentConsumer, kafka: KafkaSide, apart: Apart
+    consumer: SafeAssignmentConsumer, kafka: KafkaSide, request_reader: FakeRequestReader
 ) -> None:
-    consumer.resume_partitions({TURNS, ASKED})
-    kafka.committed = {TURNS: 3, ASKED: 12}
+    consumer.resume_partitions({TURNS, REQUESTS})
+    kafka.committed = {TURNS: 3, REQUESTS: 12}
     await consumer.perform_seek()
-    assert apart.places == {}
+    assert request_reader.places == {}
     consumer.resume_flow()
-    assert apart.places == {ASKED: 12}
+    assert request_reader.places == {REQUESTS: 12}
     assert active(consumer) == {TURNS, CHANGELOG}
-    assert kafka.left == {ASKED}
+    assert kafka.left == {REQUESTS}
 
 
 async def test_request_reader_leaves_paused_partitions(
-    consumer: SafeAssignmentConsumer, kafka: KafkaSide, apart: Apart
+    consumer: SafeAssignmentConsumer, kafka: KafkaSide, request_reader: FakeRequestReader
 ) -> None:
-    consumer.resume_partitions({ASKED})
+    consumer.resume_partitions({REQUESTS})
     consumer.resume_flow()
-    consumer.pause_partitions({TURNS, ASKED})
-    assert apart.places == {}
+    consumer.pause_partitions({TURNS, REQUESTS})
+    assert request_reader.places == {}
 
 
 def test_requests_are_never_read_by_faust_even_after_backpressure(
     consumer: SafeAssignmentConsumer,
 ) -> None:
-    consumer.on_buffer_full(ASKED)
-    assert consumer._full() == {ASKED}
-    consumer.on_buffer_drop(ASKED)
+    consumer.on_buffer_full(REQUESTS)
+    assert consumer._full() == {REQUESTS}
+    consumer.on_buffer_drop(REQUESTS)
     assert consumer._full() == set()
     assert active(consumer) == {CHANGELOG}
 
 
 def test_rebalance_clears_backpressure_of_requests(consumer: SafeAssignmentConsumer) -> None:
-    consumer.on_buffer_full(ASKED)
-    consumer.resume_partitions({ASKED})
+    consumer.on_buffer_full(REQUESTS)
+    consumer.resume_partitions({REQUESTS})
     consumer.resume_flow()
     assert consumer._full() == set()
 
 
 def test_highwater_of_requests_comes_from_the_request_reader(consumer: SafeAssignmentConsumer) -> None:
-    assert (consumer.highwater(ASKED), consumer.highwater(TURNS)) == (0, 5)
-    consumer.resume_partitions({ASKED})
+    assert (consumer.highwater(REQUESTS), consumer.highwater(TURNS)) == (0, 5)
+    consumer.resume_partitions({REQUESTS})
     consumer.resume_flow()
-    assert consumer.highwater(ASKED) == 40
+    assert consumer.highwater(REQUESTS) == 40
 
 
 def test_partition_without_a_position_is_no_error(consumer: SafeAssignmentConsumer) -> None:
@@ -214,26 +214,26 @@ async def test_commit_passes_offsets_without_a_record(consumer: SafeAssignmentCo
         came.append(message.offset)
 
     consumer.callback = callback
-    consumer._committed_offset[ASKED] = 7
-    await consumer._deliver(ASKED, consumer_record(12), 7)
+    consumer._committed_offset[REQUESTS] = 7
+    await consumer._deliver(REQUESTS, consumer_record(12), 7)
     assert came == [12]
-    consumer._acked[ASKED].append(12)
-    assert consumer._new_offset(ASKED) == 13
+    consumer._acked[REQUESTS].append(12)
+    assert consumer._new_offset(REQUESTS) == 13
 
 
 async def test_commit_stops_before_requests_in_flight(
     consumer: SafeAssignmentConsumer,
 ) -> None:
     async def callback(message: Any) -> None:
-        """Keep it."""
+        """Do nothing."""
 
     consumer.callback = callback
-    consumer._committed_offset[ASKED] = 7
+    consumer._committed_offset[REQUESTS] = 7
     for due, offset in ((7, 7), (8, 8), (9, 9)):
-        await consumer._deliver(ASKED, consumer_record(offset), due)
-    consumer._acked[ASKED].append(7)
-    assert consumer._new_offset(ASKED) == 8
+        await consumer._deliver(REQUESTS, consumer_record(offset), due)
+    consumer._acked[REQUESTS].append(7)
+    assert consumer._new_offset(REQUESTS) == 8
 
 
 def consumer_record(offset: int) -> ConsumerRecord[bytes, bytes]:
-    return ConsumerRecord(ASKED.topic, ASKED.partition, offset, 0, 0, b"k", b"{}", None, 1, 2, ())
+    return ConsumerRecord(REQUESTS.topic, REQUESTS.partition, offset, 0, 0, b"k", b"{}", None, 1, 2, ())

@@ -1,4 +1,4 @@
-"""At least once, in order: whatever finishes when, and whatever fails where."""
+"""At-least-once delivery in order, under any order of completion and any failure."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -20,12 +20,12 @@ class Event:
         self._settled = settled
 
     def settle(self) -> None:
-        """Note the acknowledgement."""
+        """Record the acknowledgement."""
         self._settled.append(self.record.offset)
 
 
 class Run:
-    """A delivery over so many events, each of which finishes when it is told to."""
+    """A delivery over `events` events that finish when the test says so."""
 
     def __init__(self, events: int, window: int = 100, *, endless: bool = False) -> None:
         self.begun: list[int] = []
@@ -54,24 +54,24 @@ class Run:
         self.batches.append(list(finished))
 
     async def finish(self, *offsets: int) -> None:
-        """Finish events, and let everything happen that can."""
+        """Finish events and run all tasks until they block."""
         for offset in offsets:
             self.finishing[offset].set_result(offset)
         await quiet()
 
     async def failure(self) -> BaseException:
-        """Why the run ended."""
+        """Return the exception that ended the run."""
         with pytest.raises(ExceptionGroup) as ended:
             await self.task
         return ended.value.exceptions[0]
 
 
 async def nothing(_: object) -> None:
-    """Let it happen."""
+    """Do nothing."""
 
 
 async def quiet() -> None:
-    """Let all tasks run until none can go on."""
+    """Run all tasks until they block."""
     for _ in range(30):
         await asyncio.sleep(0)
 

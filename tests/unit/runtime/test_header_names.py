@@ -1,4 +1,4 @@
-"""Names of headers that are no UTF-8, in a fetch as the broker sends it."""
+"""Header names that are not UTF-8, in a fetch as the broker sends it."""
 
 import struct
 
@@ -15,7 +15,7 @@ assert len(PLACEHOLDER) == len(NAME)
 
 
 def batch(first: int, name: str, compression: int = 0) -> bytes:
-    """Two records, the second with a header of this name."""
+    """Build two records, the second with a header of this name."""
     builder = DefaultRecordBatchBuilder(2, compression, 0, -1, -1, -1, 1 << 20)
     builder.append(0, timestamp=1, key=b"ana", value=b"first", headers=[])
     builder.append(1, timestamp=2, key=None, value=b"second", headers=[(name, b"v\xff"), ("none", None)])
@@ -23,7 +23,7 @@ def batch(first: int, name: str, compression: int = 0) -> bytes:
 
 
 def renamed(made: bytes) -> bytes:
-    """The same with a name that is no UTF-8."""
+    """Replace the name by one that is not UTF-8."""
     changed = made.replace(PLACEHOLDER, NAME)
     crc, after = _DefaultRecordBatchPy.CRC_OFFSET, _DefaultRecordBatchPy.ATTRIBUTES_OFFSET
     return changed[:crc] + struct.pack(">I", calc_crc32c(changed[after:])) + changed[after:]

@@ -1,4 +1,4 @@
-"""Events that Faust can't acknowledge."""
+"""Events that only `settle` acknowledges."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -12,19 +12,19 @@ from streams.runtime.held_event import HeldEvent
 
 
 class Consumer:
-    """What acknowledges: notes the offsets."""
+    """Records acknowledged offsets."""
 
     def __init__(self) -> None:
         self.acked: list[int] = []
 
     def ack(self, message: Any) -> bool:
-        """Note an offset."""
+        """Record an offset."""
         self.acked.append(message.offset)
         return True
 
 
 def held(consumer: Consumer, **changes: Any) -> HeldEvent:
-    """An event as Faust makes it of a message."""
+    """Build an event as Faust does."""
     known: dict[str, Any] = {
         "topic": "memory.turns",
         "partition": 2,

@@ -1,4 +1,4 @@
-"""What somebody waits for is read in order and once, from where it is told, and not a record after it was left."""
+"""Requests are read once, in order, from the given offsets, and not after `leave`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -15,11 +15,11 @@ from streams.runtime.request_reader import RequestReader
 FIRST, SECOND = TP("asked", 0), TP("asked", 1)
 
 Read = tuple[TP, int, int | None]
-"""Partition, offset, and the offset that was due."""
+"""Partition, offset, expected offset."""
 
 
 class Kafka:
-    """A consumer's side of a log in memory. `problems` are raised first, one for each call that can fail."""
+    """A consumer over a log in memory. Each call that can fail raises the next of `problems` first."""
 
     def __init__(self, problems: Iterable[Exception] = ()) -> None:
         self.log: dict[TopicPartition, list[int]] = {}
@@ -71,7 +71,7 @@ class Kafka:
 
 @dataclass
 class Agent:
-    """Takes what is read. While it is `busy` it takes nothing."""
+    """Records what is delivered; blocks while `busy`."""
 
     read: list[Read] = field(default_factory=list)
     full: set[TP] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""What a person sees who starts the application with settings that can't be."""
+"""Messages of the command line about invalid settings."""
 
 import json
 import os
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def started(**settings: str) -> subprocess.CompletedProcess[str]:
-    """`python -m streams worker` with these settings, which must end by itself."""
+    """Run `python -m streams worker` with invalid settings until it exits."""
     environment = os.environ | {f"MODESTREAM_{name}": value for name, value in settings.items()}
     command = [sys.executable, "-m", "streams", "worker"]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)

@@ -1,4 +1,4 @@
-"""The deployment files name settings that exist, and the versions that the project is made for."""
+"""The deployment files name existing settings and the versions of the project."""
 
 import re
 from pathlib import Path

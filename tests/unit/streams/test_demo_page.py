@@ -1,4 +1,4 @@
-"""What the demo publishes and how it shows what it found."""
+"""The demo's script and its output."""
 
 import json
 from datetime import datetime

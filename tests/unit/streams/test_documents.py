@@ -1,4 +1,4 @@
-"""The documents of the wire by themselves: complete, valid, and as their models say."""
+"""The API documents are complete, valid, and equal to their models."""
 
 import json
 import os
@@ -55,7 +55,7 @@ FORGET: dict[str, Any] = {"schema": "command.v1", "command": "forget", "scope": 
 
 
 def is_valid(schema: str, value: Any) -> bool:
-    """Whether both documents take a value for what `schema` names, or an error where they differ."""
+    """True if both documents accept a value of `schema`; fails if they differ."""
     [named] = [one for one in DOCUMENT["components"]["schemas"] if one == schema.replace(".", "_")]
     in_document = {"$ref": f"#/components/schemas/{named}", "components": DOCUMENT["components"]}
     verdicts = {bool(Draft202012Validator(one).is_valid(value)) for one in (SCHEMAS[schema], in_document)}
@@ -64,7 +64,7 @@ def is_valid(schema: str, value: Any) -> bool:
 
 
 def references(node: Any) -> Iterator[str]:
-    """Every `$ref` in a document."""
+    """Yield every `$ref` in a document."""
     for name, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
         if name == "$ref":
             yield value
@@ -73,7 +73,7 @@ def references(node: Any) -> Iterator[str]:
 
 
 def found_at(document: Any, reference: str) -> Any:
-    """What a local reference names; KeyError where there is nothing."""
+    """Resolve a local reference; KeyError if it names nothing."""
     root, *steps = reference.split("/")
     assert root == "#"
     for step in steps:
@@ -200,7 +200,7 @@ def test_described_headers_match_the_parser(headers: dict[str, str], *, is_taken
 
 
 def reads(record: Record) -> bool:
-    """Whether the worker takes a record's headers."""
+    """True if the worker accepts the headers of a record."""
     try:
         with_reply_partition(parse_reply_address(record, "memory.replies"), record)
         deadline_ms(record)
@@ -229,7 +229,7 @@ def test_command_prints_the_same_document_and_writes_no_files(command: str, tmp_
 
 
 def run(command: str, directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the application somewhere, with nothing set but this."""
+    """Run a command in a directory with this environment only."""
     known = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **environment}
     return subprocess.run(
         [sys.executable, "-m", "streams", command], cwd=directory, env=known, capture_output=True, text=True, check=True

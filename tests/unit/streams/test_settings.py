@@ -1,4 +1,4 @@
-"""Settings out of the environment."""
+"""Settings from the environment."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Topics by name, and how long they are kept."""
+"""Names and settings of topics."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from streams.tables.memory_table import MemoryTable
 from streams.topics import CHANGELOG, MAX_INPUT_BYTES, group_id, topic_config, topics_with_prefix
 
 OURS = ["changes", "remembered", "understood", "embedded", "learned", "consolidated"]
-"""What the agents tell each other."""
+"""Topics between agents."""
 
 EVENTS = ["turns", "commands", "consolidate", "dead_letters", *OURS]
 

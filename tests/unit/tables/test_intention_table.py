@@ -1,7 +1,6 @@
-"""The table of intentions: by scope, in JSON that a person can read."""
+"""The table of intentions: readable JSON by scope."""
 
 import json
-from typing import Any
 
 import faust
 import pytest
@@ -10,46 +9,20 @@ from schemas.intention import Intention, IntentionEntry
 from streams.tables import intention_table
 from streams.tables.intention_table import IntentionTable, scope_from_key, scope_key
 from tests.builders.memories import START
+from tests.fakes.table_store import dict_store
 
 SAIL = Intention(version=3, goals=(IntentionEntry(text="learn to sail", source="set", at=START, offset=7),), set_at=7)
 
 
-class Shard(dict[bytes, bytes]):
-    """One partition's store, in the order of its keys as RocksDB has it."""
-
-    def keys(self, from_key: bytes = b"") -> Any:
-        """The keys from one on."""
-        return (key for key in sorted(super().keys()) if key >= from_key)
-
-
-class Stores:
-    """Stands where a Faust table keeps its partitions."""
-
-    def __init__(self) -> None:
-        self.shard = Shard()
-
-    def _db_for_partition(self, _partition: int) -> Shard:
-        return self.shard
-
-
 @pytest.fixture
 def table(monkeypatch: pytest.MonkeyPatch) -> IntentionTable:
-    """The table over a dict in place of RocksDB."""
-    made = IntentionTable(faust.App("test", broker="kafka://nowhere:1", store="memory://"))
-    stores = Stores()
-    kind = type(made.table)
-    monkeypatch.setattr(kind, "data", property(lambda _: stores), raising=False)
-    monkeypatch.setattr(kind, "__setitem__", lambda _, key, value: stores.shard.__setitem__(key, value))
-    return made
+    table = IntentionTable(faust.App("test", broker="kafka://nowhere:1", store="memory://"))
+    dict_store(table.table, monkeypatch)
+    return table
 
 
 def scope(user: str, project: str = "default") -> dict[str, str]:
     return {"user_id": user, "project_id": project}
-
-
-def stored(table: IntentionTable, key: bytes) -> bytes | None:
-    shard: Shard = table.table.data._db_for_partition(0)  # type: ignore[attr-defined]
-    return shard.get(key)
 
 
 def test_intention_is_read_back_and_defaults_to_an_empty_one(table: IntentionTable) -> None:
@@ -59,7 +32,7 @@ def test_intention_is_read_back_and_defaults_to_an_empty_one(table: IntentionTab
 
 def test_changelog_has_json_under_the_values_of_the_scope(table: IntentionTable) -> None:
     table.put(0, scope("a/b", "50%"), SAIL)
-    value = json.loads(stored(table, b"a%2Fb/50%25") or b"")
+    value = json.loads(table.table.read(0, "a%2Fb/50%25") or b"")
     assert value["goals"] == [{"text": "learn to sail", "source": "set", "at": "2026-02-01T10:00:00Z", "offset": 7}]
     assert (value["version"], "signs" in value) == (3, False)
 
@@ -79,8 +52,7 @@ def test_scope_is_restored_from_its_key(values: tuple[str, str]) -> None:
 def test_value_of_another_worker_is_read(table: IntentionTable) -> None:
     table.put(0, scope("ana"), SAIL)
     later = SAIL.model_copy(update={"version": 9})
-    shard: Shard = table.table.data._db_for_partition(0)  # type: ignore[attr-defined]
-    shard[b"ana/default"] = later.model_dump_json().encode()
+    table.table[b"ana/default"] = later.model_dump_json().encode()
     assert table.get(0, scope("ana")) == later
 
 

@@ -1,4 +1,4 @@
-"""Values that are parsed once, as long as there is room for them."""
+"""The cache of parsed values."""
 
 from streams.tables.parsed_values import ParsedValueCache
 

@@ -1,4 +1,4 @@
-"""The broker's settings, as Kafka will read them."""
+"""The broker's settings."""
 
 from pathlib import Path
 

@@ -26,7 +26,7 @@ Start = Callable[..., Awaitable[Child]]
 
 @pytest.fixture
 async def start(layout: Layout) -> AsyncIterator[Start]:
-    """Starts children, which are gone after the test, however it ends."""
+    """Start children that are killed after the test."""
     children: list[Child] = []
 
     async def start(*command: str) -> Child:

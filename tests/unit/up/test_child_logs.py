@@ -1,4 +1,4 @@
-"""The children's output stays small, also while it is written."""
+"""Rotation and tail of the logs of children."""
 
 from pathlib import Path
 

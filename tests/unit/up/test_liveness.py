@@ -1,4 +1,4 @@
-"""When a worker that runs counts as dead."""
+"""The liveness probe of the worker."""
 
 from pathlib import Path
 

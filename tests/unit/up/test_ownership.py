@@ -1,4 +1,4 @@
-"""Who may run on a data directory, and which processes are ended at a start."""
+"""The lock of a data directory, and the end of orphans."""
 
 import os
 import subprocess
@@ -21,13 +21,13 @@ def layout(tmp_path: Path) -> Layout:
     return layout
 
 
-def unheard(_: str) -> None:
-    """Nobody listens."""
+def discard(_: str) -> None:
+    """Discard a message."""
 
 
 @contextmanager
 def process(environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that does nothing for a long time."""
+    """Run a process that sleeps."""
     sleeper = subprocess.Popen(["sleep", "600"], env={**os.environ, **environment})
     try:
         yield sleeper
@@ -64,7 +64,7 @@ async def test_process_with_a_reused_pid_is_left_alone(layout: Layout, environme
     marks = {name: value.format(data_dir=layout.data_dir) for name, value in environment.items()}
     with process(marks) as stranger:
         layout.pid_file("worker").write_text(str(stranger.pid))
-        await end_orphans(layout, unheard)
+        await end_orphans(layout, discard)
         assert stranger.poll() is None
     assert not layout.pid_file("worker").exists()
 
@@ -72,7 +72,7 @@ async def test_process_with_a_reused_pid_is_left_alone(layout: Layout, environme
 @pytest.mark.parametrize("text", ["", "x", "4194999"])
 async def test_stale_pid_file_is_deleted(layout: Layout, text: str) -> None:
     layout.pid_file("broker").write_text(text)
-    await end_orphans(layout, unheard)
+    await end_orphans(layout, discard)
     assert not layout.pid_file("broker").exists()
 
 
@@ -96,5 +96,5 @@ async def test_unknown_process_is_left_alone_without_proc(
     monkeypatch.setattr(ownership, "PROC_DIR", tmp_path / "absent")
     with process({}) as stranger:
         layout.pid_file("worker").write_text(str(stranger.pid))
-        await end_orphans(layout, unheard)
+        await end_orphans(layout, discard)
         assert stranger.poll() is None

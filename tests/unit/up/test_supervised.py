@@ -1,4 +1,4 @@
-"""How soon a child comes back."""
+"""The backoff of restarts."""
 
 from streams.up.supervised import RestartBackoff
 

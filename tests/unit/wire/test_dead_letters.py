@@ -1,4 +1,4 @@
-"""A dead letter keeps everything and says why."""
+"""Dead letters."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Murmur2, Java's way."""
+"""Murmur2 partitioning."""
 
 import pytest
 from aiokafka.partitioner import murmur2 as aiokafka_murmur2

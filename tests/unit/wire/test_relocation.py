@@ -1,4 +1,4 @@
-"""Moving a record, and knowing what it was."""
+"""Moving a record to its partition, and restoring the original."""
 
 import pytest
 from hypothesis import given
@@ -22,7 +22,7 @@ RECORDS = some.builds(
 
 
 def read(out: Outgoing, offset: int = 7) -> Record:
-    """A record as it is read where it was written."""
+    """Return the record as a consumer reads it."""
     assert out.partition is not None
     assert out.timestamp_ms is not None
     return Record(out.topic, out.partition, offset, out.timestamp_ms, out.key, out.value, out.headers)

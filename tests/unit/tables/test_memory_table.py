@@ -1,0 +1,40 @@
+"""The table of memories: records and tombstones."""
+
+import faust
+import pytest
+
+from schemas.memories import VectorLocation
+from streams.tables.memory_table import MemoryTable
+from tests.builders.memories import made
+from tests.fakes.table_store import dict_store
+
+LOCATION = VectorLocation(mode="code", space="s1")
+
+
+@pytest.fixture
+def table(monkeypatch: pytest.MonkeyPatch) -> MemoryTable:
+    table = MemoryTable(faust.App("test", broker="kafka://nowhere:1", store="memory://"))
+    dict_store(table.table, monkeypatch)
+    return table
+
+
+def test_forgotten_record_leaves_a_tombstone_with_its_vector_location(table: MemoryTable) -> None:
+    gone, stays = made("violin", 0), made("cello", 1)
+    for memory in (gone, stays):
+        table.put(0, memory)
+    table.forget(0, gone.memory_id, LOCATION)
+    assert (table.get(0, gone.memory_id), table.get(0, stays.memory_id)) == (None, stays)
+    assert (table.last_place(0, gone.memory_id), table.last_place(0, stays.memory_id)) == (LOCATION, None)
+    forgotten = [table.is_forgotten(0, one) for one in (gone.memory_id, stays.memory_id, "never written")]
+    assert forgotten == [True, False, False]
+
+
+def test_tombstones_are_no_records(table: MemoryTable) -> None:
+    gone, stays = made("violin", 0), made("cello", 1)
+    for memory in (gone, stays):
+        table.put(0, memory)
+    table.forget(0, gone.memory_id, LOCATION)
+    table.remove(0, "without a vector")
+    assert list(table.all()) == [stays]
+    assert list(table.tombstones()) == [(gone.memory_id, LOCATION)]
+    assert sorted(table.removed(0), key=str) == [None, None, "without a vector"], "None: forgotten, and a record"
