@@ -61,13 +61,13 @@ class IssuedCommands(BaseModel):
     changes: dict[str, Change] = Field(default_factory=dict)
     answered: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
-    def with_change(self, place: str, change: Change) -> Self:
+    def with_change(self, position: str, change: Change) -> Self:
         """Add a change; drop the oldest beyond `MAX_ISSUED`."""
-        return self.model_copy(update={"changes": _latest({**self.changes, place: change})})
+        return self.model_copy(update={"changes": _latest({**self.changes, position: change})})
 
-    def with_answer(self, place: str, result: dict[str, Any]) -> Self:
+    def with_answer(self, position: str, result: dict[str, Any]) -> Self:
         """Add a result; drop the oldest beyond `MAX_ISSUED`."""
-        return self.model_copy(update={"answered": _latest({**self.answered, place: result})})
+        return self.model_copy(update={"answered": _latest({**self.answered, position: result})})
 
 
 def _latest(entries: dict[str, EntryT]) -> dict[str, EntryT]:

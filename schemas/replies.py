@@ -10,7 +10,7 @@ from schemas.failures import Rejected
 
 
 @dataclass(frozen=True, slots=True)
-class Warned:
+class ReplyWarning:
     """A warning that accompanies a result."""
 
     code: str
@@ -31,7 +31,7 @@ class SuccessReply:
     """A result with its warnings."""
 
     result: BaseModel | dict[str, Any]
-    warnings: tuple[Warned, ...] = ()
+    warnings: tuple[ReplyWarning, ...] = ()
 
     def encode(self) -> bytes:
         """Return the reply record's value."""

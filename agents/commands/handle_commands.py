@@ -13,7 +13,7 @@ from agents.ports.command_types import BeforeForgetting, CommandResult, ResultBo
 from agents.ports.embedder import Embedders
 from agents.ports.stores import Memories, ModeWriter
 from agents.rules.memory.identity import derive_memory_id
-from agents.rules.memory.views import shown_memory, shown_mode
+from agents.rules.memory.views import build_memory_view, build_mode_view
 from agents.rules.modes.declaring import (
     declare_mode,
     delete_mode,
@@ -73,7 +73,7 @@ class HandleCommands:
         after = declare_mode(before, wanted, embedder, project, offset)
         self._modes.put(command.scope.boundary, after)
         mode = require_mode(after, wanted.name, project if wanted.for_project else None, "arguments.name")
-        result = shown_mode(mode, after, project)
+        result = build_mode_view(mode, after, project)
         # A project's mode takes the place of the user's mode of that name there, with the memories in it.
         if mode.embedded_since != offset:
             return CommandResult(result)
@@ -84,7 +84,7 @@ class HandleCommands:
         wanted, before = parse_arguments(RenameMode, command), self._declared(command)
         after, mode = rename_mode(before, wanted, command.scope.project_id)
         self._modes.put(command.scope.boundary, after)
-        result = shown_mode(mode, after, command.scope.project_id)
+        result = build_mode_view(mode, after, command.scope.project_id)
         old = mode.model_copy(update={"name": wanted.name})
         return CommandResult(result, _of_mode("move", old, before, command, result, to=mode.name))
 
@@ -107,7 +107,7 @@ class HandleCommands:
     async def list_modes(self, command: Command, _offset: int) -> CommandResult:
         """List the modes of a scope and its defaults."""
         declared, project = self._declared(command), command.scope.project_id
-        modes = [shown_mode(mode, declared, project) for mode in declared.visible((project,))]
+        modes = [build_mode_view(mode, declared, project) for mode in declared.visible((project,))]
         return CommandResult({"modes": modes, **_defaults(declared, project)})
 
     async def set_memory_mode(self, command: Command, offset: int) -> CommandResult:
@@ -128,7 +128,7 @@ class HandleCommands:
         memory = self._memories.get(parse_arguments(GetMemory, command).memory_id)
         if memory is None or memory.scope != command.scope.model_dump():
             raise Rejected("not_found", "this scope has no memory of that id", "arguments.memory_id")
-        return CommandResult(shown_memory(memory))
+        return CommandResult(build_memory_view(memory))
 
     async def forget(self, command: Command, offset: int, before: Sequence[BeforeForgetting] = ()) -> CommandResult:
         """Leave a change that forgets; `before` clears what other agents keep of a whole project or user."""

@@ -12,7 +12,7 @@ from schemas.assemble import AssembleResult
 from schemas.commands import Command
 from schemas.consolidation import Difference, ModeCounts
 from schemas.failures import ErrorCode
-from schemas.replies import Warned
+from schemas.replies import ReplyWarning
 from schemas.retrieval import RetrieveResult
 from schemas.turns import TurnAccepted
 from streams.api_docs.command_kinds import command_union
@@ -104,7 +104,7 @@ def _request(kind: str, model: type[BaseModel]) -> type[BaseModel]:
 
 def _reply_to(kind: str, failed: type[BaseModel]) -> type[BaseModel]:
     name = component_name(f"{kind}.result")
-    done = create_model(name, __base__=_reply("ok"), result=(RESULTS[kind], ...), warnings=(list[Warned], ...))
+    done = create_model(name, __base__=_reply("ok"), result=(RESULTS[kind], ...), warnings=(list[ReplyWarning], ...))
     return _any_of(reply_name(kind), [done, failed])
 
 

@@ -20,7 +20,7 @@ INTERNAL_FIELDS = {
 """Fields of a record that are internal, or are returned in another form."""
 
 
-def shown_memory(memory: Memory) -> dict[str, Any]:
+def build_memory_view(memory: Memory) -> dict[str, Any]:
     """Return the record as `get_memory` shows it, its understanding and versions flattened into it.
 
     A turn with items has their ids in `items`; extracted and distilled memories have the fields of `Item`.
@@ -53,7 +53,7 @@ def _item_view(item: Item) -> dict[str, Any]:
     }
 
 
-def shown_mode(mode: Mode, declared: ModeDeclarations, project: str) -> dict[str, Any]:
+def build_mode_view(mode: Mode, declared: ModeDeclarations, project: str) -> dict[str, Any]:
     """Return a mode as `declare_mode` and `list_modes` show it; `is_default`: the default of this project's turns."""
     return mode.model_dump(mode="json", exclude={"formerly", "embedded_since"}) | {
         "is_default": declared.default(project)[0] == mode.name

@@ -18,7 +18,7 @@ from schemas.failures import ModelMissing
 from schemas.jobs import Job
 from schemas.moments import moment_of
 from schemas.records import Record
-from schemas.replies import SuccessReply, Warned
+from schemas.replies import ReplyWarning, SuccessReply
 from streams.flow.consolidation.deduplicating import Deduplication
 from streams.flow.consolidation.run_under_way import RunProgress
 from streams.flow.consolidation.summarising import ModeDistillation
@@ -65,7 +65,7 @@ class RunConsolidations:
             return HandlerResult(None)
         done = under_way.done()
         await under_way.tell([done])
-        warnings = (Warned("unfinished", under_way.unfinished),) if under_way.unfinished else ()
+        warnings = (ReplyWarning("unfinished", under_way.unfinished),) if under_way.unfinished else ()
         return HandlerResult(SuccessReply(_shown(done), warnings), pending_writes=self._ended(under_way))
 
     async def _carry_out(self, under_way: RunProgress, modes: Sequence[str], consolidate: Consolidate) -> None:

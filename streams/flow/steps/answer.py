@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import starmap
 
 from agents.context.assemble import Assemble
 from agents.ports.clock import Clock
 from agents.retrieval.retrieve import Retrieve
 from schemas.assemble import AssembleRequest
 from schemas.records import Record
-from schemas.replies import SuccessReply, Warned
+from schemas.replies import ReplyWarning, SuccessReply
 from schemas.retrieval import RetrieveRequest
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.support.progress import AppliedOffsets
@@ -28,7 +29,7 @@ class OwnWrites:
     progress: AppliedOffsets
     clock: Clock
 
-    async def wait(self, read_after: int | None, partition: int, options: ReplyOptions) -> tuple[Warned, ...]:
+    async def wait(self, read_after: int | None, partition: int, options: ReplyOptions) -> tuple[ReplyWarning, ...]:
         """Wait until the offset is applied; return a warning if it is not in time."""
         if read_after is None:
             return ()
@@ -38,7 +39,7 @@ class OwnWrites:
             within = max(0.0, min(within, left - REPLY_MARGIN_S))
         if await self.progress.reached(partition, read_after, within):
             return ()
-        return (Warned("not_caught_up", f"offset {read_after} of partition {partition} is not applied yet"),)
+        return (ReplyWarning("not_caught_up", f"offset {read_after} of partition {partition} is not applied yet"),)
 
 
 class AnswerQuery:
@@ -70,9 +71,9 @@ class AnswerQuery:
             late = await self._own_writes.wait(request.read_after, record.partition, options)
             result, warnings = await self._retrieve_at(record.partition).answer(request)
         self._meters.usage.retrieved(result.strategy)
-        return HandlerResult(SuccessReply(result, (*late, *(Warned(code, message) for code, message in warnings))))
+        return HandlerResult(SuccessReply(result, (*late, *starmap(ReplyWarning, warnings))))
 
     async def _assemble(self, request: AssembleRequest, record: Record, options: ReplyOptions) -> HandlerResult:
         late = await self._own_writes.wait(request.read_after, record.partition, options)
         result, warnings = await self._assemble_at(record.partition).answer(request)
-        return HandlerResult(SuccessReply(result, (*late, *(Warned(code, message) for code, message in warnings))))
+        return HandlerResult(SuccessReply(result, (*late, *starmap(ReplyWarning, warnings))))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from agents.memory.items import WriteStep
 from agents.memory.remember import Remember
-from agents.rules.memory.views import shown_memory
+from agents.rules.memory.views import build_memory_view
 from schemas.changes import Change
 from schemas.events import Forgotten
 from schemas.failures import Unavailable
@@ -149,6 +149,6 @@ class ApplyChanges:
 def _result(change: Change, tally: ChangeTally) -> dict[str, object]:
     """Return the command's answer: its own result, the memory, or the number of memories."""
     if change.result is None:
-        return {} if tally.last is None else shown_memory(tally.last)
+        return {} if tally.last is None else build_memory_view(tally.last)
     counted = {"forget": "forgotten", "move": "moved"}.get(change.action, "")
     return change.result | ({counted: tally.count} if counted in change.result else {})

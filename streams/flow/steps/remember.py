@@ -12,7 +12,7 @@ from agents.memory.remember import Remember, TurnResult
 from schemas.consolidation import Consolidated, Distilled, ItemsMerged
 from schemas.events import Embedded, Understood
 from schemas.records import Record
-from schemas.replies import SuccessReply, Warned
+from schemas.replies import ReplyWarning, SuccessReply
 from schemas.turns import Turn
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import EventReader, derived_events
@@ -24,7 +24,7 @@ from streams.flow.support.publisher import Publisher
 from streams.observability.metrics import Meters
 from streams.topics import Topics
 
-FORGOTTEN_WARNING = Warned("forgotten", "this turn was forgotten and stays so; nothing was stored")
+FORGOTTEN_WARNING = ReplyWarning("forgotten", "this turn was forgotten and stays so; nothing was stored")
 """The warning for a turn that was forgotten and is sent again."""
 
 MemoryInput = Embedded | Understood | Distilled | ItemsMerged | Consolidated

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from agents.rules.memory.views import shown_memory
+from agents.rules.memory.views import build_memory_view
 from agents.rules.query.questions import parse_question
 from agents.rules.text.entities import extract_entities
 from agents.rules.text.tokenizer import fold, question_terms, tokenize
@@ -54,7 +54,7 @@ class Keeper(OneWorker):
         """The record is the same in the table and in the event, and can be shown as JSON."""
         assert self.memories.get(HERE, told.memory_id) == told
         assert told.memory_id in self.words.memory_columns(HERE, told.index_name).number_of
-        json.loads(SuccessReply(shown_memory(told)).encode(), parse_constant=pytest.fail)
+        json.loads(SuccessReply(build_memory_view(told)).encode(), parse_constant=pytest.fail)
 
 
 @pytest.fixture

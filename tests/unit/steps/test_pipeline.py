@@ -6,7 +6,7 @@ import json
 import pytest
 
 from schemas.failures import Rejected, Unavailable
-from schemas.replies import SuccessReply, Warned
+from schemas.replies import ReplyWarning, SuccessReply
 from streams.flow.requests.channel import Channel, HandlerResult
 from streams.flow.requests.replies import MAX_REPLY_BYTES
 from tests.builders.turns import record
@@ -14,7 +14,7 @@ from tests.harnesses.requests import COMMAND, COMMANDS, CONCURRENT, EVENT, REPLY
 
 
 async def test_a_valid_request_is_handled_and_answered_with_its_own_key_and_correlation(served: Served) -> None:
-    served.result = HandlerResult(SuccessReply({"n": 1}, (Warned("late", "a bit"),)), [EVENT])
+    served.result = HandlerResult(SuccessReply({"n": 1}, (ReplyWarning("late", "a bit"),)), [EVENT])
     await served.take(served.valid(("trace", b"x")))
     assert len(served.handled) == 1
     assert served.publisher.sent == [EVENT]

@@ -2,7 +2,7 @@
 
 import json
 
-from agents.rules.memory.views import shown_memory, shown_mode
+from agents.rules.memory.views import build_memory_view, build_mode_view
 from schemas.interaction import Interaction
 from schemas.memories import Evidence, TextVersion, TurnUnderstanding
 from schemas.modes import Mode, ModeDeclarations
@@ -31,7 +31,7 @@ MEMORY = made(
 
 
 def test_memory_view_hides_internal_fields() -> None:
-    shown = shown_memory(MEMORY)
+    shown = build_memory_view(MEMORY)
     assert (shown["text"], shown["mode"], shown["mode_source"]) == ("cello", "code", "model")
     assert shown["scope"] == {"user_id": "ana", "project_id": "default"}
     assert shown["evidence"] == [{"turn_id": "t-0", "start": 0, "end": 5}]
@@ -42,7 +42,7 @@ def test_memory_view_hides_internal_fields() -> None:
 
 
 def test_versions_are_numbered_and_the_current_one_marked() -> None:
-    shown = shown_memory(MEMORY)
+    shown = build_memory_view(MEMORY)
     assert shown["version"] == 2
     assert [(one["version"], one["current"], one["text_hash"]) for one in shown["versions"]] == [
         (1, False, "a"),
@@ -51,7 +51,7 @@ def test_versions_are_numbered_and_the_current_one_marked() -> None:
 
 
 def test_understanding_is_flattened_into_the_view() -> None:
-    shown = shown_memory(MEMORY)
+    shown = build_memory_view(MEMORY)
     assert {name: shown[name] for name in ("topic", "intent", "operation", "times", "model", "prompt")} == {
         "topic": "music",
         "intent": "learn",
@@ -68,7 +68,7 @@ def test_understanding_is_flattened_into_the_view() -> None:
 
 
 def test_pending_understanding_is_shown() -> None:
-    shown = shown_memory(made("cello", reading=TurnUnderstanding(status="pending")))
+    shown = build_memory_view(made("cello", reading=TurnUnderstanding(status="pending")))
     assert (shown["understanding"], shown["interaction_mode"], shown["interaction_confidence"]) == (
         "pending",
         None,
@@ -77,19 +77,19 @@ def test_pending_understanding_is_shown() -> None:
 
 
 def test_view_is_json_serialisable() -> None:
-    assert json.loads(json.dumps(shown_memory(MEMORY)))["text"] == "cello"
+    assert json.loads(json.dumps(build_memory_view(MEMORY)))["text"] == "cello"
 
 
 def test_mode_view_has_dimension_and_default() -> None:
     mode = Mode(name="code", embedder="tiny32", embedding_dim=32, formerly=("old",))
     declared = ModeDeclarations(modes=(mode,), user_default="code", project_defaults={"p2": "general"})
-    shown = shown_mode(mode, declared, "p1")
+    shown = build_mode_view(mode, declared, "p1")
     assert (shown["name"], shown["embedder"], shown["embedding_dim"], shown["is_default"]) == (
         "code",
         "tiny32",
         32,
         True,
     )
-    assert shown_mode(mode, declared, "p2")["is_default"] is False
+    assert build_mode_view(mode, declared, "p2")["is_default"] is False
     assert "formerly" not in shown
     assert json.loads(json.dumps(shown)) == shown
