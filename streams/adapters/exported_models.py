@@ -39,7 +39,7 @@ class ExportedModel:
         if spec is None or not spec.submodule_search_locations:
             raise FileNotFoundError(
                 f"the package {self.package} is not installed; it carries the weights of {self.name}: install"
-                " requirements.lock again"
+                " requirements.lock"
             )
         return Path(spec.submodule_search_locations[0]) / self.weights
 

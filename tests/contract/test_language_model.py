@@ -145,7 +145,7 @@ async def test_a_question_that_is_given_up_leaves_the_model_usable(world: World)
 async def test_without_profiles_nothing_can_be_asked(without_profiles: LanguageModel) -> None:
     assert not without_profiles.available(STEP, ROLE)
     assert without_profiles.status() == {}
-    with pytest.raises(Unavailable, match="no language model is set"):
+    with pytest.raises(Unavailable, match="no language model is configured"):
         await without_profiles.ask(STEP, ROLE, PROMPT, Understanding)
 
 

@@ -57,7 +57,7 @@ class FakeLanguageModel:
         """Answer as told; a behaviour that changes while the question is held counts."""
         name = self._profiles.profile_for(step, role)
         if name is None:
-            raise Unavailable("no language model is set")
+            raise Unavailable("no language model is configured")
         self.asked.append(prompt)
         self._counts[name]["calls"] += 1
         await self.released.wait()

@@ -1,1 +1,1 @@
-"""Who may do what, from files."""
+"""Authorization policies from files."""

@@ -1,4 +1,4 @@
-"""The authorizer over a file: read once, at the start, so that a broken one stops the worker and lets nobody in."""
+"""The authorizer over a policy file, read once at the start: a broken file stops the worker and admits no request."""
 
 from pathlib import Path
 from typing import Self
@@ -16,13 +16,13 @@ class PolicyFile:
 
     @classmethod
     def read_from(cls, path: Path) -> Self:
-        """Read a policy as JSON. Raises OSError, or ValueError that says what is wrong with it."""
+        """Read a policy as JSON. Raises OSError, or ValueError with the reason."""
         return cls(Policy.model_validate_json(path.read_text(encoding="utf-8")))
 
     def narrow(self, principal: str | None, selector: Selector) -> Selector:
-        """The part of a selector that this principal may read."""
+        """Return the part of a selector that this principal may read."""
         return narrow_selector(self._policy, principal, selector)
 
     def permit(self, principal: str | None, act: Permission, scope: Scope) -> None:
-        """Raises Rejected for what this principal may not do."""
+        """Raise Rejected if this principal may not act so in this scope."""
         require_permission(self._policy, principal, act, scope)

@@ -1,1 +1,1 @@
-"""Questions to language models over HTTP, through LiteLLM: validated answers, or one of two failures."""
+"""Language models over HTTP, through LiteLLM: validated answers, or one of two failures."""

@@ -1,7 +1,7 @@
-"""The JSON schema of an answer, as OpenAI's strict mode takes it, from the Pydantic model that validates it.
+"""The JSON schema of an answer for OpenAI's strict mode, from the Pydantic model that validates it.
 
-Every property required, none beside them, no keyword that strict mode refuses: limits are told in the description.
-The rules: OpenAI's guide on structured outputs, "Supported schemas".
+All properties are required, no others allowed, and keywords that strict mode rejects are left out: limits go into the
+description. Rules: OpenAI's guide on structured outputs, "Supported schemas".
 """
 
 from functools import cache
@@ -12,7 +12,7 @@ from pydantic import BaseModel
 SUPPORTED_KEYWORDS = frozenset(
     {"type", "enum", "anyOf", "items", "properties", "required", "description", "$defs", "$ref"}
 )
-"""Keywords that every provider of structured output knows."""
+"""Keywords that every provider of structured output supports."""
 
 LIMIT_DESCRIPTIONS = {
     "minLength": "at least {} characters", "maxLength": "at most {} characters",
@@ -20,15 +20,15 @@ LIMIT_DESCRIPTIONS = {
     "minimum": "not below {}", "maximum": "not above {}",
     "exclusiveMinimum": "above {}", "exclusiveMaximum": "below {}", "pattern": "matches {}", "format": "a {}",
 }  # fmt: skip
-"""Limits that strict mode refuses as keywords, in words."""
+"""The words for limits that strict mode rejects as keywords."""
 
 
 @cache
 def strict_schema(answer: type[BaseModel]) -> dict[str, Any]:
-    """The schema; raises ValueError for a model with free keys, which strict mode has no way to say."""
-    made = _strict(answer.model_json_schema())
-    assert isinstance(made, dict)
-    return made
+    """Return the schema. Raises ValueError for a model with free keys, which strict mode can't express."""
+    schema = _strict(answer.model_json_schema())
+    assert isinstance(schema, dict)
+    return schema
 
 
 def _strict(schema: Any) -> Any:
@@ -40,8 +40,8 @@ def _strict(schema: Any) -> Any:
         return {"$ref": schema["$ref"]}
     if "const" in schema:
         schema = {**schema, "enum": [schema["const"]]}
-    kept = {keyword: _part(keyword, value) for keyword, value in schema.items() if keyword in SUPPORTED_KEYWORDS}
-    return kept | _description(schema) | _closed(schema)
+    supported = {keyword: _part(keyword, value) for keyword, value in schema.items() if keyword in SUPPORTED_KEYWORDS}
+    return supported | _description(schema) | _closed(schema)
 
 
 def _part(keyword: str, value: Any) -> Any:
@@ -52,13 +52,13 @@ def _part(keyword: str, value: Any) -> Any:
 
 def _description(schema: dict[str, Any]) -> dict[str, str]:
     limits = [words.format(schema[keyword]) for keyword, words in LIMIT_DESCRIPTIONS.items() if keyword in schema]
-    told = " ".join(part for part in (schema.get("description", ""), "; ".join(limits).capitalize()) if part)
-    return {"description": told} if told else {}
+    description = " ".join(part for part in (schema.get("description", ""), "; ".join(limits).capitalize()) if part)
+    return {"description": description} if description else {}
 
 
 def _closed(schema: dict[str, Any]) -> dict[str, Any]:
     if schema.get("type") != "object":
         return {}
     if "properties" not in schema:
-        raise ValueError("an answer with free keys can't be asked for")
+        raise ValueError("an answer type with free keys has no strict JSON schema: name its fields")
     return {"required": list(schema["properties"]), "additionalProperties": False}

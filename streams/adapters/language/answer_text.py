@@ -1,6 +1,6 @@
-"""A model's words to a validated answer: prose, code fences and thoughts around the object are passed over.
+"""Parses a model's text to a validated answer, skipping prose, code fences and reasoning around the object.
 
-Enters: text. Leaves: the first object in it that validates. Guaranteed: else `InvalidAnswer`, which says what is wrong.
+Enters: text. Leaves: the first object in it that validates; without one `InvalidAnswer`, with the reason.
 """
 
 import json
@@ -13,54 +13,54 @@ from pydantic import ValidationError
 from schemas.language import AnswerT
 
 REASONING_PATTERN = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
-"""What some models write before they answer."""
+"""The reasoning that some models write before the answer."""
 
 MAX_OBJECT_STARTS = 64
-"""Opening braces that are tried: a text full of them must not cost seconds."""
+"""Opening braces to try: bounds the time for a text full of them."""
 
 MAX_ANSWER_CHARS = 400_000
-"""Characters that are looked at; an honest answer is bounded by the profile's `max_tokens`."""
+"""Characters to parse; a proper answer is bounded by the profile's `max_tokens`."""
 
 MAX_PROBLEMS = 8
-"""Problems that are told to the model; the others will follow from them."""
+"""Problems to report to the model; the others mostly follow from them."""
 
 
 class InvalidAnswer(Exception):
-    """No object in the text is a valid answer. The message says why, in words that a model can act upon."""
+    """No object in the text is a valid answer. The message is the reason, in words that a model can act on."""
 
 
 def read_answer(text: str, answer: type[AnswerT]) -> AnswerT:
-    """The first object in the text that validates. A null where the type has none stands for its default."""
+    """Return the first object in the text that validates. A null in a field that allows none means its default."""
     problem = "there is no complete JSON object in the answer"
     for value in _objects(REASONING_PATTERN.sub("", text[:MAX_ANSWER_CHARS])):
         if answer.model_fields.keys().isdisjoint(value):
             problem = f"the object has none of the fields {', '.join(answer.model_fields)}"
             continue
-        for reading in (value, _without_nulls(value)):
+        for candidate in (value, _without_nulls(value)):
             try:
-                return answer.model_validate(reading)
+                return answer.model_validate(candidate)
             except ValidationError as error:
-                problem = _told(error)
+                problem = _describe(error)
     raise InvalidAnswer(problem)
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
     decoder = json.JSONDecoder()
-    begin = text.find("{")
+    start = text.find("{")
     for _ in range(MAX_OBJECT_STARTS):
-        if begin < 0:
+        if start < 0:
             return
         try:
-            value, end = decoder.raw_decode(text, begin)
+            value, end = decoder.raw_decode(text, start)
         except json.JSONDecodeError as error:
             if _is_cut_off(error):
-                return  # what follows are parts of an object that never ends
-            end = begin + 1
+                return  # the rest are parts of the truncated object
+            end = start + 1
         except (ValueError, RecursionError):
             return
         else:
             yield value
-        begin = text.find("{", end)
+        start = text.find("{", end)
 
 
 def _is_cut_off(error: json.JSONDecodeError) -> bool:
@@ -75,7 +75,7 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-def _told(error: ValidationError) -> str:
+def _describe(error: ValidationError) -> str:
     problems = error.errors(include_url=False, include_context=False, include_input=False)
-    told = [f"{'.'.join(map(str, problem['loc'])) or 'the object'}: {problem['msg']}" for problem in problems]
-    return "; ".join(told[:MAX_PROBLEMS])
+    described = [f"{'.'.join(map(str, problem['loc'])) or 'the object'}: {problem['msg']}" for problem in problems]
+    return "; ".join(described[:MAX_PROBLEMS])

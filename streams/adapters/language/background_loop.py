@@ -1,7 +1,7 @@
-"""An event loop in a thread of its own, for work that would hold up the other one for milliseconds at a time.
+"""An event loop in a thread of its own, for work that would block the main loop for milliseconds at a time.
 
-Both share the interpreter, which changes hands within half a millisecond (see the worker's switch interval): what waits
-on the first loop waits so long, not for all that the second has to do.
+Both share the GIL, which switches threads within 0.5 ms (see the worker's switch interval): that is how long work on
+the main loop waits, not until the background loop is done.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 class BackgroundEventLoop:
-    """Runs coroutines beside the caller's loop. Its thread is started by the first, and ends with `stop`."""
+    """Runs coroutines outside of the caller's loop. The thread starts with the first one, and ends with `stop`."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -21,11 +21,11 @@ class BackgroundEventLoop:
         self._thread: threading.Thread | None = None
 
     async def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """The result of a coroutine, or its exception; cancelling this cancels it there."""
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._running()))
+        """Run a coroutine; return its result or raise its exception. Cancellation is passed on."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._ensure_started()))
 
     async def stop(self) -> None:
-        """End the thread; nothing may be under way."""
+        """End the thread; no coroutine may be running."""
         if self._loop is None or self._thread is None:
             return
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -33,7 +33,7 @@ class BackgroundEventLoop:
         self._loop.close()
         self._loop = self._thread = None
 
-    def _running(self) -> asyncio.AbstractEventLoop:
+    def _ensure_started(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)

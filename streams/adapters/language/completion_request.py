@@ -1,7 +1,7 @@
-"""A prompt as the messages of one request, in each of the three ways to ask for an object; and its one repair.
+"""A prompt as a LiteLLM request, in each of the three ways to get a JSON object, and its one repair request.
 
-Enters: a prompt and the type of its answer. Leaves: LiteLLM's `messages` and `response_format`. The prompt's own user
-text is in the last user message, also of a repair.
+Enters: a prompt and the type of its answer. Leaves: LiteLLM's `messages` and `response_format`. The prompt's user text
+is in the last user message, also in a repair.
 """
 
 import json
@@ -14,23 +14,23 @@ from schemas.language import Prompt, StructuredOutput
 from streams.adapters.language.answer_schema import strict_schema
 
 MAX_REPEATED_CHARS = 4_000
-"""Characters of an invalid answer that the model is shown again."""
+"""Characters of an invalid answer to show to the model in a repair."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """What is asked, how, and for what."""
+    """A prompt, the type of its answer, and how to request structured output."""
 
     prompt: Prompt
     answer: type[BaseModel]
     structured_output: StructuredOutput
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments of the first request."""
+        """Return the arguments of the first request."""
         return self._arguments(self.prompt.user)
 
     def repair(self, invalid: str, problem: str) -> dict[str, Any]:
-        """The arguments of a request that shows the model its answer and what is wrong with it."""
+        """Return the arguments of a request that shows the model its invalid answer and the problem."""
         shown = json.dumps(invalid[:MAX_REPEATED_CHARS], ensure_ascii=False)
         note = (
             "Your previous answer to the text below was not valid. As a JSON string it was:\n"
@@ -47,8 +47,8 @@ class CompletionRequest:
         if self.structured_output == "json_schema":
             return self.prompt.system
         schema = json.dumps(strict_schema(self.answer), ensure_ascii=False)
-        asked = "Answer with one JSON object of this JSON schema and nothing else, no explanation, no code fence:"
-        return f"{self.prompt.system}\n\n{asked}\n{schema}"
+        instruction = "Answer with one JSON object of this JSON schema and nothing else, no explanation, no code fence:"
+        return f"{self.prompt.system}\n\n{instruction}\n{schema}"
 
     def _response_format(self) -> dict[str, Any]:
         if self.structured_output == "prompt":

@@ -1,7 +1,7 @@
-"""What a provider's errors mean: whether another attempt helps, when, and what a person is to do.
+"""Classifies a provider's errors: whether and when to retry, and what the operator should do.
 
-Enters: any exception of a call. Leaves: a `Fault` without secrets. LiteLLM's classes are known by name and status, so
-that nothing here loads it.
+Enters: any exception of a call. Leaves: a `Fault` without secrets. LiteLLM's exceptions are matched by class name and
+status, so LiteLLM is not loaded here.
 """
 
 import math
@@ -17,40 +17,40 @@ FaultKind = Literal[
 ]
 
 TRANSIENT_FAULTS: frozenset[FaultKind] = frozenset({"timeout", "rate_limit", "server"})
-"""What another attempt, a little later, may not meet again. A lost connection counts as the server's fault."""
+"""Faults that a retry may not meet again. A lost connection counts as a fault of the server."""
 
 REFUSED_TEXT = frozenset({"ContentPolicyViolationError", "ContextWindowExceededError", "RejectedRequestError"})
-"""LiteLLM's classes of errors that are about this one text."""
+"""LiteLLM's exceptions about the text of one request."""
 
 FAULT_BY_STATUS: Mapping[int, FaultKind] = {
     400: "refused", 401: "credentials", 402: "quota", 403: "credentials", 404: "not_found", 405: "not_found",
     408: "timeout", 409: "server", 413: "refused_text", 422: "refused", 425: "server", 429: "rate_limit",
 }  # fmt: skip
-"""Of statuses below 500; all from there on are the server's."""
+"""The faults of statuses below 500; all others are `server`."""
 
 MAX_DETAIL_CHARS = 240
-"""Characters of a provider's own words that are shown."""
+"""Characters of a provider's message to show."""
 
 ADVICE: Mapping[FaultKind, str] = {
     "timeout": "did not answer within {profile.timeout_s:g} s",
     "rate_limit": "limits the rate (429)",
     "server": "fails or can't be reached ({status}){detail}",
-    "quota": "has no credit left ({status}){detail}; see to the account",
+    "quota": "has no credit left ({status}){detail}; check the account",
     "credentials": "refuses the credentials ({status}){detail}; {key}",
-    "not_found": "is not there ({status}){detail}; see to `model` and `api_base`",
+    "not_found": "does not exist ({status}){detail}; check `model` and `api_base`",
     "refused_text": "refuses this text ({status}){detail}",
-    "refused": "refuses the request ({status}){detail}; see to the profile's settings",
-    "other": "can't be asked: {detail}",
+    "refused": "refuses the request ({status}){detail}; check the profile's settings",
+    "other": "can't be called{detail}",
 }
 
 
 class ProviderError(Exception):
-    """Stands in for an error of LiteLLM as a cause: its class and words, without secrets and without the request."""
+    """Replaces an exception of LiteLLM as the cause: its class and message, without secrets and the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a call failed. `retry_after_s` is what the provider asked for, 0 where it asked for nothing."""
+    """Why a call failed. `retry_after_s` is what the provider asked for, or 0."""
 
     kind: FaultKind
     message: str
@@ -59,17 +59,17 @@ class Fault:
 
     @property
     def is_transient(self) -> bool:
-        """Whether another attempt may help."""
+        """True if a retry may help."""
         return self.kind in TRANSIENT_FAULTS
 
 
 def fault_of(error: Exception, name: str, profile: Profile, secrets: Iterable[str]) -> Fault:
-    """What an exception of a call means."""
-    words = redacted(str(error), secrets)
-    kind = _kind(error, words)
-    # Who refuses a text may repeat it, and no memory's text is to be in a log.
-    detail = f": {words[:MAX_DETAIL_CHARS]}" if words and kind != "refused_text" else ""
-    key = f"see to {profile.api_key_env}" if profile.api_key_env else "set `api_key_env`"
+    """Classify an exception of a call."""
+    text = redacted(str(error), secrets)
+    kind = _kind(error, text)
+    # A refusal may repeat the text, and no memory's text may get into a log.
+    detail = f": {text[:MAX_DETAIL_CHARS]}" if text and kind != "refused_text" else ""
+    key = f"check {profile.api_key_env}" if profile.api_key_env else "set `api_key_env`"
     status = getattr(error, "status_code", None) or type(error).__name__
     advice = ADVICE[kind].format(profile=profile, status=status, detail=detail, key=key)
     message = f"the model {profile.model} (profile {name}) {advice}"
@@ -77,12 +77,12 @@ def fault_of(error: Exception, name: str, profile: Profile, secrets: Iterable[st
     return Fault(kind, message, cause, _retry_after(error) if kind in {"rate_limit", "server"} else 0.0)
 
 
-def _kind(error: Exception, words: str) -> FaultKind:
+def _kind(error: Exception, text: str) -> FaultKind:
     if isinstance(error, TimeoutError):
         return "timeout"
     if {ancestor.__name__ for ancestor in type(error).__mro__} & REFUSED_TEXT:
         return "refused_text"
-    if "insufficient_quota" in words:
+    if "insufficient_quota" in text:
         return "quota"
     status = getattr(error, "status_code", None)
     if not isinstance(status, int):
@@ -91,7 +91,7 @@ def _kind(error: Exception, words: str) -> FaultKind:
 
 
 def _retry_after(error: Exception) -> float:
-    """The header's seconds; a date, as HTTP also allows, is not read: providers of models send seconds."""
+    """Return the seconds of the header. HTTP also allows a date, which model providers do not send."""
     headers: Any = getattr(error, "litellm_response_headers", None)
     try:
         seconds = float(headers.get("retry-after")) if headers is not None else 0.0

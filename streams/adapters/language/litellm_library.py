@@ -1,8 +1,8 @@
-"""The only file that knows LiteLLM: loaded when the first question is asked, in a thread, and tamed.
+"""The only module that uses LiteLLM: loaded in a thread at the first call, and configured.
 
 Enters: the arguments of one call. Leaves: a `Completion`, or the library's exception. Guaranteed: one HTTP request a
-call (its own retries are off), no network at loading, no `.env` file read, nothing printed, nothing cached; its work is
-done on a loop of its own, and holds up nobody.
+call (its own retries are off), no network while loading, no `.env` file read, nothing printed, nothing cached; it runs
+on an event loop of its own, so it never blocks the worker's.
 """
 
 import asyncio
@@ -14,19 +14,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from streams.adapters.language.redaction import RedactingFilter
 from streams.adapters.language.background_loop import BackgroundEventLoop
+from streams.adapters.language.redaction import RedactingFilter
 
 IMPORT_ENVIRONMENT = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MODE": "PRODUCTION"}
-"""Without the first, loading asks a server for prices; without the second, it puts a `.env` file into the process."""
+"""Without the first, loading fetches prices from a server; without the second, it loads a `.env` file."""
 
 LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai", "httpx", "httpcore")
-"""Below warnings these log the texts of questions."""
+"""Below WARNING these log the texts of prompts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A model's message. `finish_reason` is OpenAI's; the cost is None where LiteLLM has no price of the model."""
+    """A model's message. `finish_reason` is OpenAI's; the cost is None if LiteLLM has no price for the model."""
 
     text: str
     finish_reason: str
@@ -36,52 +36,52 @@ class Completion:
 
 
 class LiteLLMLibrary:
-    """LiteLLM, one for all profiles of a process."""
+    """LiteLLM, shared by all profiles of a process."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        """`secrets` are kept out of its log events."""
+        """`secrets` are redacted in its log events."""
         self._secrets = tuple(secrets)
         self._loading = asyncio.Lock()
-        # A call is ten milliseconds of work, in which no turn would be accepted.
-        self._aside = BackgroundEventLoop("litellm")
+        # A call is 10 ms of CPU time, which would block the worker's loop.
+        self._loop = BackgroundEventLoop("litellm")
         self._litellm: Any = None
 
     async def load(self) -> None:
-        """Load it, once: seconds, a hundred and seventy megabytes. The event loop goes on meanwhile."""
+        """Load it, once, in a thread; takes seconds and 170 MB."""
         async with self._loading:
             if self._litellm is None:
-                self._litellm = await asyncio.to_thread(_loaded, self._secrets)
+                self._litellm = await asyncio.to_thread(_load, self._secrets)
 
     async def complete(self, arguments: Mapping[str, Any]) -> Completion:
-        """One request. Raises whatever LiteLLM raises."""
+        """Send one request. Raises what LiteLLM raises."""
         await self.load()
-        return await self._aside.run(self._complete(arguments))
+        return await self._loop.run(self._complete(arguments))
 
     async def _complete(self, arguments: Mapping[str, Any]) -> Completion:
         response = await self._litellm.acompletion(**arguments, max_retries=0, num_retries=0, caching=False)
         return _completion(response)
 
     async def close(self) -> None:
-        """Close its connections, which it would leave open."""
+        """Close its connections, which LiteLLM would leave open."""
         if self._litellm is not None:
-            await self._aside.run(self._litellm.close_litellm_async_clients())
-        await self._aside.stop()
+            await self._loop.run(self._litellm.close_litellm_async_clients())
+        await self._loop.stop()
 
 
-def _loaded(secrets: tuple[str, ...]) -> Any:
+def _load(secrets: tuple[str, ...]) -> Any:
     os.environ.update(IMPORT_ENVIRONMENT)
-    with _spared_by_the_collector():
+    with _exempt_from_garbage_collection():
         import litellm  # noqa: PLC0415
-        import openai.resources  # noqa: F401, PLC0415 - else the first call does, a second long, on the event loop
+        import openai.resources  # noqa: F401, PLC0415 - else the first call loads it, for a second, on its loop
 
     litellm.suppress_debug_info = True
-    litellm.disable_aiohttp_transport = True  # its sessions are left open when its cache of clients forgets them
+    litellm.disable_aiohttp_transport = True  # its client cache drops sessions without closing them
     for name in LOGGERS:
-        _tame(logging.getLogger(name), secrets)
+        _quieten(logging.getLogger(name), secrets)
     return litellm
 
 
-def _tame(logger: logging.Logger, secrets: tuple[str, ...]) -> None:
+def _quieten(logger: logging.Logger, secrets: tuple[str, ...]) -> None:
     logger.setLevel(logging.WARNING)
     logger.addFilter(RedactingFilter(secrets))
     logger.handlers.clear()
@@ -89,18 +89,18 @@ def _tame(logger: logging.Logger, secrets: tuple[str, ...]) -> None:
 
 
 @contextmanager
-def _spared_by_the_collector() -> Iterator[None]:
-    """What is made in here is never visited again by a full collection, which would stop the event loop meanwhile.
+def _exempt_from_garbage_collection() -> Iterator[None]:
+    """Freeze the objects made inside, so that a full collection does not visit them again.
 
-    A third of a million objects live as long as the process: a quarter of a second, each time.
+    They are a third of a million, live as long as the process, and would block the event loop for 0.25 s each time.
     """
-    collecting = gc.isenabled()
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         gc.freeze()
-        if collecting:
+        if was_enabled:
             gc.enable()
 
 
@@ -118,5 +118,5 @@ def _completion(response: Any) -> Completion:
 
 
 def _count(number: Any) -> int:
-    """Servers may say anything."""
+    """Validate a token count: servers may send anything."""
     return max(0, number) if isinstance(number, int) else 0

@@ -1,6 +1,6 @@
 """Language models behind the profiles of the settings: implements `agents.ports.language_model.LanguageModel`.
 
-Enters: prompts. Leaves: validated answers, with what they cost. LiteLLM is loaded with the first question.
+Enters: prompts. Leaves: validated answers, with their cost. LiteLLM is loaded at the first prompt.
 """
 
 import asyncio
@@ -10,58 +10,58 @@ from typing import Any
 from schemas.failures import Unavailable
 from schemas.language import AnswerT, ModelAnswer, Profile, Profiles, Prompt, Unanswerable
 from streams.adapters.language.answer_text import InvalidAnswer, read_answer
+from streams.adapters.language.completion_request import CompletionRequest
 from streams.adapters.language.endpoint import Endpoint, EndpointDependencies
 from streams.adapters.language.litellm_library import Completion, LiteLLMLibrary
-from streams.adapters.language.completion_request import CompletionRequest
 from streams.observability.model_metrics import ModelMeters
 
 FINISH_FILTERED = "content_filter"
-"""The `finish_reason` of an answer that the provider's filter has stopped."""
+"""The `finish_reason` of an answer that the provider's filter stopped."""
 
 FINISH_CUT_OFF = "length"
-"""The `finish_reason` of an answer that came to `max_tokens`."""
+"""The `finish_reason` of an answer that reached `max_tokens`."""
 
 
 class LiteLLMModels:
-    """One endpoint a profile. Made and used on one event loop."""
+    """One endpoint for each profile. Belongs to one event loop."""
 
-    def __init__(self, profiles: Profiles, meters: ModelMeters, outside: EndpointDependencies | None = None) -> None:
-        """Keys are read from the environment when they are needed. Nothing is loaded yet."""
-        outside = outside or EndpointDependencies()
+    def __init__(self, profiles: Profiles, meters: ModelMeters, deps: EndpointDependencies | None = None) -> None:
+        """Take the profiles. API keys are read when they are needed, and nothing is loaded yet."""
+        deps = deps or EndpointDependencies()
         self._profiles = profiles
         self._meters = meters
-        self._library = LiteLLMLibrary(_keys(profiles, outside.environment))
+        self._library = LiteLLMLibrary(_keys(profiles, deps.environment))
         self._endpoints = {
-            name: Endpoint(name, profile, self._library, meters, outside) for name, profile in profiles.items()
+            name: Endpoint(name, profile, self._library, meters, deps) for name, profile in profiles.items()
         }
 
     async def prepare(self) -> None:
-        """Load LiteLLM now, so that the first question does not wait for it."""
+        """Load LiteLLM now, so that the first prompt does not wait for it."""
         await self._library.load()
 
     async def ask(self, step: str, role: str, prompt: Prompt, answer: type[AnswerT]) -> ModelAnswer[AnswerT]:
-        """One validated answer; see the port."""
+        """Return one validated answer; see the port."""
         endpoint = self._endpoint(step, role)
         if endpoint is None:
-            raise Unavailable("no language model is set: see LLM_PROFILES")
-        question = CompletionRequest(prompt, answer, endpoint.profile.structured_output)
+            raise Unavailable("no language model is configured: set LLM_PROFILES")
+        request = CompletionRequest(prompt, answer, endpoint.profile.structured_output)
         calls: list[Completion] = []
         try:
-            value = await self._answer(endpoint, question, answer, calls)
+            value = await self._answer(endpoint, request, answer, calls)
         except Unanswerable as problem:
             endpoint.note_unanswerable(str(problem))
             self._meters.answered(endpoint.name, "unanswerable")
             raise
         self._meters.answered(endpoint.name, "valid" if len(calls) == 1 else "repaired")
-        return _answered(value, endpoint, prompt, calls)
+        return _model_answer(value, endpoint, prompt, calls)
 
     def available(self, step: str, role: str) -> bool:
-        """Whether a question of this step may be asked now."""
+        """True if a prompt of this step may be sent now."""
         endpoint = self._endpoint(step, role)
         return endpoint is not None and endpoint.available
 
     async def until_available(self, step: str, role: str) -> None:
-        """Wait until a question of this step may be asked."""
+        """Wait until a prompt of this step may be sent."""
         endpoint = self._endpoint(step, role)
         if endpoint is None:
             await asyncio.Event().wait()
@@ -69,7 +69,7 @@ class LiteLLMModels:
             await endpoint.until_available()
 
     def status(self) -> Mapping[str, Mapping[str, Any]]:
-        """How each profile stands, for `health`."""
+        """Return the status of each profile, for `health`."""
         return {name: endpoint.status() for name, endpoint in self._endpoints.items()}
 
     async def close(self) -> None:
@@ -81,24 +81,22 @@ class LiteLLMModels:
         return None if name is None else self._endpoints[name]
 
     async def _answer(
-        self, endpoint: Endpoint, question: CompletionRequest, answer: type[AnswerT], calls: list[Completion]
+        self, endpoint: Endpoint, request: CompletionRequest, answer: type[AnswerT], calls: list[Completion]
     ) -> AnswerT:
-        """The value of the first valid answer out of two; `calls` gets what was received."""
-        first = await self._completion(endpoint, question.arguments(), calls)
+        """Return the first valid answer of two attempts; append the completions to `calls`."""
+        first = await self._complete(endpoint, request.arguments(), calls)
         try:
             return _read(first, answer, endpoint.profile)
         except InvalidAnswer as problem:
-            repair = question.repair(first.text, str(problem))
-        second = await self._completion(endpoint, repair, calls)
+            repair = request.repair(first.text, str(problem))
+        second = await self._complete(endpoint, repair, calls)
         try:
             return _read(second, answer, endpoint.profile)
         except InvalidAnswer as problem:
             model = f"the model {endpoint.profile.model} (profile {endpoint.name})"
-            raise Unanswerable(f"{model} does not answer as asked, also not the second time: {problem}") from problem
+            raise Unanswerable(f"{model} gave no valid answer, even after one repair: {problem}") from problem
 
-    async def _completion(
-        self, endpoint: Endpoint, arguments: Mapping[str, Any], calls: list[Completion]
-    ) -> Completion:
+    async def _complete(self, endpoint: Endpoint, arguments: Mapping[str, Any], calls: list[Completion]) -> Completion:
         completion = await endpoint.complete(arguments)
         calls.append(completion)
         self._meters.spent(endpoint.name, completion.tokens_in, completion.tokens_out, completion.cost_usd)
@@ -111,9 +109,9 @@ def _keys(profiles: Profiles, environment: Mapping[str, str]) -> Iterable[str]:
 
 
 def _read(completion: Completion, answer: type[AnswerT], profile: Profile) -> AnswerT:
-    """The answer in a completion. Raises InvalidAnswer, or Unanswerable where the provider's filter stopped it."""
+    """Return the answer in a completion. Raises InvalidAnswer, or Unanswerable if the provider's filter stopped it."""
     if completion.finish_reason == FINISH_FILTERED:
-        raise Unanswerable(f"the provider's filter stops the answer of {profile.model}")
+        raise Unanswerable(f"the provider's filter stopped the answer of {profile.model}")
     try:
         return read_answer(completion.text, answer)
     except InvalidAnswer as problem:
@@ -122,7 +120,7 @@ def _read(completion: Completion, answer: type[AnswerT], profile: Profile) -> An
         raise
 
 
-def _answered(value: AnswerT, endpoint: Endpoint, prompt: Prompt, calls: list[Completion]) -> ModelAnswer[AnswerT]:
+def _model_answer(value: AnswerT, endpoint: Endpoint, prompt: Prompt, calls: list[Completion]) -> ModelAnswer[AnswerT]:
     costs = [completion.cost_usd for completion in calls]
     known = [cost for cost in costs if cost is not None]
     return ModelAnswer(

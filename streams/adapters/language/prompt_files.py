@@ -1,4 +1,4 @@
-"""The prompts of the project: files named by their version, so that an answer can be traced to the words it is to."""
+"""The prompt templates: files named by their version, so that an answer can be traced to its prompt."""
 
 from pathlib import Path
 
@@ -6,5 +6,5 @@ PROMPTS = Path(__file__).parents[3] / "agents" / "data" / "prompts"
 
 
 def read_prompt(version: str) -> str:
-    """The template of that version, such as `understand-1`. Raises FileNotFoundError for one that is not there."""
+    """Return the template of a version such as `understand-1`. Raises FileNotFoundError for an unknown one."""
     return (PROMPTS / f"{version}.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""How long to wait between attempts: exponential, with full jitter (the scheme that AWS recommends).
+"""Exponential backoff with full jitter between the attempts of one call.
 
 Source: M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
 """
@@ -11,9 +11,9 @@ from streams.adapters.language.faults import Fault
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Seconds: the bound of the first pause, which doubles, up to `max_backoff_s`.
+    """The bound of the first pause, which doubles with each attempt, up to `max_backoff_s`; in seconds.
 
-    A provider that asks for a longer pause than `max_retry_after_s` is not asked again by the same call: it rests.
+    If the provider asks for more than `max_retry_after_s`, the call is not retried, and the circuit breaker opens.
     """
 
     initial_backoff_s: float = 0.5
@@ -21,14 +21,14 @@ class RetryPolicy:
     max_retry_after_s: float = 10.0
 
     def should_retry(self, fault: Fault, attempts: int, retries: int) -> bool:
-        """Whether to try again after this many attempts."""
+        """True if a call may be retried after this many attempts."""
         return fault.is_transient and attempts <= retries and not self.exceeds_max_retry_after(fault)
 
     def exceeds_max_retry_after(self, fault: Fault) -> bool:
-        """Whether the provider wants more time than one call has."""
+        """True if the provider asks for a longer pause than one call waits."""
         return fault.retry_after_s > self.max_retry_after_s
 
-    def backoff_s(self, fault: Fault, attempts: int, chance: Callable[[], float]) -> float:
-        """Seconds until the next attempt; never less than the provider asked for."""
+    def backoff_s(self, fault: Fault, attempts: int, random_number: Callable[[], float]) -> float:
+        """Return the seconds until the next attempt; at least what the provider asked for."""
         bound: float = min(self.max_backoff_s, self.initial_backoff_s * 2.0 ** (attempts - 1))
-        return fault.retry_after_s + bound * chance()
+        return fault.retry_after_s + bound * random_number()

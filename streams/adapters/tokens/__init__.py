@@ -1,1 +1,1 @@
-"""Tokenizers that count."""
+"""Token counting."""

@@ -145,7 +145,7 @@ def test_a_probe_that_is_given_up_leaves_its_place_to_the_next(breaker: CircuitB
 def test_a_rest_that_the_provider_asks_for_begins_at_once_and_is_bounded(
     breaker: CircuitBreaker, seconds: Seconds
 ) -> None:
-    breaker.failed(entered(breaker), rest_s=86_400)
+    breaker.failed(entered(breaker), retry_after_s=86_400)
     assert state(breaker) == "open"
     seconds.now += 119
     assert state(breaker) == "open"

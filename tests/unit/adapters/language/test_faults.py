@@ -4,8 +4,8 @@ import pytest
 
 from schemas.language import Profile
 from streams.adapters.language.faults import FaultKind, fault_of
-from streams.adapters.language.retry_policy import RetryPolicy
 from streams.adapters.language.redaction import RedactingFilter, redacted
+from streams.adapters.language.retry_policy import RetryPolicy
 
 SECRET = "the-whole-secret-of-this-test"
 PROFILE = Profile(model="openai/any", api_key_env="ANY_KEY", timeout_s=3)
@@ -50,7 +50,7 @@ def test_an_error_is_worth_another_attempt_where_that_may_help(error: Exception,
 
 def test_a_message_names_the_profile_and_what_to_look_at() -> None:
     message = fault_of(Answer(401, "Incorrect key"), "fast", PROFILE, ()).message
-    assert message == "the model openai/any (profile fast) refuses the credentials (401): Incorrect key; see to ANY_KEY"
+    assert message == "the model openai/any (profile fast) refuses the credentials (401): Incorrect key; check ANY_KEY"
 
 
 def test_a_secret_that_a_provider_repeats_is_in_neither_message_nor_cause() -> None:

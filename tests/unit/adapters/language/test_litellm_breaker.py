@@ -12,7 +12,7 @@ async def test_five_failures_open_the_breaker_and_then_nothing_is_sent(rig: Rig)
     models = rig.models(BreakerLimits())
     for _ in range(5):
         await failure(models)
-    assert "rests" in str(await failure(models))
+    assert "is paused" in str(await failure(models))
     assert len(rig.server.questions) == 5
     assert rig.number("breaker") == 2
 

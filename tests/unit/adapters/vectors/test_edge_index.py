@@ -156,7 +156,7 @@ async def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path, acknow
     "moment",
     [
         "edge_shard.make_shard = die",
-        "edge_shard.index_of = die",
+        "edge_shard.create_index_operation = die",
         "edge_shard.write_durably = die",
         "edge_collections.write_durably = die",
         "synced.os.fsync = die",

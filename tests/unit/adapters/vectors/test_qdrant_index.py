@@ -241,7 +241,7 @@ async def test_a_collection_that_was_deleted_behind_its_back_is_made_again(
 async def test_a_collection_without_a_fingerprint_is_refused(index: QdrantIndex, stub: QdrantStub) -> None:
     stub.collection = {"vectors": {"size": 2, "distance": "Cosine"}}
     for call in (index.upsert(SPACE, [POINT]), index.count(SPACE, 0)):
-        with pytest.raises(ValueError, match="keeps no fingerprint"):
+        with pytest.raises(ValueError, match="has no fingerprint"):
             await call
 
 
