@@ -46,7 +46,7 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
     up.set_defaults(run=_up)
     worker = commands.add_parser("worker", help="one worker against a running broker")
     worker.set_defaults(run=_worker)
-    demo = commands.add_parser("demo", help="start everything, publish a conversation, ask questions, end")
+    demo = commands.add_parser("demo", help="start the system, publish a conversation, run queries, stop")
     demo.add_argument("--data-dir", type=Path, default=settings.data_dir / "demo", help="(%(default)s)")
     demo.set_defaults(run=_demo)
     asyncapi = commands.add_parser("asyncapi", help="print an AsyncAPI document of topics and messages")

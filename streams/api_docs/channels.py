@@ -35,7 +35,7 @@ def build_channels(settings: Settings, topics: Topics, inputs: InputChannels) ->
     }
     channels[REPLY_TO] = {
         "address": None,
-        "description": f"The topic that a request asks its reply on: {topics.replies}, or {topics.replies}.<name>.",
+        "description": f"The reply topic of a request: {topics.replies}, or {topics.replies}.<name>.",
         "messages": message_refs(replies),
     }
     return channels

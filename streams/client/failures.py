@@ -23,7 +23,7 @@ class MemoryServiceError(MemoryClientError):
 
 
 class MemoryTimeout(MemoryClientError, TimeoutError):
-    """No answer in time. The request may still be carried out; sending it again is safe."""
+    """No answer in time. The request may still take effect; a retry is safe."""
 
 
 class MemoryUnreachable(MemoryClientError):

@@ -178,8 +178,8 @@ class MemoryClient(ModeCommands):
             False: the first failed request fails the call. True: a failed request becomes a warning, and the call
             fails only if the requests of all users failed.
         """
-        asked = self._users(users)
-        if isinstance(read_after, int) and len(asked) > 1:
+        user_ids = self._users(users)
+        if isinstance(read_after, int) and len(user_ids) > 1:
             raise ValueError("read_after is an offset in one user's partition: pass one user with it")
         query_record = build_record(
             "retrieve.v1",
@@ -198,10 +198,10 @@ class MemoryClient(ModeCommands):
             build_record(
                 **query_record, scope=self._selector(user, projects, scope), read_after=self._after(user, read_after)
             )
-            for user in asked
+            for user in user_ids
         ]
         replies = await asyncio.gather(*(self._ask(one, timeout) for one in requests), return_exceptions=True)
-        return merge_answers(dict(zip(asked, replies, strict=True)), top_k, partial=partial)
+        return merge_answers(dict(zip(user_ids, replies, strict=True)), top_k, partial=partial)
 
     async def assemble(
         self,

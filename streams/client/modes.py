@@ -61,15 +61,15 @@ class ModeCommands(Session):
             "is_default": is_default,
             "for_project": for_project,
         }
-        shown = await self.command("declare_mode", arguments, user_id=user_id, project_id=project_id, timeout=timeout)
-        return _read(lambda: ShownMode.model_validate(shown))
+        result = await self.command("declare_mode", arguments, user_id=user_id, project_id=project_id, timeout=timeout)
+        return _read(lambda: ShownMode.model_validate(result))
 
     async def list_modes(
         self, *, user_id: str | None = None, project_id: str | None = None, timeout: float | None = None
     ) -> DeclaredModes:
         """Return the modes visible in a project; every user has `general`."""
-        shown = await self.command("list_modes", user_id=user_id, project_id=project_id, timeout=timeout)
-        return _read(lambda: _modes(shown))
+        result = await self.command("list_modes", user_id=user_id, project_id=project_id, timeout=timeout)
+        return _read(lambda: _modes(result))
 
     async def set_memory_mode(
         self,
@@ -88,9 +88,9 @@ class ModeCommands(Session):
         return await self.command("set_memory_mode", arguments, user_id=user_id, project_id=project_id, timeout=timeout)
 
 
-def _modes(shown: Json) -> DeclaredModes:
-    modes = tuple(ShownMode.model_validate(mode) for mode in shown["modes"])
-    return DeclaredModes(modes, shown.get("user_default"), shown.get("project_default"))
+def _modes(result: Json) -> DeclaredModes:
+    modes = tuple(ShownMode.model_validate(mode) for mode in result["modes"])
+    return DeclaredModes(modes, result.get("user_default"), result.get("project_default"))
 
 
 def _read(read: Callable[[], Result]) -> Result:

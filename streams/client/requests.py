@@ -73,7 +73,7 @@ class RequestReplyClient:
         except TimeoutError:
             raise self._unacknowledged(topic, limit) from None
 
-    async def ask(self, topic: str, value: Json, *, timeout: float | None, deadline: bool) -> tuple[Reply, Written]:
+    async def request(self, topic: str, value: Json, *, timeout: float | None, deadline: bool) -> tuple[Reply, Written]:
         """Send a record and wait for its reply; with `deadline` the service drops it after the timeout."""
         connection, limit = self._connected(), self._limit(timeout)
         with self._replies.expect() as pending:

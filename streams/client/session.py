@@ -76,7 +76,7 @@ class Session:
         `topic` has no prefix, such as `consolidate`. With `deadline` the service drops the request after the timeout;
         a turn is stored all the same, without a reply.
         """
-        return await self._requests.ask(topic, value, timeout=timeout, deadline=deadline)
+        return await self._requests.request(topic, value, timeout=timeout, deadline=deadline)
 
     def _after(self, user_id: str, read_after: ReadAfter) -> int | None:
         return self._requests.last_turn(user_id) if read_after == OWN_WRITES else read_after

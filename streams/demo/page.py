@@ -77,8 +77,8 @@ def _span(evidence: Evidence) -> str:
 
 
 def _when(moment: str) -> str:
-    said = datetime.fromisoformat(moment)
-    return f"{said:%a} {said.day} {said:%b %Y, %H:%M %Z}".strip()
+    time = datetime.fromisoformat(moment)
+    return f"{time:%a} {time.day} {time:%b %Y, %H:%M %Z}".strip()
 
 
 def _warnings(warnings: Sequence[Notice]) -> Iterator[str]:

@@ -13,21 +13,22 @@ EMBEDDING_TIMEOUT_S = 60.0
 EMBEDDING_POLL_INTERVAL_S = 0.25
 """The pause between two checks of the embedding progress."""
 
-Tell = Callable[[str], None]
+PrintLine = Callable[[str], None]
 Json = dict[str, Any]
 
 
-async def declare_modes(memory: MemoryClient, modes: Sequence[Json], tell: Tell) -> None:
+async def declare_modes(memory: MemoryClient, modes: Sequence[Json], print_line: PrintLine) -> None:
     """Declare modes in addition to `general`."""
     for wanted in modes:
         mode = await memory.declare_mode(**wanted)
-        tell(f"Mode {mode.name}, beside general: {mode.description} (embedder {mode.embedder}, {mode.decay} decay).")
+        print_line(f"Declared mode {mode.name}: {mode.description} (embedder {mode.embedder}, {mode.decay} decay).")
 
 
-async def publish_turns(memory: MemoryClient, turns: Sequence[Json], tell: Tell) -> dict[str, Remembered]:
+async def publish_turns(memory: MemoryClient, turns: Sequence[Json], print_line: PrintLine) -> dict[str, Remembered]:
     """Publish turns in order, edits included; return the reply to the last text of each turn."""
     ids = {turn["turn_id"] for turn in turns}
-    tell(f"Publishing {len(ids)} turns of a conversation between {_names(turns)}; {len(turns) - len(ids)} is edited.")
+    speakers = " and ".join(dict.fromkeys(turn["speaker"] for turn in turns))
+    print_line(f"Publishing {len(ids)} turns of a conversation of {speakers}; {len(turns) - len(ids)} is edited.")
     began = time.perf_counter()
     new: set[str] = set()
     accepted: dict[str, Remembered] = {}
@@ -37,37 +38,33 @@ async def publish_turns(memory: MemoryClient, turns: Sequence[Json], tell: Tell)
         if not remembered.duplicate and remembered.version == 1:
             new.add(turn["turn_id"])
     known = len(ids) - len(new)
-    tell(f"Accepted in {time.perf_counter() - began:.1f} s: {len(new)} new, {known} known from an earlier run.")
+    print_line(f"Accepted in {time.perf_counter() - began:.1f} s: {len(new)} new, {known} known from an earlier run.")
     return accepted
 
 
 async def correct_modes(
-    memory: MemoryClient, corrections: Sequence[Json], accepted: Mapping[str, Remembered], tell: Tell
+    memory: MemoryClient, corrections: Sequence[Json], accepted: Mapping[str, Remembered], print_line: PrintLine
 ) -> None:
     """Move turns to the modes that they belong to."""
     for wanted in corrections:
         turn, mode = accepted[wanted["turn_id"]], wanted["mode"]
         record = await memory.set_memory_mode(turn.memory_id or "", mode, project_id=wanted["project_id"])
         change = f"was {turn.mode} ({turn.mode_source}), is now {record['mode']}"
-        tell(f"Turn {turn.turn_id} belongs to {mode}: it {change if turn.mode != mode else 'is there already'}.")
+        print_line(f"Turn {turn.turn_id} belongs to {mode}: it {change if turn.mode != mode else 'is there already'}.")
 
 
-async def wait_until_embedded(memory: MemoryClient, tell: Tell) -> None:
+async def wait_until_embedded(memory: MemoryClient, print_line: PrintLine) -> None:
     """Wait for the vectors, up to a limit."""
     until, printed = time.monotonic() + EMBEDDING_TIMEOUT_S, None
     while (counts := await _counts(memory))["pending"] and time.monotonic() < until:
         if counts != printed:
-            tell(f"Embedding: {counts['ready']} of {counts['eligible']} done.")
+            print_line(f"Embedding: {counts['ready']} of {counts['eligible']} done.")
             printed = counts
         await asyncio.sleep(EMBEDDING_POLL_INTERVAL_S)
     missing = counts["pending"]
-    tell(f"{missing} have no vector yet; lexical search finds them." if missing else "All are embedded.")
+    print_line(f"{missing} have no vector yet; lexical search finds them." if missing else "All are embedded.")
 
 
 async def _counts(memory: MemoryClient) -> dict[str, int]:
     modes = (await memory.command("health"))["modes"].values()
     return {name: sum(counts[name] for counts in modes) for name in ("eligible", "pending", "ready")}
-
-
-def _names(turns: Sequence[Json]) -> str:
-    return " and ".join(dict.fromkeys(turn["speaker"] for turn in turns))

@@ -7,7 +7,7 @@ from schemas.memories import Evidence
 from schemas.retrieval import Hit
 from streams.client import Answer, MemoryClient
 from streams.demo.page import answer_lines, context_lines, question_lines
-from streams.demo.publishing import Tell
+from streams.demo.publishing import PrintLine
 
 TOP_K = 2
 """Hits of a query: all queries together fit two screens."""
@@ -15,24 +15,24 @@ TOP_K = 2
 Json = dict[str, Any]
 
 
-async def ask_question(memory: MemoryClient, number: int, question: Json, tell: Tell) -> Answer:
+async def run_query(memory: MemoryClient, number: int, question: Json, print_line: PrintLine) -> Answer:
     """Run one query of the script and print its hits."""
     wanted = {name: value for name, value in question.items() if name not in ("query", "expected")}
     for line in question_lines(number, question["query"], _limits(wanted)):
-        tell(line)
+        print_line(line)
     began = time.perf_counter()
     answer = await memory.retrieve(question["query"], **wanted, top_k=TOP_K)
     took_ms = 1000 * (time.perf_counter() - began)
     for line in answer_lines(answer, took_ms, await _quotes(memory, answer)):
-        tell(line)
+        print_line(line)
     return answer
 
 
-async def ask_for_context(memory: MemoryClient, wanted: Json, tell: Tell) -> None:
+async def assemble_prompt(memory: MemoryClient, wanted: Json, print_line: PrintLine) -> None:
     """Assemble a prompt and print it."""
     context = await memory.assemble(**wanted)
     for line in context_lines(wanted["query"], wanted["budget_tokens"], context):
-        tell(line)
+        print_line(line)
 
 
 async def _quotes(memory: MemoryClient, answer: Answer) -> dict[Evidence, str]:
@@ -45,8 +45,8 @@ async def _quotes(memory: MemoryClient, answer: Answer) -> dict[Evidence, str]:
 
 
 async def _quote(memory: MemoryClient, hit: Hit, evidence: Evidence) -> str:
-    whole = await memory.command("get_memory", {"memory_id": hit.memory_id}, project_id=hit.scope["project_id"])
-    texts = {resource["uri"]: str(resource["text"]) for resource in whole["resources"]}
+    record = await memory.command("get_memory", {"memory_id": hit.memory_id}, project_id=hit.scope["project_id"])
+    texts = {resource["uri"]: str(resource["text"]) for resource in record["resources"]}
     return texts[evidence.resource or ""][evidence.start : evidence.end]
 
 

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 from streams.client import MemoryClient, MemoryClientError
-from streams.demo.publishing import Tell, correct_modes, declare_modes, publish_turns, wait_until_embedded
-from streams.demo.questions import ask_for_context, ask_question
+from streams.demo.publishing import PrintLine, correct_modes, declare_modes, publish_turns, wait_until_embedded
+from streams.demo.questions import assemble_prompt, run_query
 
 DEMO_USER_ID = "demo"
 """The user of the demo's memories; no other user's are touched."""
@@ -22,8 +22,8 @@ CALL_TIMEOUT_S = 30.0
 """Limit of one call: the first one may reach a worker that is still starting."""
 
 
-async def run_demo(bootstrap: str, tell: Tell, topic_prefix: str = "memory.") -> int:
-    """Run the demo against the service on this broker; `tell` prints one line.
+async def run_demo(bootstrap: str, print_line: PrintLine, topic_prefix: str = "memory.") -> int:
+    """Run the demo against the service on this broker.
 
     Return 0, or 1 if a query found nothing or the service did not answer.
     """
@@ -32,15 +32,15 @@ async def run_demo(bootstrap: str, tell: Tell, topic_prefix: str = "memory.") ->
         async with MemoryClient(
             bootstrap, user_id=DEMO_USER_ID, topic_prefix=topic_prefix, timeout=CALL_TIMEOUT_S
         ) as memory:
-            await declare_modes(memory, script["modes"], tell)
-            accepted = await publish_turns(memory, script["turns"], tell)
-            await correct_modes(memory, script["corrections"], accepted, tell)
-            await wait_until_embedded(memory, tell)
+            await declare_modes(memory, script["modes"], print_line)
+            accepted = await publish_turns(memory, script["turns"], print_line)
+            await correct_modes(memory, script["corrections"], accepted, print_line)
+            await wait_until_embedded(memory, print_line)
             answers = [
-                await ask_question(memory, n, question, tell) for n, question in enumerate(script["questions"], 1)
+                await run_query(memory, n, question, print_line) for n, question in enumerate(script["questions"], 1)
             ]
-            await ask_for_context(memory, script["context"], tell)
+            await assemble_prompt(memory, script["context"], print_line)
     except MemoryClientError as failure:
-        tell(f"The demo can't go on: {failure}")
+        print_line(f"The demo can't go on: {failure}")
         return 1
     return 0 if all(answer.hits for answer in answers) else 1

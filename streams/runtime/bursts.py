@@ -2,7 +2,7 @@
 
 A produce request costs broker and worker a millisecond regardless of its content, and records of different partitions
 that come at different times go in requests of their own. So records are gathered: the first one after a pause is handed
-over at once, later ones together when `BURST_INTERVAL_S` has passed. Order is kept.
+over at once, later ones together when `BURST_INTERVAL_S` has passed. The order is unchanged.
 """
 
 import asyncio

@@ -58,7 +58,7 @@ class _PartsService(Service):
 
 
 def run_until_signal(app: faust.App, parts: WorkerParts) -> NoReturn:
-    """Run the parts and the app until SIGTERM or SIGINT, then finish what is under way, commit, and exit."""
+    """Run the parts and the app until SIGTERM or SIGINT, then finish events in flight, commit, and exit."""
     worker = FastStartWorker(app, _PartsService(parts), quiet=True, loglevel=logging.WARNING, override_logging=False)
     worker.spinner = None
     worker.execute_from_commandline()

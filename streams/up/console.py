@@ -9,11 +9,11 @@ from contextlib import contextmanager, suppress
 PROGRESS_INTERVAL_S = 3.0
 """The pause between two progress lines."""
 
-Tell = Callable[[str], None]
+PrintLine = Callable[[str], None]
 """Prints one line."""
 
 
-def tell(line: str) -> None:
+def print_line(line: str) -> None:
     """Print a line at once. A closed console is no error."""
     with suppress(OSError):
         print(line, file=sys.stderr, flush=True)
@@ -22,14 +22,14 @@ def tell(line: str) -> None:
 class DownloadProgress:
     """Counts the bytes of a download of several concurrent parts, and prints its progress."""
 
-    def __init__(self, name: str, expected: int, tell: Tell) -> None:
+    def __init__(self, name: str, expected: int, print_line: PrintLine) -> None:
         self._name = name
         self._expected = expected
-        self._tell = tell
+        self._print_line = print_line
         self._bytes = 0
         self._printed_at = time.monotonic()
         self._lock = threading.Lock()
-        tell(f"fetching {name}, {expected / 1e6:.0f} MB, once")
+        print_line(f"fetching {name}, {expected / 1e6:.0f} MB, once")
 
     @contextmanager
     def counter(self, cancelled: threading.Event) -> Iterator[Callable[[int], None]]:
@@ -57,4 +57,4 @@ class DownloadProgress:
             self._bytes += size
             if time.monotonic() - self._printed_at >= PROGRESS_INTERVAL_S:
                 self._printed_at = time.monotonic()
-                self._tell(f"fetching {self._name}: {self._bytes / 1e6:.0f} of {self._expected / 1e6:.0f} MB")
+                self._print_line(f"fetching {self._name}: {self._bytes / 1e6:.0f} of {self._expected / 1e6:.0f} MB")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from streams.up import jars
 from streams.up.broker import KafkaBroker
-from streams.up.console import Tell
+from streams.up.console import PrintLine
 from streams.up.installation import KafkaInstallation
 from streams.up.layout import Layout
 from streams.up.ports import free_port
@@ -25,23 +25,23 @@ RECORDING_TIMEOUT_S = 60.0
 """How long a recorded broker may take to end. It then writes its archive, on a fast machine in 6 s."""
 
 
-async def install_kafka(cache: Path, layout: Layout, tell: Tell) -> KafkaInstallation:
+async def install_kafka(cache: Path, layout: Layout, print_line: PrintLine) -> KafkaInstallation:
     """Install Kafka if needed. The recorded start uses `layout`, exclusively the caller's. Raises Unavailable."""
     cache.mkdir(parents=True, exist_ok=True)
     _delete_abandoned(cache)
-    installation = KafkaInstallation(tuple(await _jars(cache, tell)))
+    installation = KafkaInstallation(tuple(await _jars(cache, print_line)))
     if not installation.archive.exists():
-        tell("recording a first start of Kafka, which makes later starts quick")
+        print_line("recording a first start of Kafka, which makes later starts quick")
         await _record(installation, layout)
     return installation.quick() if _is_usable(installation.archive) else installation
 
 
-async def _jars(cache: Path, tell: Tell) -> list[Path]:
+async def _jars(cache: Path, print_line: PrintLine) -> list[Path]:
     locked = jars.locked_jars()
     installed = jars.installed_class_path(locked, cache)
     if installed is not None:
         return installed
-    download = jars.Download(locked, cache, tell)
+    download = jars.Download(locked, cache, print_line)
     try:
         return await asyncio.to_thread(download.run)
     except asyncio.CancelledError:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schemas.failures import Unavailable
-from streams.up.console import DownloadProgress, Tell
+from streams.up.console import DownloadProgress, PrintLine
 
 LOCK_FILE = Path(__file__).with_name("kafka.lock")
 """The jars of kafka_2.13 4.2.1 as Maven resolves them, and log4j's binding for their slf4j 1.7."""
@@ -71,13 +71,13 @@ def installed_class_path(jars: list[Jar], cache: Path) -> list[Path] | None:
 class Download:
     """Fetches jars with `jgo`. Blocking: run it in a thread; `cancel` works from any thread."""
 
-    def __init__(self, jars: list[Jar], cache: Path, tell: Tell, registry: str | None = None) -> None:
+    def __init__(self, jars: list[Jar], cache: Path, print_line: PrintLine, registry: str | None = None) -> None:
         """`registry` is the address of a Maven repository; default: Maven's own."""
         self._registries = {"registry": registry} if registry else None
         self._jars = jars
         self._cache = cache
         self._cancelled = threading.Event()
-        self._progress = DownloadProgress("Apache Kafka", sum(jar.size for jar in jars), tell)
+        self._progress = DownloadProgress("Apache Kafka", sum(jar.size for jar in jars), print_line)
 
     def cancel(self) -> None:
         """Make `run` raise at its next chunk or file."""

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from streams.up.child import CHILD_MARK_VARIABLE, child_mark
-from streams.up.console import Tell
+from streams.up.console import PrintLine
 from streams.up.layout import Layout
 
 CHILD_NAMES = ("worker", "broker")
@@ -58,12 +58,12 @@ def hold_data_dir(layout: Layout) -> Iterator[None]:
         yield
 
 
-async def end_orphans(layout: Layout, tell: Tell) -> None:
+async def end_orphans(layout: Layout, print_line: PrintLine) -> None:
     """End the children of an earlier supervisor and delete their pid files."""
     for name in CHILD_NAMES:
         pid = _read_pid(layout.pid_file(name))
         if pid is not None and is_child(pid, layout, name):
-            tell(f"ending the {name} of an earlier start, process {pid}")
+            print_line(f"ending the {name} of an earlier start, process {pid}")
             await _end(pid, layout, name)
         layout.pid_file(name).unlink(missing_ok=True)
 

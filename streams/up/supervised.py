@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streams.up.child import Child, tail_log
-from streams.up.console import Tell
+from streams.up.console import PrintLine
 from streams.up.ownership import StartRefused
 
 MAX_FAILED_STARTS = 5
@@ -52,15 +52,15 @@ class RestartBackoff:
 class SupervisedChild:
     """Keeps one child running."""
 
-    def __init__(self, spec: ServiceSpec, tell: Tell) -> None:
+    def __init__(self, spec: ServiceSpec, print_line: PrintLine) -> None:
         self._spec = spec
-        self._tell = tell
+        self._print_line = print_line
         self._backoff = RestartBackoff()
         self._child: Child | None = None
-        self.proven = False
-        """True once the system was ready: from then on restarts never stop."""
+        self.was_ready = False
+        """True once the system was ready: from then on it is restarted without limit."""
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         """Start it again and again until cancelled. Raises StartRefused if its first starts fail."""
         while True:
             began = time.monotonic()
@@ -85,15 +85,15 @@ class SupervisedChild:
     async def _kill_on_verdict(self, child: Child) -> None:
         reason = await self._spec.watch(child)
         if child.exit_code is None:
-            self._tell(f"killing the {self._spec.name}: {reason}")
+            self._print_line(f"killing the {self._spec.name}: {reason}")
             child.kill()
 
     def _report(self, code: int, pause_s: float) -> None:
         name, short = self._spec.name, self._backoff.short_in_a_row
-        self._tell(f"the {name} ended with code {code}; its output is in {self._spec.log}")
+        self._print_line(f"the {name} ended with code {code}; its output is in {self._spec.log}")
         if short > 1:
             for line in tail_log(self._spec.log):
-                self._tell(f"  {line}")
-        if not self.proven and short >= MAX_FAILED_STARTS:
+                self._print_line(f"  {line}")
+        if not self.was_ready and short >= MAX_FAILED_STARTS:
             raise StartRefused(f"the {name} does not start")
-        self._tell(f"starting the {name} again" + (f" in {pause_s:.1f} s" if pause_s else ""))
+        self._print_line(f"starting the {name} again" + (f" in {pause_s:.1f} s" if pause_s else ""))

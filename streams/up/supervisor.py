@@ -30,7 +30,7 @@ async def run_up(options: UpOptions) -> int:
     try:
         await _until(ending, _run(options, Layout(options.data_dir.expanduser().resolve())))
     except (StartRefused, Unavailable, OSError) as error:
-        options.tell(f"up: {error}")
+        options.print_line(f"up: {error}")
         return 1
     return 0
 
@@ -48,7 +48,7 @@ async def _until(ending: asyncio.Event, running: Coroutine[Any, Any, None]) -> N
 async def _run(options: UpOptions, layout: Layout) -> None:
     layout.create()
     with hold_data_dir(layout):
-        await end_orphans(layout, options.tell)
+        await end_orphans(layout, options.print_line)
         if not is_free(options.port):
             raise StartRefused(f"port {options.port} is taken by another program; choose another with --port")
         await run_system(options, layout)

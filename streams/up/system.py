@@ -12,7 +12,7 @@ from typing import Any
 from schemas.failures import Unavailable
 from streams.up.broker import KafkaBroker
 from streams.up.child import rotate_log
-from streams.up.console import Tell, tell
+from streams.up.console import PrintLine, print_line
 from streams.up.installing import install_kafka
 from streams.up.jars import default_cache_dir
 from streams.up.layout import Layout
@@ -51,12 +51,12 @@ class UpOptions:
     cache: Path = field(default_factory=default_cache_dir)
     """Kafka's jars, shared by all data directories."""
     liveness_interval_s: float = LIVENESS_INTERVAL_S
-    tell: Tell = tell
+    print_line: PrintLine = print_line
 
 
 async def run_system(options: UpOptions, layout: Layout) -> None:
     """Run until cancelled, then stop the children in order. Raises Unavailable or StartRefused if it can't start."""
-    broker = KafkaBroker(layout, options.port, await install_kafka(options.cache, layout, options.tell))
+    broker = KafkaBroker(layout, options.port, await install_kafka(options.cache, layout, options.print_line))
     await broker.format()
     await _System(options, layout, broker).run()
 
@@ -68,20 +68,20 @@ class _System:
         self._bootstrap = broker.bootstrap
         self._answering = asyncio.Event()
         worker = worker_service(layout, options.worker, broker.bootstrap, options.liveness_interval_s)
-        self._broker = SupervisedChild(broker_service(layout, broker, self._answering), options.tell)
-        self._worker = SupervisedChild(worker, options.tell)
+        self._broker = SupervisedChild(broker_service(layout, broker, self._answering), options.print_line)
+        self._worker = SupervisedChild(worker, options.print_line)
 
     async def run(self) -> None:
         try:
-            await _run_together(self._broker.keep(), self._keep_worker(), self._announce(), self._rotate_logs())
+            await _run_together(self._broker.run(), self._run_worker(), self._announce(), self._rotate_logs())
         finally:
             # The worker commits its offsets and leaves its group while the broker still runs.
             await self._worker.stop()
             await self._broker.stop()
 
-    async def _keep_worker(self) -> None:
+    async def _run_worker(self) -> None:
         await self._answering.wait()
-        await self._worker.keep()
+        await self._worker.run()
 
     async def _announce(self) -> None:
         await self._answering.wait()
@@ -89,9 +89,9 @@ class _System:
         while not await self._is_ready():
             if time.monotonic() - noticed_at > STARTING_NOTICE_INTERVAL_S:
                 noticed_at = time.monotonic()
-                self._options.tell("the broker answers, the worker is still starting")
+                self._options.print_line("the broker answers, the worker is still starting")
             await asyncio.sleep(READINESS_INTERVAL_S)
-        self._broker.proven = self._worker.proven = True
+        self._broker.was_ready = self._worker.was_ready = True
         print(f"ready bootstrap={self._bootstrap}", flush=True)
 
     async def _is_ready(self) -> bool:
