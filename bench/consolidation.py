@@ -1,9 +1,9 @@
-"""What does one consolidation cost as a user's memories grow? `python -m bench.consolidation`.
+"""Cost of one consolidation by number of memories: `python -m bench.consolidation`.
 
-Planning and distilling by rule over made-up turns of one user: three in ten are said again with some words changed, as
-notes of every day are. Vectors are sums of a direction for each word, so that what shares words is near, as with a
-model. Each size runs in a process of its own, which tells its time and the most memory that it took beside what it was
-given. What the keeper takes to write it is not part of it: some 0.4 ms for each superseded turn.
+Measures planning and distillation by rules over synthetic turns of one user; three in ten are repeated with some words
+changed, like daily notes. Vectors are sums of a random direction per word, so turns with shared words are similar, as
+with a model. Each size runs in a process of its own, which reports its time and the peak memory in addition to the
+input. Writing the result is not included: about 0.4 ms per superseded turn.
 """
 
 import json
@@ -29,20 +29,20 @@ SIZES = (1_000, 10_000, 50_000)
 """Turns of one user."""
 
 DIM = 384
-"""Numbers in a vector of the general model."""
+"""Dimensions of the general model's vectors."""
 
 REPEATED, TIMES = 0.3, 8
-"""Of all turns those that are said again and again, and how often each is."""
+"""Share of repeated turns, and repetitions of each."""
 
 START = datetime(2026, 1, 1, 9, tzinfo=UTC)
-"""When the first turn was said."""
+"""Time of the first turn."""
 
 SCOPE = {"user_id": "ana", "project_id": "default"}
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one size: seconds, mebibytes beside the vectors and texts, and what was found."""
+    """Result of one size: seconds, peak MiB in addition to vectors and texts, clusters, superseded turns."""
 
     turns: int
     planning_s: float
@@ -53,21 +53,21 @@ class Cost:
 
 
 def main() -> None:
-    """Measure every size, and print a line for each and one of JSON."""
+    """Measure every size; print a line for each, and one line of JSON."""
     spawning = multiprocessing.get_context("spawn")
     costs = []
     for size in SIZES:
         with spawning.Pool(1) as pool:
-            costs.append(pool.apply(measured, (size,)))
+            costs.append(pool.apply(measure, (size,)))
         sys.stdout.write(_line(costs[-1]) + "\n")
     sys.stdout.write(json.dumps([asdict(cost) for cost in costs]) + "\n")
 
 
-def measured(turns: int) -> Cost:
-    """One consolidation of so many turns."""
+def measure(turns: int) -> Cost:
+    """Measure one consolidation."""
     texts = _texts(turns)
     sources, vectors = [_source(number, text) for number, text in enumerate(texts)], _vectors(texts)
-    before = _most_mib()
+    before = _peak_mib()
     began = time.perf_counter()
     found = cluster_turns(sources, vectors)
     planned = time.perf_counter()
@@ -76,11 +76,11 @@ def measured(turns: int) -> Cost:
         distilled_memory(SCOPE, "ana", "general", cluster.sources, text, confidence=0.9, run="0-0", at=START)
     ended = time.perf_counter()
     superseded = sum(len(cluster.sources) for cluster in found)
-    return Cost(turns, planned - began, ended - planned, _most_mib() - before, len(found), superseded)
+    return Cost(turns, planned - began, ended - planned, _peak_mib() - before, len(found), superseded)
 
 
 def _texts(turns: int) -> list[str]:
-    """What is said: most of it once, the rest again and again with two words changed."""
+    """Return texts: most occur once, the rest repeatedly with two words changed."""
     chance = random.Random(turns)
     texts = short_turns(turns, seed=turns)
     themes = texts[: int(turns * REPEATED / TIMES)]
@@ -111,7 +111,7 @@ def _source(number: int, text: str) -> Source:
 
 
 def _vectors(texts: Sequence[str]) -> Matrix:
-    """A vector for each text, shape (texts, DIM), each of length 1."""
+    """Return a unit vector for each text, shape (texts, DIM)."""
     random_numbers, directions = np.random.default_rng(7), {}
     rows = np.empty((len(texts), DIM), np.float32)
     for place, text in enumerate(texts):
@@ -124,7 +124,7 @@ def _vectors(texts: Sequence[str]) -> Matrix:
     return unit
 
 
-def _most_mib() -> float:
+def _peak_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

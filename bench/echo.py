@@ -1,6 +1,6 @@
-"""The least that a request over Kafka costs: a process that sends every record back, and a client that waits for it.
+"""Baseline of a request over Kafka: a process that echoes records, and a client that times the round trip.
 
-`python -m bench.echo BOOTSTRAP` is the process; it prints a line when it listens.
+`python -m bench.echo BOOTSTRAP` is the echoing process; it prints a line when it is listening.
 """
 
 import asyncio
@@ -16,19 +16,21 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from bench.system import ROOT
 
 REQUESTS, REPLIES = "bench-echo-requests", "bench-echo-replies"
+WARM_UP = 50
+"""First round trips, which are not counted."""
 
 
-async def seconds_an_echo(bootstrap: str, request: bytes, count: int) -> float:
-    """The median round trip of a request of these bytes, one after another, after a few that do not count."""
+async def measure_echo_s(bootstrap: str, request: bytes, count: int) -> float:
+    """Return the median round trip of this request in seconds, one request at a time."""
     await _make_topics(bootstrap)
     async with _process(bootstrap), _pair(bootstrap, REPLIES) as (producer, consumer):
         times = []
-        for _ in range(count + 50):
+        for _ in range(count + WARM_UP):
             began = time.perf_counter()
             await producer.send(REQUESTS, request, partition=0)
             await consumer.getone()
             times.append(time.perf_counter() - began)
-        return median(times[50:])
+        return median(times[WARM_UP:])
 
 
 async def _echo(bootstrap: str) -> None:
@@ -55,7 +57,7 @@ async def _process(bootstrap: str) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _pair(bootstrap: str, topic: str) -> AsyncIterator[tuple[AIOKafkaProducer, AIOKafkaConsumer]]:
-    """A producer, and a consumer that reads this topic from its end on."""
+    """Yield a producer, and a consumer positioned at the end of this topic."""
     producer = AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all")
     consumer = AIOKafkaConsumer(topic, bootstrap_servers=bootstrap, auto_offset_reset="latest")
     await producer.start()
@@ -74,8 +76,8 @@ async def _make_topics(bootstrap: str) -> None:
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
     await admin.start()
     try:
-        there = await admin.list_topics()
-        await admin.create_topics([NewTopic(name, 1, 1) for name in (REQUESTS, REPLIES) if name not in there])
+        existing = await admin.list_topics()
+        await admin.create_topics([NewTopic(name, 1, 1) for name in (REQUESTS, REPLIES) if name not in existing])
     finally:
         await admin.close()
 

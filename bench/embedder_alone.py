@@ -1,4 +1,4 @@
-"""fastembed by itself: one thread, one text a call, nothing around it."""
+"""Baseline of embedding: plain fastembed, one thread, one text per call."""
 
 import time
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ MODEL, DIM = "all-MiniLM-L6-v2", 384
 
 
 class EmbedderAlone:
-    """all-MiniLM-L6-v2 in one precision, as anybody would use it."""
+    """all-MiniLM-L6-v2 in one precision."""
 
     def __init__(self, models: Path, precision: Precision) -> None:
-        """Export the model below `models`, unless it is there, and load it."""
+        """Export the model into `models` if it is missing, and load it."""
         folder = export_model(MODEL, models / f"{MODEL}-{precision}", precision, lambda _: None)
         name = f"bench/{precision}"
         source = ModelSource(hf=name)
@@ -28,7 +28,7 @@ class EmbedderAlone:
         self._model = TextEmbedding(name, threads=1, specific_model_path=str(folder), cache_dir=str(folder))
 
     def texts_per_second(self, texts: Sequence[str]) -> float:
-        """The rate of all these texts, after a few that do not count."""
+        """Measure the throughput over these texts, after a warm-up of ten."""
         for text in texts[:10]:
             self.embed(text)
         began = time.perf_counter()
@@ -37,11 +37,11 @@ class EmbedderAlone:
         return len(texts) / (time.perf_counter() - began)
 
     def seconds_a_text(self, texts: Sequence[str]) -> float:
-        """The median time of one text."""
+        """Measure the median time per text."""
         return median(self._timed(text) for text in texts)
 
     def embed(self, text: str) -> list[float]:
-        """One text, one run."""
+        """Embed one text."""
         vector: list[float] = next(iter(self._model.embed([text]))).tolist()
         return vector
 

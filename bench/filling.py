@@ -1,7 +1,7 @@
-"""Fills a stopped worker's table, word index and vector index directly: made-up vectors, texts of a growing vocabulary.
+"""Fill the table, lexical index and vector index of a stopped worker with synthetic memories and random vectors.
 
-What a worker would have after as many turns, without the hours that a model takes to embed them. Everything is written
-by the product's own adapters, so the worker that starts afterwards finds what it would have written itself.
+Saves the hours that a model takes to embed as many turns. Everything is written by the product's own adapters, so a
+worker that starts afterwards finds the state that it would have written itself.
 """
 
 import asyncio
@@ -30,26 +30,26 @@ from streams.tables.memory_table import MemoryTable
 from streams.wire.partitioning import partition_of
 
 BATCH = 1024
-"""Memories written at once."""
+"""Memories per write."""
 
 PARTITIONS = 4
-"""What a worker has where nobody says otherwise."""
+"""The worker's default."""
 
 START = datetime(2026, 1, 1, 9, tzinfo=UTC)
-"""When everybody's first turn was said."""
+"""Time of each user's first turn."""
 
 TOKENS_A_TURN = 15
-"""Token vectors of a made-up turn: what content tokens of LoCoMo's turns are in the mean."""
+"""Token vectors of a synthetic turn: the mean of content tokens in LoCoMo's turns."""
 
 DIFFERENT_TEXTS = 20_000
-"""Texts are made once and said by many: other users' memories are never looked at together."""
+"""Distinct texts, shared by users: memories of different users are never compared."""
 
-Told = Callable[[int], None]
-"""Hears how many memories are written."""
+Progress = Callable[[int], None]
+"""Called with the number of memories written."""
 
 
-async def fill(data_dir: Path, users: Sequence[tuple[str, int]], told: Told) -> None:
-    """Write for each user so many memories, all embedded in the space that the worker has made before."""
+async def fill(data_dir: Path, users: Sequence[tuple[str, int]], progress: Progress) -> None:
+    """Write this number of memories for each user, all embedded in the space that the worker has created before."""
     async with _stores(data_dir) as (table, words, index):
         space = VectorSpace(GENERAL, next(iter((await index.spaces()).values())))
         rest = _memories(users, space.fingerprint.digest)
@@ -63,12 +63,12 @@ async def fill(data_dir: Path, users: Sequence[tuple[str, int]], told: Told) -> 
                 words.commit(partition)
             await index.upsert(space, _points(batch, space, random))
             written += len(batch)
-            told(written)
+            progress(written)
 
 
 @asynccontextmanager
 async def _stores(data_dir: Path) -> AsyncIterator[tuple[MemoryTable, SqliteLexicalIndex, EdgeIndex]]:
-    """The stores of the worker, which does not run."""
+    """Open the stores of the stopped worker."""
     settings = Settings(data_dir=data_dir, partitions=PARTITIONS)
     table, words = MemoryTable(create_kafka_app(settings, "filling")), SqliteLexicalIndex(data_dir / "words")
     index = EdgeIndex(data_dir / "vectors")
@@ -85,7 +85,7 @@ async def _stores(data_dir: Path) -> AsyncIterator[tuple[MemoryTable, SqliteLexi
 
 
 def _stored(table: MemoryTable, partition: int) -> Any:
-    """A partition's RocksDB as Faust opens it."""
+    """Return a partition's RocksDB as Faust opens it."""
     store: Any = table.table.data
     return store._db_for_partition(partition)  # noqa: SLF001
 

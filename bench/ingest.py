@@ -1,4 +1,4 @@
-"""Turns through the whole system: published at once, timed until retrievable and until embedded."""
+"""Throughput of the whole system: publish turns at once, and time until they are retrievable and embedded."""
 
 import asyncio
 import json
@@ -11,18 +11,18 @@ from aiokafka import AIOKafkaProducer
 from streams.client import MemoryClient
 
 USERS = 8
-"""So many people speak, spread over the partitions."""
+"""Users, spread over the partitions."""
 
-POLL_S = 0.1
-"""Between two looks at what is embedded: a hundredth of what is measured."""
+POLL_INTERVAL_S = 0.1
+"""Between two checks of what is embedded: a hundredth of the measured time."""
 
-PATIENCE_S = 900.0
-"""How long a run may take before it is a defect."""
+MAX_RUN_S = 900.0
+"""Time limit of a run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Turns per second, from the first byte handed to Kafka."""
+    """Turns per second, from the first record sent to Kafka."""
 
     retrievable: float
     embedded: float
@@ -31,24 +31,24 @@ class Rates:
 async def ingest(
     bootstrap: str, texts: Sequence[str], label: str, *, users: int = USERS, garbage: Sequence[int] = ()
 ) -> Rates:
-    """Publish the texts as turns of new users, `LABEL-0` and so on, and wait for all of them.
+    """Publish the texts as turns of the new users `LABEL-0`, `LABEL-1`, ..., and wait until all are embedded.
 
-    Before each place in `garbage` one record follows that is no JSON.
+    A record with invalid JSON is published before each place in `garbage`.
     """
-    async with MemoryClient(bootstrap, timeout=60) as client, asyncio.timeout(PATIENCE_S):
+    async with MemoryClient(bootstrap, timeout=60) as client, asyncio.timeout(MAX_RUN_S):
         began = time.perf_counter()
         ends = await _publish(bootstrap, texts, [f"{label}-{number}" for number in range(users)], frozenset(garbage))
-        await asyncio.gather(*(_retrievable(client, user, end) for user, end in ends.items()))
+        await asyncio.gather(*(_wait_until_retrievable(client, user, end) for user, end in ends.items()))
         retrievable = time.perf_counter() - began
-        while await _embedded(client, ends) < len(texts):  # noqa: ASYNC110 - only asking tells
-            await asyncio.sleep(POLL_S)
+        while await _count_embedded(client, ends) < len(texts):  # noqa: ASYNC110 - there is no event to await
+            await asyncio.sleep(POLL_INTERVAL_S)
         return Rates(len(texts) / retrievable, len(texts) / (time.perf_counter() - began))
 
 
 async def _publish(
     bootstrap: str, texts: Sequence[str], users: Sequence[str], garbage: frozenset[int]
 ) -> Mapping[str, int]:
-    """Write all turns; gives for each user the offset of the last one."""
+    """Publish all turns; return the offset of each user's last one."""
     producer = AIOKafkaProducer(bootstrap_servers=bootstrap, linger_ms=5)
     await producer.start()
     try:
@@ -75,16 +75,16 @@ def _turn(user: str, number: int, text: str) -> bytes:
     return json.dumps(turn).encode()
 
 
-async def _retrievable(client: MemoryClient, user: str, offset: int) -> None:
-    """Wait until a question of this user sees the turn at that offset."""
+async def _wait_until_retrievable(client: MemoryClient, user: str, offset: int) -> None:
+    """Wait until the turn at this offset is visible to a retrieve request."""
     while True:
         answer = await client.retrieve("anything", users=user, read_after=offset, top_k=1)
         if not any(warning.code == "not_caught_up" for warning in answer.warnings):
             return
 
 
-async def _embedded(client: MemoryClient, users: Mapping[str, int]) -> int:
-    """How many turns have their vector. One user after another; who comes last tells when all are done."""
+async def _count_embedded(client: MemoryClient, users: Mapping[str, int]) -> int:
+    """Count embedded turns, user by user, up to the first user with pending ones."""
     ready = 0
     for user in users:
         health = await client.command("health", user_id=user)

@@ -1,8 +1,7 @@
-"""What rules find in long conversations: `python -m bench.items DIR...`, without a broker.
+"""Statistics of rule-based item extraction in long conversations: `python -m bench.items DIR...`, without a broker.
 
-Enters: folders of `conv-*.json` in LoCoMo's format, which are read and not copied. Leaves: items a turn and of each
-kind, the share of spans that say exactly what the item says, how many have a claim, and the time of this process that
-a turn takes. The JSON of the last line is for programs.
+Reads folders of `conv-*.json` in LoCoMo's format. Prints items per turn and of each kind, the share of spans with
+exactly the item's text, the number of claims, and the processor time per turn, as a table and as one line of JSON.
 """
 
 import argparse
@@ -13,8 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.items.extracting import extract_by_rules
-from agents.rules.items.found import ExtractedItem
 from agents.rules.memory.versions import identify_turn, next_memory
 from bench.report import Report
 from schemas.memories import Memory
@@ -23,27 +22,26 @@ from schemas.turns import Turn
 from training.ranking.conversations import read_conversations
 
 Pairs = Sequence[tuple[Memory, ExtractedItem]]
-"""What was found, with where."""
+"""Memories and the items extracted from them."""
 
 
 def main() -> None:
-    """Measure each folder by itself."""
+    """Measure each folder separately."""
     parser = argparse.ArgumentParser(prog="python -m bench.items", description=__doc__)
     parser.add_argument("folders", nargs="+", type=Path)
-    parser.add_argument("--sample", type=int, default=0, help="print so many items, to judge them by hand")
+    parser.add_argument("--sample", type=int, default=0, help="number of items to print for manual review")
     options = parser.parse_args()
     for folder in options.folders:
-        report = Report(_tell)
-        found = _measured(folder, report)
+        report = Report(_print_line)
+        found = _measure(folder, report)
         report.print()
         for memory, item in random.Random(0).sample(found, min(options.sample, len(found))):
-            _tell(f"{item.kind} | {memory.speaker or memory.role} | {item.text} | {item.claim or ''}")
+            _print_line(f"{item.kind} | {memory.speaker or memory.role} | {item.text} | {item.claim or ''}")
 
 
-def _measured(folder: Path, report: Report) -> Pairs:
-    memories = [
-        _remembered(turn, place) for talk in read_conversations(folder) for place, turn in enumerate(talk.turns)
-    ]
+def _measure(folder: Path, report: Report) -> Pairs:
+    turns = [(turn, place) for one in read_conversations(folder) for place, turn in enumerate(one.turns)]
+    memories = [_memory_of(turn, place) for turn, place in turns]
     began = time.process_time()
     found = [(memory, item) for memory in memories for item in extract_by_rules(memory)]
     took = time.process_time() - began
@@ -60,8 +58,8 @@ def _measured(folder: Path, report: Report) -> Pairs:
     return found
 
 
-def _remembered(turn: Turn, place: int) -> Memory:
-    """The memory that a turn becomes."""
+def _memory_of(turn: Turn, place: int) -> Memory:
+    """Return the memory of a turn."""
     assert turn.occurred_at is not None
     return next_memory(
         turn, identify_turn(turn, turn.occurred_at), None, (GENERAL, "fallback"), place, asks_model=False
@@ -69,13 +67,13 @@ def _remembered(turn: Turn, place: int) -> Memory:
 
 
 def _is_exact(pair: tuple[Memory, ExtractedItem]) -> bool:
-    """Whether the item's text is what stands at its span."""
+    """Return whether the item's text equals the text at its span."""
     memory, item = pair
     texts = {one.uri: one.text or "" for one in memory.resources} | {None: memory.text}
     return texts[item.resource][item.start : item.end] == item.text
 
 
-def _tell(line: str) -> None:
+def _print_line(line: str) -> None:
     sys.stdout.write(f"{line}\n")
 
 

@@ -1,7 +1,7 @@
-"""`python -m bench.language_server`: a process of its own that answers OpenAI's chat completions, or does not.
+"""`python -m bench.language_server`: a fake server of OpenAI's chat completions that can fail on demand.
 
-It prints its port. Lines on standard input say how it stands from then on: `up`, `hang` (requests are taken and never
-answered) or `refuse` (nobody listens). It reads the mode of a turn in its last `[[name]]`, after `LATENCY_S`.
+It prints its port. Lines on standard input set its state: `up`, `hang` (requests are never answered) or `refuse` (the
+port is closed). The answer is the mode in the last `[[name]]` of a turn, after `LATENCY_S`.
 """
 
 import asyncio
@@ -17,18 +17,18 @@ from aiohttp import web
 
 from bench.system import ROOT
 
-MARK = re.compile(r"\[\[([a-z0-9_-]+)\]\]")
+MODE_TAG = re.compile(r"\[\[([a-z0-9_-]+)\]\]")
 
 LATENCY_S = 0.15
-"""A small model's time for a short answer: with eight questions at once fifty turns a second."""
+"""A small model's time for a short answer; eight concurrent requests give fifty turns a second."""
 
 
 class LanguageServer:
-    """Listens on a port of its own while it is up, and takes it again after a refusal."""
+    """Listens on a free port, and on the same one again after `refuse`."""
 
     def __init__(self) -> None:
-        self._standing = "up"
-        self._left = asyncio.Event()
+        self._state = "up"
+        self._state_changed = asyncio.Event()
         self._site: web.TCPSite | None = None
         self._port = 0
 
@@ -44,18 +44,18 @@ class LanguageServer:
         lines = asyncio.StreamReader()
         await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
         async for line in lines:
-            await self._become(line.decode().strip())
-        self._left.set()
+            await self._set_state(line.decode().strip())
+        self._state_changed.set()
         await self._runner.cleanup()
 
-    async def _become(self, standing: str) -> None:
-        self._standing = standing
-        self._left.set()
-        self._left = asyncio.Event()
-        if standing == "refuse" and self._site is not None:
+    async def _set_state(self, state: str) -> None:
+        self._state = state
+        self._state_changed.set()
+        self._state_changed = asyncio.Event()
+        if state == "refuse" and self._site is not None:
             await self._site.stop()
             self._site = None
-        elif standing != "refuse" and self._site is None:
+        elif state != "refuse" and self._site is None:
             await self._listen()
 
     async def _listen(self) -> None:
@@ -63,34 +63,34 @@ class LanguageServer:
         await self._site.start()
 
     async def _complete(self, request: web.Request) -> web.Response:
-        asked = await request.json()
-        if self._standing == "up":
+        request_body = await request.json()
+        if self._state == "up":
             await asyncio.sleep(LATENCY_S)
-        if self._standing == "up":
-            return web.json_response(_completion(asked))
-        if self._standing == "hang":
-            await self._left.wait()
+        if self._state == "up":
+            return web.json_response(_completion(request_body))
+        if self._state == "hang":
+            await self._state_changed.wait()
         if request.transport is not None:
             request.transport.abort()
         return web.Response()
 
 
-def _completion(asked: dict[str, Any]) -> dict[str, Any]:
-    marks = MARK.findall(asked["messages"][-1]["content"])
-    said = {"role": "assistant", "content": json.dumps({"mode": marks[-1] if marks else None})}
+def _completion(request_body: dict[str, Any]) -> dict[str, Any]:
+    modes = MODE_TAG.findall(request_body["messages"][-1]["content"])
+    message = {"role": "assistant", "content": json.dumps({"mode": modes[-1] if modes else None})}
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1,
-        "model": asked["model"],
-        "choices": [{"index": 0, "message": said, "finish_reason": "stop"}],
+        "model": request_body["model"],
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 1500, "completion_tokens": 20, "total_tokens": 1520},
     }
 
 
 @asynccontextmanager
 async def language_server() -> AsyncIterator[tuple[str, Callable[[str], None]]]:
-    """Its `api_base`, and what tells it how to stand; it ends with the block."""
+    """Start the server; yield its `api_base` and a function that sets its state. It stops at the end of the block."""
     server = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "bench.language_server"), stdin=PIPE, stdout=PIPE, cwd=ROOT, start_new_session=True
     )
@@ -99,7 +99,7 @@ async def language_server() -> AsyncIterator[tuple[str, Callable[[str], None]]]:
     commands = server.stdin
     try:
         port = int(await server.stdout.readline())
-        yield f"http://127.0.0.1:{port}/v1", lambda standing: commands.write(f"{standing}\n".encode())
+        yield f"http://127.0.0.1:{port}/v1", lambda state: commands.write(f"{state}\n".encode())
     finally:
         commands.close()
         await server.wait()

@@ -1,4 +1,4 @@
-"""Turns at a steady rate, each with the mode that a language model reads in it, and what became of them."""
+"""Publish turns at a steady rate, each with the mode that the fake language model will give, and check the results."""
 
 import asyncio
 import time
@@ -10,17 +10,17 @@ from streams.client import MemoryClient
 
 USERS = 8
 MODES = ("journal", "code")
-"""What the model says of every other turn; both are declared, and neither is a default."""
+"""The model's answers, alternating; both are declared, neither is a default."""
 
-LOOK_EVERY_S = 0.2
-"""Between two looks at a turn that is not understood yet; one that is costs one look."""
+POLL_INTERVAL_S = 0.2
+"""Between two checks of a turn that is not understood yet."""
 
-PATIENCE_S = 900.0
-"""How long understanding may take before it is a defect."""
+MAX_UNDERSTANDING_S = 900.0
+"""Time limit for understanding all turns."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TaggedTurn:
     """One turn."""
 
     number: int
@@ -28,17 +28,17 @@ class Said:
 
     @property
     def user_id(self) -> str:
-        """Whose it is."""
+        """The user of the turn."""
         return f"outage-{self.number % USERS}"
 
     @property
     def mode(self) -> str:
-        """What the model makes of it."""
+        """The mode that the model will give."""
         return MODES[self.number // USERS % len(MODES)]
 
     @property
     def content(self) -> str:
-        """What is published."""
+        """The published text."""
         return f"{self.text} [[{self.mode}]]"
 
 
@@ -47,16 +47,16 @@ class Turns:
     """All turns of a run."""
 
     client: MemoryClient
-    said: Sequence[Said]
-    waited: dict[int, float] = field(default_factory=dict)
+    tagged: Sequence[TaggedTurn]
+    reply_s: dict[int, float] = field(default_factory=dict)
     """Seconds from the moment at which a turn was due until its reply, by number."""
     memory_ids: dict[int, str] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
 
     @classmethod
-    def made(cls, client: MemoryClient, count: int) -> "Turns":
-        """So many turns, the same each time."""
-        return cls(client, [Said(number, text) for number, text in enumerate(short_turns(count, 9))])
+    def create(cls, client: MemoryClient, count: int) -> "Turns":
+        """Return new turns; deterministic."""
+        return cls(client, [TaggedTurn(number, text) for number, text in enumerate(short_turns(count, 9))])
 
     async def declare(self) -> None:
         """Declare the modes of all users."""
@@ -66,41 +66,41 @@ class Turns:
                 await self.client.command("declare_mode", arguments, user_id=f"outage-{user}")
 
     async def publish(self, numbers: Iterable[int], per_second: float) -> None:
-        """Publish at this rate, whatever the replies take, and wait for the last one."""
+        """Publish at this rate, regardless of the latency of replies, and wait for the last reply."""
         began = time.perf_counter()
         async with asyncio.TaskGroup() as group:
             for place, number in enumerate(numbers):
                 due = began + place / per_second
                 await asyncio.sleep(max(0.0, due - time.perf_counter()))
-                group.create_task(self._publish(self.said[number], due))
+                group.create_task(self._publish(self.tagged[number], due))
 
-    async def _publish(self, said: Said, due: float) -> None:
-        told = await self.client.remember(said.content, turn_id=f"t-{said.number}", user_id=said.user_id)
-        self.waited[said.number] = time.perf_counter() - due
-        self.memory_ids[said.number] = told.memory_id or ""
+    async def _publish(self, tagged: TaggedTurn, due: float) -> None:
+        accepted = await self.client.remember(tagged.content, turn_id=f"t-{tagged.number}", user_id=tagged.user_id)
+        self.reply_s[tagged.number] = time.perf_counter() - due
+        self.memory_ids[tagged.number] = accepted.memory_id or ""
 
-    async def understood(self, numbers: Iterable[int]) -> None:
-        """Wait until each of these turns is understood by the model; notes what is not as it should be."""
-        async with asyncio.timeout(PATIENCE_S):
+    async def wait_until_understood(self, numbers: Iterable[int]) -> None:
+        """Wait until the model has read each of these turns; record wrong results in `wrong`."""
+        async with asyncio.timeout(MAX_UNDERSTANDING_S):
             for number in numbers:
-                while not await self._is_understood(self.said[number]):  # noqa: ASYNC110 - only asking tells
-                    await asyncio.sleep(LOOK_EVERY_S)
+                while not await self._is_understood(self.tagged[number]):  # noqa: ASYNC110 - there is no event to await
+                    await asyncio.sleep(POLL_INTERVAL_S)
 
-    async def _is_understood(self, said: Said) -> bool:
+    async def _is_understood(self, tagged: TaggedTurn) -> bool:
         shown = await self.client.command(
-            "get_memory", {"memory_id": self.memory_ids[said.number]}, user_id=said.user_id
+            "get_memory", {"memory_id": self.memory_ids[tagged.number]}, user_id=tagged.user_id
         )
         if shown["understanding"] != "model":
             return False
         if (shown["text"], shown["version"], shown["mode"], shown["mode_source"]) != (
-            *(said.content, 1),
-            *(said.mode, "model"),
+            *(tagged.content, 1),
+            *(tagged.mode, "model"),
         ):
-            self.wrong.append(f"turn {said.number} is {shown['mode']} by {shown['mode_source']}")
+            self.wrong.append(f"turn {tagged.number} is {shown['mode']} by {shown['mode_source']}")
         return True
 
-    async def counted(self) -> int:
-        """Memories that there are, of all users."""
-        asked = [self.client.command("health", user_id=f"outage-{user}") for user in range(USERS)]
-        modes = [mode for health in await asyncio.gather(*asked) for mode in health["modes"].values()]
+    async def count_stored(self) -> int:
+        """Count the memories of all users."""
+        healths = [self.client.command("health", user_id=f"outage-{user}") for user in range(USERS)]
+        modes = [mode for health in await asyncio.gather(*healths) for mode in health["modes"].values()]
         return sum(int(mode["eligible"]) for mode in modes)

@@ -1,4 +1,4 @@
-"""Memory and processor time of the system's processes, as Linux tells them."""
+"""Memory and processor time of the system's processes, from Linux's `/proc`."""
 
 import os
 from collections.abc import Mapping
@@ -7,24 +7,24 @@ from pathlib import Path
 from bench.system import System
 
 MIB = 1024
-"""Linux counts in KiB."""
+"""KiB, the unit of `/proc`, per MiB."""
 
 USER_TICKS = 11
-"""The place of user time in `/proc/PID/stat` behind the name; system time follows (`man proc`)."""
+"""Index of user time in `/proc/PID/stat` after the name; system time follows (`man proc`)."""
 
 
 def resident(system: System) -> dict[str, dict[str, float]]:
-    """Of each process in MiB: `rss`, and `pss`, which shares out what several have in common."""
+    """Return `rss` and `pss` (shared pages divided among processes) of each process in MiB."""
     return {name: _memory(pid) for name, pid in _pids(system).items()}
 
 
 def cpu_seconds(system: System) -> dict[str, float]:
-    """Processor time of each process but the supervisor's since its start."""
+    """Return the processor time of each process since its start, without the supervisor."""
     return {name: _cpu_seconds(pid) for name, pid in _pids(system).items() if name != "supervisor"}
 
 
 def _pids(system: System) -> Mapping[str, int]:
-    """The worker's only child is its embedder."""
+    """Return the pids by name; the worker's only child is its embedder."""
     worker = system.pid("worker")
     [embedder] = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
     broker, supervisor = system.pid("broker"), system.supervisor

@@ -1,4 +1,4 @@
-"""A question's round trip, and what its parts cost by themselves on the same data."""
+"""Latency of a retrieve request, and of its parts alone on the same data."""
 
 import asyncio
 import json
@@ -22,11 +22,11 @@ from streams.settings import Settings
 from streams.wire.partitioning import partition_of
 
 WARM = 50
-"""Questions that do not count."""
+"""First questions, not counted."""
 
 
-async def seconds_a_question(bootstrap: str, user: str, asked: Sequence[str]) -> tuple[float, float]:
-    """Median and 95th percentile of the round trip, one question after another."""
+async def measure_questions_s(bootstrap: str, user: str, asked: Sequence[str]) -> tuple[float, float]:
+    """Return median and 95th percentile of the round trip in seconds, one question at a time."""
     async with MemoryClient(bootstrap, user_id=user, timeout=30) as client:
         times = []
         for question in [*asked[:WARM], *asked]:
@@ -38,16 +38,16 @@ async def seconds_a_question(bootstrap: str, user: str, asked: Sequence[str]) ->
 
 
 def request_bytes(user: str, question: str) -> bytes:
-    """A request as the client writes it: what the bare echo sends."""
+    """Return a request as the client writes it, for the echo baseline."""
     request = {"schema": "retrieve.v1", "scope": {"user_id": user, "project_id": "default"}, "query": question}
     return json.dumps(request).encode()
 
 
-async def seconds_of_queries(data_dir: Path, user: str, asked: Sequence[str]) -> float:
-    """The median time of one question's own queries, in the stopped system's own indexes.
+async def measure_index_queries_s(data_dir: Path, user: str, asked: Sequence[str]) -> float:
+    """Return the median time of one question's index queries in seconds, on the indexes of the stopped system.
 
-    The words, the nearest by the pooled vector, the best by late interaction: what a user of up to `LATE_OVER_ALL`
-    memories is asked. The question is embedded by the system's own model, as what fastembed gives has no token vectors.
+    Queries: terms, entities, nearest by the pooled vector, best by late interaction over all of the user's memories.
+    Questions are embedded by the system's own model, because fastembed gives no token vectors.
     """
     partition, settings = partition_of(user.encode(), Settings().partitions), Settings(data_dir=data_dir)
     model = FastembedModel.load(build_catalog(settings.models, {}, settings.embedding_precision)[GENERAL].local)
@@ -60,10 +60,10 @@ async def seconds_of_queries(data_dir: Path, user: str, asked: Sequence[str]) ->
         for question in [*asked[:WARM], *asked]:
             encoded = model.query(question)
             rows = encoded.tokens / np.float32(max(len(encoded.tokens), 1))
-            terms, entities = (taken := parse_question(question, ())).terms, taken.entities
+            parsed = parse_question(question, ())
             began = time.perf_counter()
-            words.postings(partition, user, terms)
-            words.entity_postings(partition, user, entities)
+            words.postings(partition, user, parsed.terms)
+            words.entity_postings(partition, user, parsed.entities)
             await index.search(space, encoded.pooled, where, DENSE_LIMIT)
             await index.maxsim(space, rows, where, MAXSIM_LIMIT)
             times.append(time.perf_counter() - began)

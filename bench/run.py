@@ -1,4 +1,4 @@
-"""The measurements in their order, so that what is compared is measured close together and never at the same time."""
+"""Run the measurements in sequence; figures that are compared are measured shortly after each other."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,27 +7,27 @@ from statistics import mean
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from bench.echo import seconds_an_echo
+from bench.echo import measure_echo_s
 from bench.embedder_alone import EmbedderAlone
 from bench.ingest import ingest
 from bench.processes import cpu_seconds, resident
 from bench.report import Report
-from bench.retrieval import request_bytes, seconds_a_question, seconds_of_queries
+from bench.retrieval import measure_index_queries_s, measure_questions_s, request_bytes
 from bench.system import System, running
 from bench.texts import mixed_turns, questions, short_turns
 from streams.up.installation import KafkaInstallation
 from streams.up.jars import default_cache_dir, installed_class_path, locked_jars
 
 ASKER = "asker-0"
-"""Whose questions are timed: the first user of the label `asker`."""
+"""The user of the timed questions: the first one of the label `asker`."""
 
 ASKERS_TURNS = 600
-"""Memories of the user whose questions are timed."""
+"""Memories of that user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is measured: turns of one run, texts for the embedder alone, questions, repetitions of the poison."""
+    """Load: turns of one run, texts for the embedder alone, questions, rounds of the poison test."""
 
     turns: int
     alone: int
@@ -36,7 +36,7 @@ class Sizes:
 
 
 class Bench:
-    """One run of everything, in a directory that is empty at first."""
+    """One run of all measurements, in an empty directory."""
 
     def __init__(self, directory: Path, sizes: Sizes, report: Report, progress: Callable[[str], None]) -> None:
         self._data_dir = directory / "data"
@@ -46,7 +46,7 @@ class Bench:
         self._progress = progress
 
     async def run(self) -> None:
-        """Measure and fill the report."""
+        """Run all measurements and fill the report."""
         self._embedders = [EmbedderAlone(self._models, "int8"), EmbedderAlone(self._models, "fp32")]
         self._caches()
         self._progress("starting on an empty directory")
@@ -59,7 +59,7 @@ class Bench:
             loaded = resident(system)
         await self._question_parts(*round_trip)
         self._resident(idle, loaded)
-        await self._again()
+        await self._restart_with_one_thread()
 
     async def _with_all_cores(self, system: System) -> None:
         await ingest(system.bootstrap, short_turns(300, 1), "warm-up")
@@ -69,11 +69,11 @@ class Bench:
 
     async def _ingest(self, system: System, key: str, name: str, turns: Sequence[str]) -> None:
         self._progress(f"{len(turns)} {name}")
-        before = self._alone(turns)
+        before = self._embedders_alone(turns)
         worked = cpu_seconds(system)
         rates = await ingest(system.bootstrap, turns, key)
         worked = {name: seconds - worked[name] for name, seconds in cpu_seconds(system).items()}
-        int8, fp32 = (mean(both) for both in zip(before, self._alone(turns), strict=True))
+        int8, fp32 = (mean(both) for both in zip(before, self._embedders_alone(turns), strict=True))
         report = self._report
         report.section(f"{len(turns):,} {name}")
         report.number(f"{key}_int8_alone_per_s", "fastembed alone, int8, 1 thread", int8, "texts/s")
@@ -88,14 +88,14 @@ class Bench:
                 f"{key}_{process}_cpu_ms", f"processor time of the {process}", 1000 * seconds / len(turns), "ms/turn"
             )
 
-    def _alone(self, turns: Sequence[str]) -> tuple[float, float]:
-        """Texts per second of both embedders, on an even sample."""
+    def _embedders_alone(self, turns: Sequence[str]) -> tuple[float, float]:
+        """Return texts per second of both embedders, on an even sample."""
         sample = turns[:: max(1, len(turns) // self._sizes.alone)]
         int8, fp32 = (embedder.texts_per_second(sample) for embedder in self._embedders)
         return int8, fp32
 
     async def _poison(self, system: System) -> None:
-        """The same number of turns with and without garbage, in turn."""
+        """Alternate runs with and without invalid records."""
         count, rounds = self._sizes.turns, self._sizes.poison_rounds
         garbage = range(500, count, 1000) if count > 500 else range(0, count, 1000)
         clean, poisoned = [], []
@@ -114,21 +114,21 @@ class Bench:
         report.fact("poison_dead_letters", "dead letters / garbage", f"{found} / {rounds * len(garbage)}")
 
     async def _questions(self, system: System) -> tuple[list[str], float, float, float]:
-        """The questions, their median and 95th percentile round trip, and the bare echo's."""
+        """Return the questions, their median and 95th percentile round trip, and that of the echo."""
         self._progress("questions")
         turns = mixed_turns(ASKERS_TURNS, 4)
         await ingest(system.bootstrap, turns, "asker", users=1)
         asked = questions(turns, self._sizes.questions, 5)
         request = request_bytes(ASKER, asked[0])
-        before = await seconds_an_echo(system.bootstrap, request, self._sizes.questions)
-        middle, slow = await seconds_a_question(system.bootstrap, ASKER, asked)
-        after = await seconds_an_echo(system.bootstrap, request, self._sizes.questions)
+        before = await measure_echo_s(system.bootstrap, request, self._sizes.questions)
+        middle, slow = await measure_questions_s(system.bootstrap, ASKER, asked)
+        after = await measure_echo_s(system.bootstrap, request, self._sizes.questions)
         return asked, middle, slow, mean((before, after))
 
     async def _question_parts(self, asked: list[str], middle: float, slow: float, echo: float) -> None:
         int8 = self._embedders[0]
         embedding = int8.seconds_a_text(asked)
-        queries = await seconds_of_queries(self._data_dir, ASKER, asked)
+        queries = await measure_index_queries_s(self._data_dir, ASKER, asked)
         report = self._report
         report.section(f"a question over Kafka, a user of {ASKERS_TURNS} memories among others' thousands")
         report.number("question_p50_ms", "round trip, p50", 1000 * middle, "ms")
@@ -139,8 +139,8 @@ class Bench:
         ratio = middle / (echo + embedding + queries)
         report.ratio("question_to_parts", "round trip / (echo + embedding + queries)", ratio, "<= 1.3")
 
-    async def _again(self) -> None:
-        """The second start, with one embedding thread, for those who give it one core."""
+    async def _restart_with_one_thread(self) -> None:
+        """Start a second time, with one embedding thread, as on a single core."""
         self._progress("starting again on the same directory, with one embedding thread")
         async with running(self._data_dir, {"MODESTREAM_EMBEDDING_THREADS": "1"}) as system:
             self._report.section("the same directory again, with one embedding thread")

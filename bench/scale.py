@@ -1,8 +1,8 @@
-"""Does a question cost more because others have stored more? `python -m bench.scale [--memories 1000000]`.
+"""Latency of a question by the number of other users' memories: `python -m bench.scale [--memories 1000000]`.
 
-Two systems one after another, with 10,000 memories and with as many as told: users of 200, and in the larger one also
-a user of 50,000. The same user asks the same questions over Kafka in both; so do other users of 200, once each, whose
-memories nobody has looked at since the start. What is compared was measured on the same machine within the hour.
+Runs two systems after each other, with 10,000 memories and with `--memories`: users of 200, and in the larger one also
+a user of 50,000. The same user asks the same questions over Kafka in both; so do other users of 200, once each, with
+memories that were not read since the start.
 """
 
 import argparse
@@ -25,20 +25,20 @@ from bench.texts import mixed_turns, questions
 from streams.client import MemoryClient
 
 SMALL, LARGE = 200, 50_000
-"""Memories of most users, and of the one who has most."""
+"""Memories of most users, and of the largest."""
 
 FEW = 10_000
-"""Memories of the store that is compared with."""
+"""Memories of the smaller store."""
 
-ASKED = 300
-"""Questions of one kind."""
+QUESTIONS = 300
+"""Questions per measurement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Medians in milliseconds: one user of 200 asked again and again, users asked for the first time, the largest user.
+    """Medians in milliseconds: one user of 200 repeatedly, users for the first time, the largest user.
 
-    `worker_mib` is what the worker has in memory at the end.
+    `worker_mib` is the worker's resident memory at the end.
     """
 
     same_user: float
@@ -47,8 +47,8 @@ class Times:
     worker_mib: float
 
 
-async def measured(memories: int, directory: Path) -> Times:
-    """Fill a store and ask."""
+async def measure(memories: int, directory: Path) -> Times:
+    """Fill a store and time the questions."""
     large = LARGE if memories > 2 * LARGE else 0
     users = [(f"user-{number}", SMALL) for number in range((memories - large) // SMALL)]
     async with running(directory) as system, MemoryClient(system.bootstrap, timeout=60) as client:
@@ -57,22 +57,22 @@ async def measured(memories: int, directory: Path) -> Times:
             await asyncio.sleep(0.2)
     began = time.perf_counter()
     await fill(directory, [*users, *([("largest", large)] if large else [])], _Progress(memories))
-    _tell(f"{memories:,} memories in {time.perf_counter() - began:.0f} s")
+    _print_line(f"{memories:,} memories in {time.perf_counter() - began:.0f} s")
     async with running(directory) as system:
-        _tell(f"ready after {system.seconds_to_ready:.1f} s")
-        return await _asked(system, [user for user, _ in users], large=bool(large))
+        _print_line(f"ready after {system.seconds_to_ready:.1f} s")
+        return await _time_questions(system, [user for user, _ in users], large=bool(large))
 
 
-async def _asked(system: System, users: Sequence[str], *, large: bool) -> Times:
-    asked = questions(mixed_turns(1000, 11), ASKED, 5)
-    # A prime stride asks them in no order, and each at most once.
-    others = [users[1 + number * 7919 % (len(users) - 1)] for number in range(min(ASKED, len(users) - 1))]
+async def _time_questions(system: System, users: Sequence[str], *, large: bool) -> Times:
+    asked = questions(mixed_turns(1000, 11), QUESTIONS, 5)
+    # A prime stride: no particular order, each user at most once.
+    others = [users[1 + number * 7919 % (len(users) - 1)] for number in range(min(QUESTIONS, len(users) - 1))]
     async with MemoryClient(system.bootstrap, timeout=60) as client:
         await _median_ms(client, ["user-0"] * WARM, asked[:WARM])
         return Times(
-            same_user=await _median_ms(client, ["user-0"] * ASKED, asked),
+            same_user=await _median_ms(client, ["user-0"] * QUESTIONS, asked),
             other_users=await _median_ms(client, others, asked[: len(others)]),
-            largest_user=await _median_ms(client, ["largest"] * ASKED, asked) if large else None,
+            largest_user=await _median_ms(client, ["largest"] * QUESTIONS, asked) if large else None,
             worker_mib=resident(system)["worker"]["rss"],
         )
 
@@ -89,7 +89,7 @@ async def _median_ms(client: MemoryClient, users: Sequence[str], asked: Sequence
 
 
 class _Progress:
-    """Tells every tenth."""
+    """Prints a line at every tenth."""
 
     def __init__(self, whole: int) -> None:
         self._whole = whole
@@ -98,22 +98,22 @@ class _Progress:
     def __call__(self, written: int) -> None:
         if 10 * written // self._whole > self._tenth:
             self._tenth = 10 * written // self._whole
-            _tell(f"{written:,} of {self._whole:,} memories")
+            _print_line(f"{written:,} of {self._whole:,} memories")
 
 
-def _tell(line: str) -> None:
+def _print_line(line: str) -> None:
     sys.stderr.write(f"{time.strftime('%H:%M:%S')} {line}\n")
 
 
 def main() -> None:
-    """Measure both, and print the ratios."""
+    """Measure both stores and print the ratios."""
     parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
     parser.add_argument("--memories", type=int, default=1_000_000, help="in the larger store (%(default)s)")
     options = parser.parse_args()
     report = Report(print)
     with tempfile.TemporaryDirectory(prefix="modestream-scale-") as directory:
-        few = asyncio.run(measured(FEW, Path(directory) / "few"))
-        many = asyncio.run(measured(options.memories, Path(directory) / "many"))
+        few = asyncio.run(measure(FEW, Path(directory) / "few"))
+        many = asyncio.run(measure(options.memories, Path(directory) / "many"))
     report.section(f"a question over Kafka, {FEW:,} and {options.memories:,} memories in the store")
     report.number("few_same_ms", "few, one user of 200", few.same_user, "ms")
     report.number("many_same_ms", "many, one user of 200", many.same_user, "ms")

@@ -1,4 +1,4 @@
-"""`streams up` as a child on a free port: the time to its line `ready`, its processes, and a clean end."""
+"""Run `streams up` as a child process on a free port."""
 
 import asyncio
 import os
@@ -13,24 +13,24 @@ from pathlib import Path
 from streams.up.ports import free_port
 
 ROOT = Path(__file__).parents[1]
-"""Where `streams` is imported from."""
+"""The root of the project."""
 
 READY = "ready bootstrap="
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A system that answers requests."""
+    """A running system."""
 
     bootstrap: str
     """`127.0.0.1:PORT`."""
     data_dir: Path
     seconds_to_ready: float
     supervisor: int
-    """A pid."""
+    """The pid of the supervisor."""
 
     def pid(self, child: str) -> int:
-        """The pid of `broker` or `worker`."""
+        """Return the pid of `broker` or `worker`."""
         return int((self.data_dir / "run" / f"{child}.pid").read_text())
 
 
@@ -58,7 +58,7 @@ async def running(data_dir: Path, settings: Mapping[str, str] | None = None) -> 
 
 
 def _environment(settings: Mapping[str, str]) -> dict[str, str]:
-    """This environment without settings of somebody's deployment."""
+    """Return this process's environment with these settings, without any other `MODESTREAM_*` variables."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("MODESTREAM_")}
     return own | dict(settings)
 
@@ -66,7 +66,7 @@ def _environment(settings: Mapping[str, str]) -> dict[str, str]:
 async def _ready(up: Process) -> str:
     assert up.stdout is not None
     async for line in up.stdout:
-        told = line.decode().strip()
-        if told.startswith(READY):
-            return told.removeprefix(READY)
+        text = line.decode().strip()
+        if text.startswith(READY):
+            return text.removeprefix(READY)
     raise RuntimeError(f"`streams up` ended with code {await up.wait()} before it was ready")

@@ -1,4 +1,4 @@
-"""Made-up turns: the same for the same seed, with a vocabulary that grows like that of people."""
+"""Synthetic turns, deterministic by seed, with a vocabulary that grows like that of real texts."""
 
 import random
 from collections.abc import Callable
@@ -33,21 +33,21 @@ SYLLABLES = (  # noqa: SIM905 - as above
 ).split()
 
 NAMES, NUMBERS, FILLED = 0.06, 0.04, 0.42
-"""How often a word is an invented name, a number, a small word; the others are stems with endings."""
+"""Shares of invented names, of numbers and of function words; all others are stems with endings."""
 
 
 def short_turns(count: int, seed: int) -> list[str]:
-    """Turns of 8 to 12 words, as in a chat."""
+    """Return turns of 8 to 12 words, as in a chat."""
     return _turns(count, seed, lambda chance: chance.randint(8, 12))
 
 
 def mixed_turns(count: int, seed: int) -> list[str]:
-    """Turns of 5 to 100 words, about 35 tokens in the mean, most of them shorter."""
+    """Return turns of 5 to 100 words, about 35 tokens on average, most of them shorter."""
     return _turns(count, seed, lambda chance: min(100, 5 + round(chance.expovariate(1 / 22))))
 
 
 def questions(turns: list[str], count: int, seed: int) -> list[str]:
-    """Questions of a few words that stand in some turn."""
+    """Return questions with the last words of some turn."""
     chance = random.Random(seed)
     return [f"what about {' '.join(chance.choice(turns).rstrip('.').split()[-5:])}?" for _ in range(count)]
 

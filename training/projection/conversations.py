@@ -48,7 +48,7 @@ def _conversation(sample: dict[str, Any]) -> Conversation:
         sample["sample_id"],
         tuple(_embedded_text(turn) for _, turn in turns),
         tuple(number for number, _ in turns),
-        tuple(_asked(entry, speakers, places) for entry in sample["qa"] if entry["evidence"]),
+        tuple(_question(entry, speakers, places) for entry in sample["qa"] if entry["evidence"]),
     )
 
 
@@ -58,7 +58,7 @@ def _embedded_text(turn: dict[str, Any]) -> str:
     return str(turn["text"])[:MAX_CONTENT_CHARS] + (f" [image: {caption[:MAX_CAPTION_CHARS]}]" if caption else "")
 
 
-def _asked(entry: dict[str, Any], speakers: Sequence[str], places: dict[str, int]) -> LabelledQuestion:
+def _question(entry: dict[str, Any], speakers: Sequence[str], places: dict[str, int]) -> LabelledQuestion:
     return LabelledQuestion(
         parse_question(entry["question"], speakers).text, tuple(places[one] for one in entry["evidence"])
     )

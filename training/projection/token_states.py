@@ -27,8 +27,8 @@ class Haystack:
 
     `passages` and `questions` have shape (tokens, dim). `begins` has the first token of each turn, `asks` that of each
     question. The `weights` of a question sum to 1. `target`, shape (questions, turns), is 1 / number of evidence turns
-    for evidence, else 0. `sessions` has each turn's session. `means`, shape (2, dim), are those of the turns' and of the
-    questions' pooled vectors.
+    for evidence, else 0. `sessions` has each turn's session. `means`, shape (2, dim), are those of the pooled vectors
+    of turns and of questions.
     """
 
     name: str

@@ -42,11 +42,8 @@ def main() -> None:
     models.mkdir(parents=True, exist_ok=True)
     embedder = CachedEmbedder(models)
     if options.measure:
-        _measure(
-            [one for folder in options.measure for one in read_conversations(folder)],
-            embedder,
-            together=options.together,
-        )
+        conversations = [one for folder in options.measure for one in read_conversations(folder)]
+        _measure(conversations, embedder, together=options.together)
     else:
         _train(read_conversations(), embedder)
     embedder.save()
