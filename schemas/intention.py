@@ -50,7 +50,7 @@ class IntentionEntry(BaseModel):
         return "open" if self.resolved_by is None else "done"
 
     @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         """True if a turn reports it done."""
         return self.resolved_by is not None
 
@@ -64,7 +64,8 @@ class IntentionEntry(BaseModel):
 class ResolutionSignal(BaseModel):
     """A turn's report that something is done, or with `works` that it works again.
 
-    Stored even without effect: the entry that it resolves may arrive later, after a replay in another order.
+    Stored even without effect, as the entry that it resolves may arrive later. Forgetting the turn removes the signal
+    and reopens what it resolved.
     """
 
     model_config = ConfigDict(frozen=True)

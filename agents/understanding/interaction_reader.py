@@ -49,7 +49,7 @@ class InteractionReader:
         encoded = await self._general().query(request.query)
         now = pool_votes(self._classifier.probabilities(request.query, encoded.pooled), None, None)
         users = [turn for turn in turns if turn.role == "user"][-HISTORY_TURNS:]
-        return smooth_interaction(now, [await self._known(turn) for turn in users], unstable=self.is_unstable)
+        return smooth_interaction(now, [await self._known(turn) for turn in users], is_unstable=self.is_unstable)
 
     async def _known(self, turn: Memory) -> Interaction:
         """What a stored turn is for: one that was stored a moment ago may not have been read yet."""

@@ -31,7 +31,7 @@ def build_intention_view(visible: Intention) -> dict[str, Any]:
     done = [
         {"of": part, "resolved_by": entry.resolved_by, **_entry_view(entry)}
         for part, entry in visible.entries()
-        if entry.done
+        if entry.is_done
     ]
     return {**lists, "resolved": done, "categories": list(visible.categories), "version": visible.version}
 
@@ -84,7 +84,7 @@ def _merge_group(group: list[IntentionEntry]) -> IntentionEntry:
     """Merge repetitions into one entry: open if any is open, `set` if any was set."""
     if len(group) == 1:
         return group[0]
-    open_entries = [entry for entry in group if not entry.done]
+    open_entries = [entry for entry in group if not entry.is_done]
     template = next((entry for entry in group if entry.source == "set"), (open_entries or group)[-1])
     resolved_last = max(group, key=lambda entry: (entry.resolved_at or entry.at, entry.offset))
     return template.model_copy(

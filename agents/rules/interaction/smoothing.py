@@ -32,17 +32,17 @@ HIGH_CONFIDENCE = 0.85
 deployment's turns. 1.0 would make every turn GENERAL then."""
 
 
-def smooth_interaction(now: Interaction, before: Sequence[Interaction], *, unstable: bool = False) -> Interaction:
+def smooth_interaction(now: Interaction, before: Sequence[Interaction], *, is_unstable: bool = False) -> Interaction:
     """Return the mode to act on; `before` are the previous turns, oldest first, of which the last three count.
 
     `now` may be a leading mode below the threshold (`voting.pool_votes`), which a steady conversation can lift above
-    it. The result is GENERAL below the threshold: `HIGH_CONFIDENCE` if the deployment is `unstable` (its
+    it. The result is GENERAL below the threshold: `HIGH_CONFIDENCE` if `is_unstable` (the deployment's
     classifications drift or err), `SWITCHING_CONFIDENCE` under frequent switching, else `MIN_MODE_CONFIDENCE`.
     """
     last = before[-HISTORY_TURNS:]
     adjusted = _adjusted(now, last)
     is_switching = _is_switching(now, last)
-    threshold = HIGH_CONFIDENCE if unstable else SWITCHING_CONFIDENCE if is_switching else MIN_MODE_CONFIDENCE
+    threshold = HIGH_CONFIDENCE if is_unstable else SWITCHING_CONFIDENCE if is_switching else MIN_MODE_CONFIDENCE
     if now.confidence < threshold and adjusted.confidence < threshold:
         return Interaction(mode="GENERAL", confidence=adjusted.confidence)
     return apply_threshold(adjusted)

@@ -61,8 +61,8 @@ def test_general_turns_are_no_switches() -> None:
 
 
 def test_unstable_deployment_raises_the_threshold() -> None:
-    assert smooth_interaction(current("TASK", HIGH_CONFIDENCE - 0.01), [], unstable=True).mode == "GENERAL"
-    assert smooth_interaction(current("TASK", HIGH_CONFIDENCE), [], unstable=True).mode == "TASK"
+    assert smooth_interaction(current("TASK", HIGH_CONFIDENCE - 0.01), [], is_unstable=True).mode == "GENERAL"
+    assert smooth_interaction(current("TASK", HIGH_CONFIDENCE), [], is_unstable=True).mode == "TASK"
 
 
 def test_below_the_threshold_the_mode_is_general() -> None:
