@@ -1,10 +1,10 @@
-"""What rules see in a text that somebody says."""
+"""Labels of texts."""
 
 from agents.rules.cues.labels import SentenceLabel, label_memory
 from agents.rules.text.entities import extract_entities
 from tests.builders.memories import made
 
 
-def seen(text: str, role: str = "user") -> SentenceLabel:
-    """The marks of a text, with the entities that rules find in it."""
+def labels_of(text: str, role: str = "user") -> SentenceLabel:
+    """Return the labels of a turn with this text and its extracted entities."""
     return label_memory(made(text, role=role, entities=extract_entities(text)))

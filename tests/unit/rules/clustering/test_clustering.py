@@ -1,4 +1,4 @@
-"""Clusters: tight, of one topic, the same every time, and none among what is left."""
+"""Clusters are tight, of one topic, deterministic and complete."""
 
 from itertools import count
 
@@ -14,8 +14,8 @@ TOMATOES = [f"Watered the tomatoes in the greenhouse on day {n}, they look healt
 OTHERS = ["The violin needs a new bow.", "Deploy to fly.io on Friday.", "My sister moves to Lisbon.", "The car is red."]
 
 
-def around(centres: Matrix, each: int, spread: float = 0.1) -> Matrix:
-    """So many vectors near each centre, in turns."""
+def vectors_near(centres: Matrix, each: int, spread: float = 0.1) -> Matrix:
+    """Return `each` vectors near each centre, round-robin."""
     random = np.random.default_rng(3)
     return np.concatenate([centres + spread * random.standard_normal(centres.shape) for _ in range(each)]).astype(
         np.float32
@@ -26,76 +26,76 @@ def directions(count: int, dim: int = 64) -> Matrix:
     return np.eye(count, dim, dtype=np.float32) * 8
 
 
-def test_what_says_the_same_of_the_same_is_one_cluster() -> None:
-    vectors = around(directions(5), 12)
+def test_near_memories_of_one_topic_are_one_cluster() -> None:
+    vectors = vectors_near(directions(5), 12)
     topics = [topic_stems(text) for n in range(12) for text in (TOMATOES[n], *OTHERS)]
     found = find_clusters(vectors, topics)
     assert min(map(sorted, found)) == [5 * n for n in range(12)]
 
 
-def test_a_memory_with_nothing_else_in_it_is_clustered_too() -> None:
-    [found] = find_clusters(around(directions(1), 12), [topic_stems(text) for text in TOMATOES])
+def test_memories_of_a_single_topic_are_clustered() -> None:
+    [found] = find_clusters(vectors_near(directions(1), 12), [topic_stems(text) for text in TOMATOES])
     assert sorted(found) == list(range(12))
 
 
 @pytest.mark.parametrize("base", [0.0, 0.75])
-def test_near_is_told_from_what_is_usual_with_this_embedder(base: float) -> None:
-    """An embedder that puts everything close together still tells apart."""
+def test_threshold_adapts_to_the_background_cosine(base: float) -> None:
+    """An embedder with high cosines for unrelated texts still separates clusters."""
     shift = np.zeros((1, 64), np.float32)
     shift[0, 63] = 8 * np.sqrt(base / (1 - base))
-    vectors = around(directions(6), 4) + shift
+    vectors = vectors_near(directions(6), 4) + shift
     assert background_cosine(vectors / np.linalg.norm(vectors, axis=1, keepdims=True)) == pytest.approx(base, abs=0.05)
     found = find_clusters(vectors, [frozenset("abc")] * 24)
-    assert sorted(map(sorted, found)) == [[place + 6 * n for n in range(4)] for place in range(6)]
+    assert sorted(map(sorted, found)) == [[row + 6 * n for n in range(4)] for row in range(6)]
 
 
-def test_what_is_near_and_shares_no_words_is_not_a_cluster() -> None:
+def test_near_vectors_without_shared_words_are_no_cluster() -> None:
     topics = [frozenset({f"{n}-{word}" for word in range(5)}) for n in range(12)]
-    assert find_clusters(around(directions(1), 12), topics) == []
+    assert find_clusters(vectors_near(directions(1), 12), topics) == []
 
 
-def test_what_shares_words_and_is_not_near_is_not_a_cluster() -> None:
+def test_shared_words_without_near_vectors_are_no_cluster() -> None:
     assert find_clusters(directions(12), [topic_stems(text) for text in TOMATOES]) == []
 
 
-def test_two_are_no_cluster_unless_that_is_asked_for() -> None:
-    vectors, topics = around(directions(1), 2), [topic_stems(text) for text in TOMATOES[:2]]
+def test_pair_is_a_cluster_only_with_min_size_two() -> None:
+    vectors, topics = vectors_near(directions(1), 2), [topic_stems(text) for text in TOMATOES[:2]]
     assert find_clusters(vectors, topics) == []
     assert find_clusters(vectors, topics, min_size=2) == [[0, 1]]
 
 
-def test_nothing_is_no_cluster() -> None:
+def test_no_memories_have_no_clusters() -> None:
     assert find_clusters(np.zeros((0, 4), np.float32), []) == []
     assert find_clusters(np.zeros((4, 4), np.float32), [frozenset("abc")] * 4) == []
 
 
-def test_among_what_is_left_nothing_is_found() -> None:
+def test_remaining_memories_have_no_clusters() -> None:
     random = np.random.default_rng(5)
-    vectors = around(directions(40), 20, spread=0.6)
+    vectors = vectors_near(directions(40), 20, spread=0.6)
     topics = [frozenset(random.choice(list("abcdefgh"), 5, replace=False).tolist()) for _ in range(len(vectors))]
     found = find_clusters(vectors, topics)
-    taken = [place for cluster in found for place in cluster]
-    left = [place for place in range(len(vectors)) if place not in taken]
+    clustered = [row for cluster in found for row in cluster]
+    remaining = [row for row in range(len(vectors)) if row not in clustered]
     assert found
-    assert len(left) > 3
-    assert len(taken) == len(set(taken))
-    assert find_clusters(vectors[left], [topics[place] for place in left]) == []
+    assert len(remaining) > 3
+    assert len(clustered) == len(set(clustered))
+    assert find_clusters(vectors[remaining], [topics[row] for row in remaining]) == []
     assert find_clusters(vectors, topics) == found
 
 
-def test_every_member_is_near_to_its_medoid_and_no_cluster_is_too_large() -> None:
-    found = find_clusters(around(directions(2), 180, spread=0.05), [frozenset("abcd")] * 360)
+def test_members_are_near_the_medoid_and_size_is_bounded() -> None:
+    found = find_clusters(vectors_near(directions(2), 180, spread=0.05), [frozenset("abcd")] * 360)
     assert sum(map(len, found)) > 350
     assert max(map(len, found)) == MAX_CLUSTER_SIZE
-    assert all(len({place % 2 for place in cluster}) == 1 for cluster in found)
+    assert all(len({row % 2 for row in cluster}) == 1 for cluster in found)
 
 
-def test_the_names_of_those_who_speak_are_no_topic() -> None:
+def test_speaker_names_are_no_topic() -> None:
     assert topic_stems("Wow, Caroline paints sunsets", {"caroline"}) == topic_stems("Wow, paints sunsets")
 
 
-def test_cells_are_bounded_and_keep_together_what_is_near() -> None:
-    vectors = around(directions(8), 300, spread=0.2)
+def test_cells_are_bounded_and_keep_near_vectors_together() -> None:
+    vectors = vectors_near(directions(8), 300, spread=0.2)
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     found = build_cells(unit)
     assert max(map(len, found)) <= MAX_CELL_SIZE
@@ -105,16 +105,16 @@ def test_cells_are_bounded_and_keep_together_what_is_near() -> None:
     assert sum(pair in together for pair in near) > 0.7 * len(near)
 
 
-def test_cells_of_equal_vectors_and_of_outliers_are_cut_too() -> None:
+def test_equal_vectors_and_outliers_are_split() -> None:
     equal = np.ones((2000, 8), np.float32) / np.sqrt(8, dtype=np.float32)
     assert max(map(len, build_cells(equal))) <= MAX_CELL_SIZE
     outliers = np.eye(2000, 2000, dtype=np.float32)
     assert 4 <= len(build_cells(outliers)) <= 16
 
 
-def test_once_it_is_enough_what_was_found_so_far_is_given() -> None:
-    vectors, topics = around(directions(40), 40), [frozenset("abc")] * 1600
-    everything = find_clusters(vectors, topics)
-    asked = count()
-    some = find_clusters(vectors, topics, should_stop=lambda: next(asked) > 0)
-    assert 0 < len(some) < len(everything)
+def test_stopped_search_returns_the_clusters_found() -> None:
+    vectors, topics = vectors_near(directions(40), 40), [frozenset("abc")] * 1600
+    complete = find_clusters(vectors, topics)
+    calls = count()
+    partial = find_clusters(vectors, topics, should_stop=lambda: next(calls) > 0)
+    assert 0 < len(partial) < len(complete)

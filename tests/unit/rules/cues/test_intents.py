@@ -1,4 +1,4 @@
-"""Which intent a text begins with, and which mode stands for it."""
+"""Intent of a text, and mode of an intent."""
 
 import time
 
@@ -29,7 +29,7 @@ from schemas.interaction import InteractionMode
         (" Debug ", "DEBUGGING"),
     ],
 )
-def test_the_tables_give_each_intent_its_mode(intent: str | None, mode: InteractionMode) -> None:
+def test_mode_of_each_intent(intent: str | None, mode: InteractionMode) -> None:
     assert mode_of_intent(intent) == mode
 
 
@@ -58,7 +58,7 @@ def test_the_tables_give_each_intent_its_mode(intent: str | None, mode: Interact
         ("ok, merci", "general"),
     ],
 )
-def test_beginnings_say_the_intent(text: str, intent: str) -> None:
+def test_intent_by_the_beginning_of_a_text(text: str, intent: str) -> None:
     assert intent_of(text) == intent
 
 
@@ -74,12 +74,12 @@ def test_beginnings_say_the_intent(text: str, intent: str) -> None:
         "\ud800",
     ],
 )
-def test_where_no_rule_is_sure_there_is_no_intent(text: str) -> None:
+def test_uncertain_texts_have_no_intent(text: str) -> None:
     assert intent_of(text) is None
 
 
 @pytest.mark.parametrize("piece", ["why ", "my ", "A", "AError", "please ", "\n", "at a.b", " at a\n", "a.", "hi "])
-def test_hostile_repetitions_take_no_longer_than_their_beginning(piece: str) -> None:
+def test_repetitive_text_is_matched_in_bounded_time(piece: str) -> None:
     hostile = piece * (32_768 // len(piece))
     began = time.process_time()
     intent_of(hostile)

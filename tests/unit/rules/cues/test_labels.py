@@ -1,4 +1,4 @@
-"""What rules see in a memory, and in texts of any kind."""
+"""Labels of memories."""
 
 import pytest
 from hypothesis import given
@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from agents.rules.cues.labels import NO_LABELS, SentenceLabel, label_memory, sentences_with_labels
 from schemas.memories import Resource
-from tests.builders.labels import seen
+from tests.builders.labels import labels_of
 from tests.builders.memories import made
 
 
 @pytest.mark.parametrize(
-    ("text", "mark"),
+    ("text", "label"),
     [
         ("Must validate all user input", SentenceLabel.SAFETY),
         ("No, use LDAP not OAuth", SentenceLabel.CORRECTION),
@@ -20,12 +20,12 @@ from tests.builders.memories import made
     ],
     ids=lambda value: str(value)[:12],
 )
-def test_the_seeds_own_examples_are_what_the_seed_says(text: str, mark: SentenceLabel) -> None:
-    assert mark in seen(text)
+def test_specified_examples_have_their_labels(text: str, label: SentenceLabel) -> None:
+    assert label in labels_of(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "mark"),
+    ("text", "label"),
     [
         ("We decided to go with Postgres.", SentenceLabel.DECISION),
         ("Let's go with the blue one.", SentenceLabel.DECISION),
@@ -61,21 +61,21 @@ def test_the_seeds_own_examples_are_what_the_seed_says(text: str, mark: Sentence
     ],
     ids=lambda value: str(value)[:14],
 )
-def test_each_mark_is_seen(text: str, mark: SentenceLabel) -> None:
-    assert mark in seen(text)
+def test_each_label_is_found(text: str, label: SentenceLabel) -> None:
+    assert label in labels_of(text)
 
 
 @pytest.mark.parametrize("role", ["user", "assistant", "system", "tool"])
-def test_a_mark_says_who_speaks(role: str) -> None:
+def test_role_is_a_label(role: str) -> None:
     roles = SentenceLabel.USER | SentenceLabel.ASSISTANT | SentenceLabel.SYSTEM | SentenceLabel.TOOL
-    assert (seen("Hello there", role) & roles).name == role.upper()
+    assert (labels_of("Hello there", role) & roles).name == role.upper()
 
 
-def test_what_was_distilled_is_said_by_nobody() -> None:
+def test_distilled_memory_has_no_role() -> None:
     assert label_memory(made("plain words", role=None)) == NO_LABELS
 
 
-def test_the_sentences_that_have_a_mark_are_found_as_they_were_written() -> None:
+def test_labelled_sentences_are_returned_as_written() -> None:
     text = "Hello! The Export must finish within an hour. Tea? Never deploy on a Friday."
     assert sentences_with_labels(text, SentenceLabel.CONSTRAINT) == [
         "The Export must finish within an hour.",
@@ -84,21 +84,21 @@ def test_the_sentences_that_have_a_mark_are_found_as_they_were_written() -> None
 
 
 @given(st.text(max_size=400))
-def test_any_text_has_marks_that_fit_an_integer(text: str) -> None:
-    marks = seen(text or " ")
-    assert 0 <= marks.value < 2**62
-    assert marks == seen(text or " ")
+def test_labels_fit_an_integer_and_are_deterministic(text: str) -> None:
+    labels = labels_of(text or " ")
+    assert 0 <= labels.value < 2**62
+    assert labels == labels_of(text or " ")
 
 
 @pytest.mark.parametrize(
     "piece", ["no, ", "must not ", "a ", "never use ", "- ", "it's ", "12:", "i'm getting the same "]
 )
-def test_a_long_text_of_one_piece_is_read_in_no_time_to_speak_of(piece: str) -> None:
-    seen(piece * (32_768 // len(piece)))
+def test_repetitive_text_is_labelled_in_linear_time(piece: str) -> None:
+    labels_of(piece * (32_768 // len(piece)))
 
 
 @pytest.mark.parametrize(
-    ("text", "mark"),
+    ("text", "label"),
     [
         ("We ship on 12 May.", SentenceLabel.DATE),
         ("The fair is in March.", SentenceLabel.DATE),
@@ -112,12 +112,12 @@ def test_a_long_text_of_one_piece_is_read_in_no_time_to_speak_of(piece: str) -> 
     ],
     ids=lambda value: str(value)[:12],
 )
-def test_what_is_said_so_has_the_mark(text: str, mark: SentenceLabel) -> None:
-    assert mark in seen(text)
+def test_phrase_has_the_label(text: str, label: SentenceLabel) -> None:
+    assert label in labels_of(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "mark"),
+    ("text", "label"),
     [
         ("All 4 may need help.", SentenceLabel.DATE),
         ("You may call at 12.", SentenceLabel.DATE),
@@ -133,30 +133,32 @@ def test_what_is_said_so_has_the_mark(text: str, mark: SentenceLabel) -> None:
     ],
     ids=lambda value: str(value)[:12],
 )
-def test_what_merely_sounds_so_has_not(text: str, mark: SentenceLabel) -> None:
-    assert mark not in seen(text)
+def test_similar_phrase_lacks_the_label(text: str, label: SentenceLabel) -> None:
+    assert label not in labels_of(text)
 
 
-def test_what_an_english_model_can_not_read_is_marked() -> None:
-    assert SentenceLabel.FOREIGN in seen("La tetera está en la cocina con las tazas.")
-    assert SentenceLabel.FOREIGN in seen("昨日、新しい自転車を買いました。")
-    assert SentenceLabel.FOREIGN not in seen("The kettle is in the kitchen.")
+def test_foreign_text_is_labelled() -> None:
+    assert SentenceLabel.FOREIGN in labels_of("La tetera está en la cocina con las tazas.")
+    assert SentenceLabel.FOREIGN in labels_of("昨日、新しい自転車を買いました。")
+    assert SentenceLabel.FOREIGN not in labels_of("The kettle is in the kitchen.")
 
 
-def test_the_language_is_that_of_what_is_embedded() -> None:
+def test_language_is_that_of_the_embedded_text() -> None:
     caption = Resource(uri="a", media_type="image/png", text="La tetera está en la cocina con las tazas de la abuela.")
     assert SentenceLabel.FOREIGN in label_memory(made("Look!", resources=(caption,)))
     assert SentenceLabel.FOREIGN not in label_memory(made("The kettle. " * 200 + "La tetera está en la cocina. " * 500))
 
 
-@pytest.mark.timeout(10)  # where each line looks at all lines before it, this takes half a minute
+@pytest.mark.timeout(10)  # quadratic matching of line starts takes half a minute
 @pytest.mark.parametrize("piece", ["\n", "\n ", "@a.", "a@", "1,"])
-def test_a_text_of_one_piece_is_marked_in_no_time_to_speak_of(piece: str) -> None:
+def test_repeated_piece_is_labelled_in_linear_time(piece: str) -> None:
     for number in range(100):
-        assert SentenceLabel.CODE not in seen((piece * 8192)[:8192] + str(number))
+        assert SentenceLabel.CODE not in labels_of((piece * 8192)[:8192] + str(number))
 
 
-def test_code_links_and_amounts_are_seen_wherever_they_stand() -> None:
-    assert SentenceLabel.CODE in seen("It is this:\n\n\t def violin(bow):")
-    assert SentenceLabel.MONEY in seen("They are 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,5 euros.")
-    assert SentenceLabel.LINK in seen("Write to\n\n ana.b@strings.example please.")
+def test_code_links_and_amounts_are_found_anywhere() -> None:
+    assert SentenceLabel.CODE in labels_of("It is this:\n\n\t def violin(bow):")
+    assert SentenceLabel.MONEY in labels_of(
+        "They are 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,5 euros."
+    )
+    assert SentenceLabel.LINK in labels_of("Write to\n\n ana.b@strings.example please.")

@@ -1,9 +1,9 @@
-"""What rules take for safety, a constraint, a correction, an error and its end, and what merely sounds so."""
+"""Labels of safety, constraints, corrections, errors and fixes, and phrases that merely sound similar."""
 
 import pytest
 
 from agents.rules.cues.labels import SentenceLabel
-from tests.builders.labels import seen
+from tests.builders.labels import labels_of
 
 
 @pytest.mark.parametrize(
@@ -13,16 +13,25 @@ from tests.builders.labels import seen
         "We must not store credentials in plain text.",
         "My son is allergic to peanuts.",
         "Passwords must be hashed before they are saved.",
-        "Passwörter dürfen nicht gespeichert werden, das muss unbedingt verschlüsselt sein.",
         "Soy alérgica a la penicilina.",
         "Je suis allergique aux noix.",
         "Ich bin allergisch gegen Nüsse.",
     ],
 )
-def test_a_rule_whose_breach_does_harm_is_about_safety(text: str) -> None:
-    assert seen(text) & (SentenceLabel.SAFETY | SentenceLabel.CONSTRAINT)
-    if "rfen" not in text:
-        assert SentenceLabel.SAFETY in seen(text)
+def test_rule_that_prevents_harm_is_safety(text: str) -> None:
+    assert SentenceLabel.SAFETY in labels_of(text)
+
+
+GERMAN_SAFETY = "Passwörter dürfen nicht gespeichert werden, das muss unbedingt verschlüsselt sein."
+
+
+def test_german_safety_rule_is_at_least_a_constraint() -> None:
+    assert SentenceLabel.CONSTRAINT in labels_of(GERMAN_SAFETY)
+
+
+@pytest.mark.xfail(reason="only English obligations are checked for harm", strict=True)
+def test_german_safety_rule_is_safety() -> None:
+    assert SentenceLabel.SAFETY in labels_of(GERMAN_SAFETY)
 
 
 @pytest.mark.parametrize(
@@ -42,8 +51,8 @@ def test_a_rule_whose_breach_does_harm_is_about_safety(text: str) -> None:
         "Le rapport ne doit pas dépasser dix pages.",
     ],
 )
-def test_what_must_or_must_not_be_is_a_constraint(text: str) -> None:
-    assert SentenceLabel.CONSTRAINT in seen(text)
+def test_obligation_is_a_constraint(text: str) -> None:
+    assert SentenceLabel.CONSTRAINT in labels_of(text)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +76,8 @@ def test_what_must_or_must_not_be_is_a_constraint(text: str) -> None:
         "That was a must-have in the eighties.",
     ],
 )
-def test_what_guesses_asks_or_invites_is_no_rule(text: str) -> None:
-    assert not seen(text) & (SentenceLabel.CONSTRAINT | SentenceLabel.SAFETY)
+def test_guess_question_or_invitation_is_no_rule(text: str) -> None:
+    assert not labels_of(text) & (SentenceLabel.CONSTRAINT | SentenceLabel.SAFETY)
 
 
 @pytest.mark.parametrize(
@@ -86,8 +95,8 @@ def test_what_guesses_asks_or_invites_is_no_rule(text: str) -> None:
         "Non, je voulais dire mardi.",
     ],
 )
-def test_what_takes_back_is_a_correction(text: str) -> None:
-    assert SentenceLabel.CORRECTION in seen(text)
+def test_correction(text: str) -> None:
+    assert SentenceLabel.CORRECTION in labels_of(text)
 
 
 @pytest.mark.parametrize(
@@ -101,8 +110,8 @@ def test_what_takes_back_is_a_correction(text: str) -> None:
         "No sé, la verdad.",
     ],
 )
-def test_a_mere_no_is_no_correction(text: str) -> None:
-    assert SentenceLabel.CORRECTION not in seen(text)
+def test_mere_no_is_no_correction(text: str) -> None:
+    assert SentenceLabel.CORRECTION not in labels_of(text)
 
 
 @pytest.mark.parametrize(
@@ -118,8 +127,8 @@ def test_a_mere_no_is_no_correction(text: str) -> None:
         "Le site ne marche plus.",
     ],
 )
-def test_what_fails_is_an_error(text: str) -> None:
-    assert SentenceLabel.ERROR in seen(text)
+def test_report_of_a_failure_is_an_error(text: str) -> None:
+    assert SentenceLabel.ERROR in labels_of(text)
 
 
 @pytest.mark.parametrize(
@@ -134,8 +143,8 @@ def test_what_fails_is_an_error(text: str) -> None:
         "My arm was broken in 1994.",
     ],
 )
-def test_what_only_speaks_of_errors_reports_none(text: str) -> None:
-    assert SentenceLabel.ERROR not in seen(text)
+def test_mention_of_errors_is_no_report(text: str) -> None:
+    assert SentenceLabel.ERROR not in labels_of(text)
 
 
 @pytest.mark.parametrize(
@@ -151,13 +160,13 @@ def test_what_only_speaks_of_errors_reports_none(text: str) -> None:
         "Ça marche maintenant.",
     ],
 )
-def test_what_works_again_is_resolved(text: str) -> None:
-    assert SentenceLabel.RESOLVED in seen(text)
+def test_report_of_a_fix_is_resolved(text: str) -> None:
+    assert SentenceLabel.RESOLVED in labels_of(text)
 
 
 @pytest.mark.parametrize(
     "text",
     ["Does it work now?", "It isn't fixed.", "Fixed costs are 7,900 a month.", "$ pytest -q\n1 failed, 211 passed"],
 )
-def test_what_does_not_work_yet_is_not_resolved(text: str) -> None:
-    assert SentenceLabel.RESOLVED not in seen(text)
+def test_open_problem_is_not_resolved(text: str) -> None:
+    assert SentenceLabel.RESOLVED not in labels_of(text)

@@ -14,23 +14,23 @@ def postings(*numbers_and_counts: tuple[int, int]) -> Postings:
 LENGTHS = np.array([10, 10, 40, 10], dtype=np.int64)
 
 
-def test_the_formula_is_the_published_one_over_what_it_could_reach() -> None:
+def test_formula_is_okapi_relative_to_the_maximum() -> None:
     [_, _, score, _] = bm25([postings((2, 1))], LENGTHS, 4)
     damping = K1 * (1 - B + B * 40 / LENGTHS.mean())
     assert score == pytest.approx((K1 + 1) / (1 + damping))
 
 
-def test_a_rare_term_tells_more_than_a_common_one() -> None:
+def test_rare_term_weighs_more() -> None:
     scores = bm25([postings((0, 1)), postings((1, 1), (2, 1), (3, 1))], LENGTHS, 4)
     assert scores[0] > scores[1] > 0
 
 
-def test_a_short_text_beats_a_long_one_with_the_same_term() -> None:
+def test_shorter_text_scores_higher() -> None:
     scores = bm25([postings((0, 1), (2, 1))], LENGTHS, 4)
     assert scores[0] > scores[2] > 0
 
 
-def test_what_has_no_term_of_the_question_scores_nothing() -> None:
+def test_memory_without_query_terms_scores_zero() -> None:
     assert bm25([postings((0, 1))], LENGTHS, 4)[3] == 0
 
 
@@ -45,5 +45,5 @@ def test_no_terms_or_none_that_occur_give_zeros() -> None:
     assert bm25([postings()], LENGTHS, 4).tolist() == [0, 0, 0, 0]
 
 
-def test_a_term_that_every_memory_has_is_worth_little_but_not_less_than_nothing() -> None:
+def test_idf_of_ubiquitous_term_is_small_and_positive() -> None:
     assert 0 < idf(100, 100) < idf(50, 100) < idf(1, 100)

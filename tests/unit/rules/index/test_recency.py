@@ -1,11 +1,11 @@
-"""How recent a memory is."""
+"""Recency by half-life."""
 
 import numpy as np
 
 from agents.rules.index.recency import recency
 
 
-def test_recency_halves_after_the_half_life_and_never_jumps() -> None:
+def test_recency_halves_at_the_half_life_and_is_smooth() -> None:
     ages = np.array([-5.0, 0.0, 10.0, 10.001, 1e9])
     values = recency(ages, np.full(5, 10.0))
     assert values[:3].tolist() == [1.0, 1.0, 0.5]

@@ -1,4 +1,4 @@
-"""Which turns of a conversation are looked at."""
+"""The recent window of a conversation."""
 
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
@@ -11,21 +11,21 @@ def memory_ids(*numbers: int) -> list[str]:
     return [made("", number).memory_id for number in numbers]
 
 
-def roster_of(count: int) -> MemoryColumns:
+def store_of(count: int) -> MemoryColumns:
     turn = made("", 0)
     rows = [MemoryRow(n, made("", n).memory_id, 0, n, n, 3, 0.5, superseded=False, space=None) for n in range(count)]
     return MemoryColumns(rows, {0: Trait.of(turn)})
 
 
-def test_a_long_conversation_is_looked_at_from_its_end_and_not_without_end() -> None:
-    roster = roster_of(MAX_REPORTED_TURNS + 100)
+def test_window_is_the_end_of_a_conversation_and_bounded() -> None:
+    store = store_of(MAX_REPORTED_TURNS + 100)
     anything = MemoryFilter("ana")
-    assert last_turns(roster, anything, "c1", 4000) == memory_ids(*range(100, MAX_REPORTED_TURNS + 100))
+    assert last_turns(store, anything, "c1", 4000) == memory_ids(*range(100, MAX_REPORTED_TURNS + 100))
     assert (
-        len(last_turns(roster, anything, "c1", (MAX_REPORTED_TURNS + 50) * MIN_TURN_TOKENS)) == MAX_REPORTED_TURNS + 50
+        len(last_turns(store, anything, "c1", (MAX_REPORTED_TURNS + 50) * MIN_TURN_TOKENS)) == MAX_REPORTED_TURNS + 50
     )
     assert estimate_turns(10**12) == MAX_WINDOW_TURNS
 
 
-def test_without_a_conversation_there_are_no_last_turns() -> None:
-    assert last_turns(roster_of(3), MemoryFilter("ana"), None, 4000) == []
+def test_no_conversation_has_no_window() -> None:
+    assert last_turns(store_of(3), MemoryFilter("ana"), None, 4000) == []

@@ -1,4 +1,4 @@
-"""Which of the items that contradict each other stands."""
+"""Resolution of conflicting claims."""
 
 from agents.rules.items.claim_resolution import (
     MAX_CLAIM_VALUES,
@@ -13,9 +13,9 @@ from schemas.memories import Item, Memory, Support
 from tests.builders.memories import made
 
 
-def item_of(name: str, *said: tuple[int, str | None]) -> Memory:
-    """An item that was said in these minutes, each time claiming this."""
-    turns = [(made(name, number), claim) for number, claim in said]
+def item_of(name: str, *claims_by_minute: tuple[int, str | None]) -> Memory:
+    """Return an item with a support per minute and claim."""
+    turns = [(made(name, number), claim) for number, claim in claims_by_minute]
     supports = tuple(
         Support(
             memory_id=turn.memory_id,
@@ -37,8 +37,8 @@ def item_of(name: str, *said: tuple[int, str | None]) -> Memory:
     return made(name, 99, memory_id=name, type="semantic", origin="extracted", item=Item(supports=supports))
 
 
-def held(*items: Memory) -> dict[str, Claim]:
-    """What is held when these items are there."""
+def claims_by_key(*items: Memory) -> dict[str, Claim]:
+    """Return the claims of these items."""
     claims: dict[str, Claim] = {}
     for item in items:
         for key, one in claims_of(item).items():
@@ -46,46 +46,50 @@ def held(*items: Memory) -> dict[str, Claim]:
     return claims
 
 
-def after(item: Memory, *others: Memory) -> str | None:
-    """What took an item's place."""
-    next_one = successor(item, held(item, *others))
+def successor_id(item: Memory, *others: Memory) -> str | None:
+    """Return the id of an item's successor."""
+    next_one = successor(item, claims_by_key(item, *others))
     return next_one and next_one.memory_id
 
 
-def test_what_is_said_next_takes_the_place() -> None:
+def test_next_entry_is_the_successor() -> None:
     one, two, three = item_of("one", (1, "port")), item_of("two", (2, "port")), item_of("three", (3, "port"))
-    assert [after(one, three, two), after(two, three, one), after(three, one, two)] == ["two", "three", None]
+    assert [successor_id(one, three, two), successor_id(two, three, one), successor_id(three, one, two)] == [
+        "two",
+        "three",
+        None,
+    ]
 
 
-def test_what_is_said_again_stands_again() -> None:
+def test_repeated_item_is_current_again() -> None:
     one, two = item_of("one", (1, "port"), (3, "port")), item_of("two", (2, "port"))
-    assert (after(one, two), after(two, one)) == (None, "one")
+    assert (successor_id(one, two), successor_id(two, one)) == (None, "one")
 
 
-def test_other_claims_scopes_and_modes_take_no_place() -> None:
+def test_other_claims_scopes_and_modes_do_not_supersede() -> None:
     one, other = item_of("one", (1, "port")), item_of("other", (2, "host"))
     elsewhere = item_of("elsewhere", (3, "port")).model_copy(update={"mode": "code"})
     of_another = item_of("of another", (3, "port")).model_copy(update={"scope": {"user_id": "ben"}})
-    assert after(one, other, elsewhere, of_another) is None
+    assert successor_id(one, other, elsewhere, of_another) is None
 
 
-def test_an_item_stands_while_anything_that_it_claims_does() -> None:
+def test_item_is_current_while_one_of_its_claims_is() -> None:
     both = item_of("both", (1, "ana lives"), (2, "ben lives"))
     ana, ben = item_of("ana", (5, "ana lives")), item_of("ben", (4, "ben lives"))
-    assert (after(both, ana), after(both, ben), after(both, ana, ben)) == (None, None, "ben")
+    assert (successor_id(both, ana), successor_id(both, ben), successor_id(both, ana, ben)) == (None, None, "ben")
 
 
-def test_an_item_that_was_also_said_without_a_claim_stands() -> None:
-    assert after(item_of("one", (1, "port"), (2, None)), item_of("two", (3, "port"))) is None
+def test_item_with_a_support_without_claim_is_current() -> None:
+    assert successor_id(item_of("one", (1, "port"), (2, None)), item_of("two", (3, "port"))) is None
 
 
-def test_what_a_consolidation_merged_claims_nothing_and_stays_as_it_decided() -> None:
+def test_merged_item_has_no_claims_and_keeps_its_successor() -> None:
     merged = item_of("one", (1, "port")).model_copy(update={"superseded_in": "run", "superseded_by": "two"})
     assert claims_of(merged) == {}
     assert apply_successor(merged, None) == merged
 
 
-def test_what_took_the_place_is_noted_with_its_time_and_taken_back() -> None:
+def test_successor_is_recorded_with_its_time_and_removed() -> None:
     one, next_one = item_of("one", (1, "port")), ClaimEntry(made("x", 7).occurred_at, 7, "two")
     replaced = apply_successor(one, next_one)
     assert replaced.item is not None
@@ -93,14 +97,14 @@ def test_what_took_the_place_is_noted_with_its_time_and_taken_back() -> None:
     assert apply_successor(replaced, None) == one
 
 
-def test_those_whose_place_may_be_taken_stand_before() -> None:
-    claim = next(iter(held(*(item_of(str(number), (number, "port")) for number in range(3))).values()))
+def test_preceding_items_may_change_their_successor() -> None:
+    claim = next(iter(claims_by_key(*(item_of(str(number), (number, "port")) for number in range(3))).values()))
     assert [preceding_item_ids(claim, str(number)) for number in range(4)] == [[], ["0"], ["1"], []]
 
 
-def test_the_oldest_are_held_no_more() -> None:
+def test_oldest_entries_are_dropped() -> None:
     items = [item_of(f"{number:03}", (number, "port")) for number in range(MAX_CLAIM_VALUES + 2)]
-    claims = held(*reversed(items))
+    claims = claims_by_key(*reversed(items))
     [claim] = claims.values()
     assert len(claim.held) == MAX_CLAIM_VALUES
     found = successor(items[0], claims)

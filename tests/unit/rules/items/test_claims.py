@@ -1,4 +1,4 @@
-"""What items are about, and which take each other's place."""
+"""Claims of sentences."""
 
 import pytest
 
@@ -20,18 +20,18 @@ from agents.rules.items.claims import extract_claim
         ("Vivo en Madrid.", "Vivo ahora en Sevilla."),
     ],
 )
-def test_what_says_otherwise_of_the_same_has_the_same_claim(earlier: str, later: str) -> None:
+def test_contradicting_sentences_share_a_claim(earlier: str, later: str) -> None:
     claim = extract_claim(earlier, "ana")
     assert claim is not None
     assert extract_claim(later, "ana") == claim
 
 
 @pytest.mark.parametrize("text", ["I live in Lyon.", "My name is Ana.", "My sister's birthday is 3 May."])
-def test_people_who_speak_of_themselves_contradict_nobody(text: str) -> None:
+def test_first_person_claims_are_per_speaker(text: str) -> None:
     assert extract_claim(text, "ana") != extract_claim(text, "bob")
 
 
-def test_a_thing_of_the_project_is_the_same_whoever_speaks() -> None:
+def test_project_claims_are_independent_of_the_speaker() -> None:
     text = "The deploy target is fly.io."
     assert extract_claim(text, "ana") == extract_claim(text, "bob") == "deploy target|is"
 
@@ -54,10 +54,10 @@ def test_a_thing_of_the_project_is_the_same_whoever_speaks() -> None:
         "She said the deploy target is AWS.",
     ],
 )
-def test_what_can_be_true_beside_others_has_no_claim(text: str) -> None:
+def test_compatible_statements_have_no_claim(text: str) -> None:
     assert extract_claim(text, "ana") is None
 
 
 @pytest.mark.parametrize("text", ["", "?!", "the", "{subject} is 5", "The {own} port is 5."])
-def test_odd_texts_do_no_harm(text: str) -> None:
+def test_braces_in_a_text_are_literal(text: str) -> None:
     assert extract_claim(text, "{subject}") in {None, "own port|is"}

@@ -1,4 +1,4 @@
-"""When two items are one: by what they say, where they belong and what type they are."""
+"""Ids of items by text, scope, mode and type."""
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ def id_of(text: str, mode: str = "general", memory_type: str = "semantic", **sco
     return derive_item_id(SCOPE | scope, mode, memory_type, text)
 
 
-def test_the_ids_of_today_are_those_of_every_release() -> None:
+def test_ids_are_stable_between_releases() -> None:
     assert id_of("The deploy target is fly.io now.") == "6924296d-5992-5186-bb43-ebffd63c8320"
 
 
@@ -27,7 +27,7 @@ def test_the_ids_of_today_are_those_of_every_release() -> None:
         "The\u00a0deploy target is \uff46ly.io now.",
     ],
 )
-def test_case_spaces_and_punctuation_make_no_other_item(other: str) -> None:
+def test_case_spaces_and_punctuation_do_not_change_the_id(other: str) -> None:
     assert id_of(other) == id_of("The deploy target is fly.io now.")
 
 
@@ -43,26 +43,26 @@ def test_case_spaces_and_punctuation_make_no_other_item(other: str) -> None:
         ("No smoking", "Smoking"),
     ],
 )
-def test_what_means_something_else_is_another_item(one: str, other: str) -> None:
+def test_different_meanings_have_different_ids(one: str, other: str) -> None:
     assert id_of(one) != id_of(other)
 
 
-def test_scope_mode_and_type_tell_items_apart() -> None:
+def test_scope_mode_and_type_change_the_id() -> None:
     ids = {id_of("x"), id_of("x", user_id="u2"), id_of("x", "code"), id_of("x", memory_type="procedural")}
     assert len(ids) == 4
 
 
-def test_apostrophes_are_one_however_they_are_typed() -> None:
+def test_apostrophes_are_normalised() -> None:
     assert normalise_text("I don\u2019t") == normalise_text("i don't")
 
 
 @given(some.text(max_size=60))
-def test_what_is_normalised_stays_so(text: str) -> None:
+def test_normalisation_is_idempotent(text: str) -> None:
     once = normalise_text(text)
     assert once == " ".join(once.split())
     assert normalise_text(once) == once
 
 
-def test_a_long_run_of_punctuation_is_read_in_no_time_to_speak_of() -> None:
+def test_run_of_punctuation_is_normalised_in_linear_time() -> None:
     assert normalise_text("a" + "." * 32_768 + "b").startswith("a.")
     assert normalise_text("." * 32_768 + "a") == "a"

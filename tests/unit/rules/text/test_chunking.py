@@ -1,4 +1,4 @@
-"""Where sentences stand, and how long texts are cut."""
+"""Spans of sentences and chunks."""
 
 from itertools import pairwise
 
@@ -15,7 +15,7 @@ def stated(text: str) -> list[str]:
     return [text[span.start : span.end] for span in sentence_spans(text)]
 
 
-def test_sentences_are_found_where_they_end() -> None:
+def test_sentences_end_at_punctuation_and_lines() -> None:
     assert stated("One is here.  Two is there! Three?\nFour") == ["One is here.", "Two is there!", "Three?", "Four"]
 
 
@@ -29,15 +29,15 @@ def test_sentences_are_found_where_they_end() -> None:
         "J. Doe signs it.",
     ],
 )
-def test_a_full_stop_that_ends_no_sentence_does_not_cut(text: str) -> None:
+def test_abbreviations_and_dates_do_not_end_a_sentence(text: str) -> None:
     assert stated(text) == [text]
 
 
-def test_a_unit_before_a_full_stop_is_no_title() -> None:
+def test_unit_before_full_stop_is_no_abbreviation() -> None:
     assert stated("It takes 200 ms. To deploy, wait.") == ["It takes 200 ms.", "To deploy, wait."]
 
 
-def test_the_mark_of_a_list_is_no_part_of_the_sentence() -> None:
+def test_bullets_are_not_part_of_the_sentence() -> None:
     assert stated("- Never deploy.\n2) Call Ana.\n## A title") == ["Never deploy.", "Call Ana.", "A title"]
 
 
@@ -53,16 +53,16 @@ def test_the_mark_of_a_list_is_no_part_of_the_sentence() -> None:
         'She wrote: "We use Oracle. It is slow. We know."',
     ],
 )
-def test_what_is_quoted_or_code_is_no_sentence_of_the_writer(text: str) -> None:
+def test_quotations_code_and_tables_are_skipped(text: str) -> None:
     assert stated(text) == []
 
 
-def test_after_a_quotation_the_writer_speaks_again() -> None:
+def test_sentences_after_a_quotation_are_found() -> None:
     assert stated('She wrote: "We use Oracle. It is slow." We use MySQL.') == ["We use MySQL."]
 
 
 @given(TEXTS)
-def test_spans_of_sentences_lie_inside_the_text_in_order(text: str) -> None:
+def test_sentence_spans_are_ordered_and_inside_the_text(text: str) -> None:
     spans = sentence_spans(text)
     assert all(0 <= span.start < span.end <= len(text) for span in spans)
     assert all(one.end <= other.start for one, other in pairwise(spans))
@@ -70,7 +70,7 @@ def test_spans_of_sentences_lie_inside_the_text_in_order(text: str) -> None:
 
 
 @given(TEXTS, some.integers(min_value=5, max_value=60))
-def test_segments_hold_all_that_is_no_white_space_and_fit_the_window(text: str, window: int) -> None:
+def test_chunks_keep_all_text_and_fit_the_window(text: str, window: int) -> None:
     spans = chunk_text(text, window)
     assert all(0 < span.end - span.start <= window for span in spans)
     assert all(one.end <= other.start for one, other in pairwise(spans))
@@ -78,19 +78,19 @@ def test_segments_hold_all_that_is_no_white_space_and_fit_the_window(text: str, 
     assert "".join(kept.split()) == ("".join(text.split()) if len(text) > window else "")
 
 
-def test_a_document_is_cut_where_a_sentence_ends() -> None:
+def test_chunks_end_at_sentence_ends() -> None:
     text = "This sentence has forty letters in it. " * 60
     spans = chunk_text(text)
     assert all(text[span.start : span.end].endswith("it.") for span in spans)
     assert len(spans) <= len(text) // (MAX_CHUNK_CHARS // 2) + 1
 
 
-def test_a_text_that_fits_the_window_is_not_cut() -> None:
+def test_short_text_has_no_chunks() -> None:
     assert chunk_text("Short. Text.") == []
 
 
 @pytest.mark.parametrize("piece", [" ", ".", "\n", "- ", '"', "1. ", "a. ", "\u201c", "e.g. ", "```\n"])
-def test_a_long_text_of_one_piece_is_cut_in_no_time_to_speak_of(piece: str) -> None:
+def test_repetitive_text_is_cut_in_linear_time(piece: str) -> None:
     hostile = piece * (32_768 // len(piece))
     sentence_spans(hostile)
     chunk_text(hostile)

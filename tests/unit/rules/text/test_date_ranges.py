@@ -1,4 +1,4 @@
-"""The stretches of time that a question names."""
+"""Date ranges of a question."""
 
 from datetime import date
 
@@ -9,7 +9,7 @@ from agents.rules.text.date_ranges import find_date_ranges
 YEARS = range(2025, 2027)
 
 
-def stretch(first: str, last: str) -> tuple[int, int]:
+def date_range(first: str, last: str) -> tuple[int, int]:
     return date.fromisoformat(first).toordinal(), date.fromisoformat(last).toordinal()
 
 
@@ -25,21 +25,21 @@ def stretch(first: str, last: str) -> tuple[int, int]:
         ("What were the plans for 2025?", "2025-01-01", "2025-12-31"),
     ],
 )
-def test_a_stretch_is_named(question: str, first: str, last: str) -> None:
-    assert find_date_ranges(question, YEARS) == [stretch(first, last)]
+def test_named_date_range(question: str, first: str, last: str) -> None:
+    assert find_date_ranges(question, YEARS) == [date_range(first, last)]
 
 
-def test_a_month_without_a_year_is_that_month_of_each_year() -> None:
+def test_month_without_year_applies_to_each_year() -> None:
     assert find_date_ranges("What happened in June?", YEARS) == [
-        stretch("2025-06-01", "2025-06-30"),
-        stretch("2026-06-01", "2026-06-30"),
+        date_range("2025-06-01", "2025-06-30"),
+        date_range("2026-06-01", "2026-06-30"),
     ]
 
 
 @pytest.mark.parametrize("question", ["What may she do?", "Who is March?", "31 June", "Room 2300", ""])
-def test_what_only_looks_like_a_date_names_nothing(question: str) -> None:
+def test_ambiguous_words_give_no_range(question: str) -> None:
     assert find_date_ranges(question, YEARS) == []
 
 
-def test_a_month_that_is_also_a_word_counts_behind_a_preposition() -> None:
+def test_ambiguous_month_counts_after_a_preposition() -> None:
     assert len(find_date_ranges("What happened in May?", YEARS)) == 2

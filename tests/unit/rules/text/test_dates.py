@@ -1,4 +1,4 @@
-"""The dates that a text speaks of."""
+"""Dates mentioned in a text."""
 
 import time
 from datetime import UTC, datetime
@@ -59,32 +59,32 @@ def test_written_and_relative_forms_become_dates(text: str, expected: list[str])
         "",
     ],
 )
-def test_what_has_two_readings_or_none_gives_nothing(text: str) -> None:
+def test_ambiguous_and_invalid_forms_give_no_date(text: str) -> None:
     assert find_dates(text, SUNDAY) == ()
 
 
-def test_the_next_weekday_counts_only_where_both_readings_of_next_agree() -> None:
+def test_next_weekday_counts_only_if_unambiguous() -> None:
     wednesday = datetime(2026, 11, 18, tzinfo=UTC)
     assert find_dates("next Friday", wednesday) == ()
     assert find_dates("next Monday", wednesday) == ("2026-11-23",)
 
 
-def test_a_date_without_a_year_is_the_nearest_one() -> None:
+def test_date_without_year_is_the_nearest_one() -> None:
     assert find_dates("5 January", SUNDAY) == ("2027-01-05",)
     assert find_dates("5 October", SUNDAY) == ("2026-10-05",)
 
 
-def test_each_date_comes_once_and_no_more_than_the_limit() -> None:
+def test_dates_are_unique_and_limited() -> None:
     assert find_dates("today, 2026-11-22, heute", SUNDAY) == ("2026-11-22",)
     assert len(find_dates(" ".join(f"2026-10-{day:02}" for day in range(1, 31)), SUNDAY)) == MAX_DATES
 
 
-def test_the_end_of_the_calendar_is_no_date() -> None:
+def test_dates_beyond_the_calendar_are_dropped() -> None:
     assert find_dates("in 300 weeks", datetime(9999, 12, 30, tzinfo=UTC)) == ()
 
 
 @pytest.mark.parametrize("piece", ["hier ", "1/", "5. ", "2026-", "last ", "in 1 ", "a ", "1", "morgen ", "in a day "])
-def test_hostile_repetitions_take_no_longer_than_their_length(piece: str) -> None:
+def test_repetitive_text_is_scanned_in_linear_time(piece: str) -> None:
     hostile = piece * (32_768 // len(piece))
     began = time.process_time()
     find_dates(hostile, SUNDAY)

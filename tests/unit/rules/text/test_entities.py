@@ -23,15 +23,15 @@ def test_entities_are_found_as_written(text: str, expected: set[str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["Bought rosin.", "Great! Thanks. Dinner was good.", "Did I say so? I'm sure."])
-def test_a_word_that_only_opens_a_sentence_is_no_name(text: str) -> None:
+def test_capitalised_sentence_start_is_no_name(text: str) -> None:
     assert extract_entities(text) == ()
 
 
-def test_each_entity_comes_once_whatever_its_case() -> None:
+def test_entities_are_unique_ignoring_case() -> None:
     assert extract_entities("we saw Berlin, and BERLIN again").count("Berlin") == 1
     assert len(extract_entities("we saw Berlin, and BERLIN again")) == 1
 
 
-def test_there_are_limits() -> None:
+def test_number_and_length_of_entities_are_limited() -> None:
     assert len(extract_entities(" ".join(f"id_{n}" for n in range(500)))) == MAX_ENTITIES_PER_TEXT
     assert extract_entities("https://a.b/" + "x" * MAX_ENTITY_CHARS) == ()

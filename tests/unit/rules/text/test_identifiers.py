@@ -1,4 +1,4 @@
-"""Which words are identifiers, and what that does for the turn that has one."""
+"""Identifiers, and their effect on ranking."""
 
 import numpy as np
 import pytest
@@ -20,22 +20,22 @@ def test_identifiers(term: str) -> None:
 
 
 @pytest.mark.parametrize("term", ["5pm", "2nd", "10km", "90s", "2026", "42", "violin", "well-known", "l'eau", ""])
-def test_numbers_with_units_years_and_words_are_none(term: str) -> None:
+def test_words_years_and_measures_are_no_identifiers(term: str) -> None:
     assert not is_identifier(term)
 
 
 TALK = [Said("The order numbers came last week."), Said("Soup."), Said("ZX-81-K17 is on its way."), Said("Fine.")]
 
 
-def test_the_signal_is_the_share_of_the_identifiers_that_a_memory_has() -> None:
+def test_feature_is_the_share_of_matched_identifiers() -> None:
     clues = clues_of("Was ZX-81-K17 in the order, or QQ-7-P?", TALK)
-    signals = RankingFeatures(clues, compute_fields(clues), np.arange(4))
-    found = signals.of("identifier")
+    features = RankingFeatures(clues, compute_fields(clues), np.arange(4))
+    found = features.of("identifier")
     assert found is not None
     assert found.tolist() == pytest.approx([0, 0, 2 / 3, 0]), "zx-81-k17 and k17, but not qq-7-p"
 
 
-def test_who_names_an_identifier_gets_what_has_it_first() -> None:
+def test_identifier_match_outranks_semantic_similarity() -> None:
     near = np.array([0.75, 0.4, 0.5, 0.4])
     clues = clues_of("Do you remember the order number ZX-81-K17 from last week?", TALK, dense=near, maxsim=near)
     ranking = rank_memories(clues, np.ones(4, np.bool_), RankingWeights.loads(WEIGHTS.read_text()).models["tokens"])

@@ -1,4 +1,4 @@
-"""Which language a text is in."""
+"""Language detection by stop words."""
 
 import pytest
 
@@ -24,11 +24,11 @@ from agents.rules.text.tokenizer import fold, tokenize
         ("Arabam nerede ve ne zaman park ettim?", "turkish"),
     ],
 )
-def test_a_sentence_tells_its_language(text: str, language: str) -> None:
+def test_language_of_a_sentence(text: str, language: str) -> None:
     assert LANGUAGES[detect_language(tokenize(text))] == language
 
 
-def test_what_has_no_stop_word_is_unknown_and_treated_as_english() -> None:
+def test_text_without_stop_words_is_unknown_and_uses_english_ones() -> None:
     assert detect_language(["violin", "340"]) == detect_language([]) == UNKNOWN_LANGUAGE
     assert "the" in stop_words_of(["violin"])
     assert stems(["violins"], UNKNOWN_LANGUAGE) == ["violin"]
@@ -38,16 +38,16 @@ def test_english_wins_a_tie() -> None:
     assert LANGUAGES[detect_language(["in"])] == "english"
 
 
-def test_stop_words_are_folded_as_texts_are() -> None:
+def test_stop_words_are_folded() -> None:
     assert [word for words in STOP_WORDS.values() for word in words if fold(word) != word] == []
 
 
-def test_places_that_are_kept_in_an_index_stay_as_they_are() -> None:
+def test_stored_language_indexes_are_stable() -> None:
     assert LANGUAGES[:5] == ("", "english", "german", "spanish", "french")
     assert LANGUAGES[5:] == ("portuguese", "italian", "dutch", "swedish", "danish", "norwegian", "russian", "turkish")
 
 
-def test_every_language_has_a_stemmer_that_cuts() -> None:
+def test_every_language_has_a_stemmer() -> None:
     plurals = {"german": "hunden", "spanish": "casas", "russian": "книги", "turkish": "kitaplar", "swedish": "bilarna"}
     for language, word in plurals.items():
         [stem] = stems([word], LANGUAGES.index(language))

@@ -1,4 +1,4 @@
-"""What an English model can't read is known by its words and letters, and English is never taken for it."""
+"""Detection of texts that an English model can't read."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_another_language_is_foreign(text: str) -> None:
         "🙂🙂🙂",
     ],
 )
-def test_english_and_what_cannot_be_told_is_not(text: str) -> None:
+def test_english_and_undecidable_texts_are_not_foreign(text: str) -> None:
     assert not is_non_english(text)
 
 

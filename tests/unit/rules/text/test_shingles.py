@@ -1,4 +1,4 @@
-"""Which texts say nothing new."""
+"""Near-duplicate detection."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def covered() -> ShingleIndex:
         "the cache was not the reason at all",
     ],
 )
-def test_what_says_the_same_or_less_is_covered(covered: ShingleIndex, text: str) -> None:
+def test_near_duplicates_and_excerpts_are_covered(covered: ShingleIndex, text: str) -> None:
     assert covered.covers(text)
 
 
@@ -40,7 +40,7 @@ def test_what_says_the_same_or_less_is_covered(covered: ShingleIndex, text: str)
     ],
     ids=["a number", "a name", "a negation", "more", "short", "else"],
 )
-def test_what_differs_in_a_way_that_matters_is_not(covered: ShingleIndex, text: str) -> None:
+def test_different_numbers_names_and_negations_are_not_covered(covered: ShingleIndex, text: str) -> None:
     assert not covered.covers(text)
 
 
@@ -50,6 +50,6 @@ def test_a_short_text_is_never_covered() -> None:
     assert not covered.covers("Yes, do it.")
 
 
-def test_two_texts_do_not_cover_a_third_together(covered: ShingleIndex) -> None:
+def test_two_texts_together_do_not_cover_a_third(covered: ShingleIndex) -> None:
     covered.add("We talked about the weather on the island for an hour.")
     assert not covered.covers(f"{KEPT} We talked about the weather on the island for an hour.")

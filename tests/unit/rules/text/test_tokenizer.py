@@ -1,4 +1,4 @@
-"""What a text is found by."""
+"""Terms of texts and questions."""
 
 import pytest
 
@@ -25,7 +25,7 @@ from agents.rules.text.tokenizer import MAX_TERM_CHARS, content_terms, fold, que
         ("well done 👍🏽", "👍"),
     ],
 )
-def test_a_text_is_found_by(written: str, asked: str) -> None:
+def test_question_terms_match_text(written: str, asked: str) -> None:
     assert set(tokenize(asked)) <= set(tokenize(written))
 
 
@@ -44,11 +44,11 @@ def test_an_identifier_is_found_whole_and_in_parts(identifier: str, parts: list[
     assert len(set(tokenize(identifier)) - set(parts)) == 1, "the whole is a term of its own"
 
 
-def test_an_ordinary_compound_has_no_term_for_the_whole() -> None:
+def test_ordinary_compound_gives_only_its_parts() -> None:
     assert tokenize("well-known") == ["well", "known"]
 
 
-def test_a_script_without_spaces_gives_characters_and_pairs() -> None:
+def test_unspaced_script_gives_characters_and_pairs() -> None:
     assert tokenize("新加坡") == ["新", "加", "坡", "新加", "加坡"]
     assert tokenize("v2新") == ["v2", "新"]
 
@@ -65,16 +65,16 @@ def test_punctuation_alone_has_no_terms() -> None:
     assert tokenize("... ?! -- ()") == []
 
 
-def test_a_question_goes_without_stop_words() -> None:
+def test_question_terms_exclude_stop_words() -> None:
     assert question_terms("What is the violin teacher called?") == ["violin", "teacher", "called"]
 
 
-def test_stop_words_stay_where_nothing_else_is_left() -> None:
+def test_question_of_stop_words_keeps_them() -> None:
     assert question_terms("What is it?") == ["what", "is", "it"]
     assert content_terms("What is it?") == []
 
 
-def test_stop_words_are_those_of_the_language_that_is_asked_in() -> None:
+def test_stop_words_follow_the_language_of_the_question() -> None:
     assert question_terms("Wann ist die Katze gestorben?") == ["katze", "gestorben"]
     assert "die" in question_terms("Did the plants die?")
 
@@ -83,16 +83,16 @@ def test_stop_words_of_a_text_are_indexed() -> None:
     assert "the" in tokenize("the tram")
 
 
-def test_a_question_names_each_stem_of_its_language_once() -> None:
+def test_question_terms_are_unique_by_stem() -> None:
     assert question_terms("violins violin VIOLIN") == ["violins"]
     assert question_terms("Wo sind die Katzen und die Katze?") == ["katzen"]
     assert question_terms("is it, is it not") == ["is", "it", "not"]
 
 
-def test_data_without_spaces_is_cut() -> None:
+def test_long_runs_are_truncated() -> None:
     assert [len(term) for term in tokenize("a" * 1000)] == [MAX_TERM_CHARS]
 
 
-def test_folding_twice_changes_nothing() -> None:
+def test_folding_is_idempotent() -> None:
     for text in ("Zoë 🎂 ÑANDÚ", "İstanbul", "Йод, мой йогурт", "회의", "\u2026\u2014\u2019"):
         assert fold(fold(text)) == fold(text)
