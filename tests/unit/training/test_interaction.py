@@ -1,4 +1,4 @@
-"""Training: the same bytes each time, and the shipped file is that of today's examples."""
+"""Training of the interaction classifier is deterministic, and the shipped model matches the examples."""
 
 import json
 from pathlib import Path

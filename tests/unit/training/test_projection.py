@@ -26,7 +26,7 @@ def unit(rows: Matrix) -> Matrix:
 
 
 def haystack(seed: int = 3, turns: int = 30) -> Haystack:
-    """Two tokens a turn, and a question of two tokens for each turn that are exactly its own."""
+    """Return a conversation of two tokens per turn, with a question for each turn made of the turn's own tokens."""
     passages = unit(np.random.default_rng(seed).normal(size=(2 * turns, DIM)).astype(np.float32) + np.float32(0.5))
     begins, sessions = np.arange(0, 2 * turns, 2), np.arange(turns) // 10
     weights = np.full(2 * turns, 0.5, np.float32)
@@ -97,7 +97,7 @@ def test_recall_is_small_for_unrelated_projections() -> None:
 
 
 def test_only_neighbours_of_the_same_session_count() -> None:
-    """A question needs two tokens. Turns have one each, in turn; only the last two are one session."""
+    """The question needs two tokens; turns alternate between them; only the last two turns share a session."""
     turns = np.arange(12)
     tokens = np.eye(2, dtype=np.float32)
     target = np.zeros((1, 12), np.float32)

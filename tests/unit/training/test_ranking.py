@@ -1,4 +1,4 @@
-"""Training of the ranking: what it reads, and that it learns what is there to be learned."""
+"""Training of the ranking: reading of conversations, fitting, files."""
 
 import json
 from pathlib import Path
@@ -70,7 +70,7 @@ def test_each_variant_has_only_features_it_can_compute(variant: ModelVariant) ->
 
 
 def made_up(seed: int, *, useful: int) -> Sample:
-    """A question among ten memories, of which that one answers whose signal of this place is the greatest."""
+    """Return a question among ten memories; the answer has the greatest value of the feature at this place."""
     drawn = np.random.default_rng(seed).standard_normal((10, 3)).astype(np.float32)
     features = clues_of("x", [Said("y")])
     question = Question("u", "u", LabelledQuestion("x", ("m",), 1, 4), features, features.columns.live, frozenset())

@@ -1,4 +1,4 @@
-"""How much of a question a text speaks of, and when that is enough."""
+"""Term coverage, and whether a layer suffices."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Token budgets by interaction mode, and what is sticky: the numbers of the seed."""
+"""Token budgets by interaction mode, and priorities of sticky memories."""
 
 from typing import get_args
 
@@ -10,7 +10,7 @@ from schemas.assemble import SECTIONS
 from schemas.interaction import INTERACTION_MODES, InteractionMode
 
 SUMS = {"TASK": 53000, "EXPLORATION": 62000, "DEBUGGING": 49000, "LEARNING": 60000, "GENERAL": 53000}
-"""Added up by hand from the seed's tables."""
+"""Sums of the tables, added by hand."""
 
 
 def test_every_interaction_mode_has_budgets() -> None:

@@ -1,4 +1,4 @@
-"""What finds room in a context."""
+"""Packing of memories into a context."""
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ rooms = st.integers(min_value=0, max_value=300)
 
 
 def kept_of(sizes: list[int], room: int) -> list[int]:
-    """The places of the turns that an unbroken section keeps; the newest turn comes first."""
+    """Return the places of the turns that a contiguous section keeps, newest turn first."""
     packer = ContextPacker(10_000)
     newest_first = [sized(len(sizes) - place, size) for place, size in enumerate(sizes)]
     packer.offer("recent_window", newest_first, room, contiguous=True)

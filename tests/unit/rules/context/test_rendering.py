@@ -1,4 +1,4 @@
-"""A context as three messages."""
+"""Rendering of a context as three messages."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What each interaction mode keeps and drops."""
+"""Retention policies of interaction modes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which memories are never dropped."""
+"""Sticky memories."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,8 +13,8 @@ from schemas.vectors import MemoryFilter
 from tests.builders.memories import made
 
 
-def fused(memories: Sequence[Memory], conversation: str | None = "c1", project: str = "default") -> VisibleSet:
-    """What is seen of these memories; their places are their numbers."""
+def visible_set(memories: Sequence[Memory], conversation: str | None = "c1", project: str = "default") -> VisibleSet:
+    """Return the visible set of these memories, numbered by their places."""
     traits = {place: Trait.of(memory) for place, memory in enumerate(memories)}
     rows = [
         MemoryRow(
@@ -36,10 +36,9 @@ def fused(memories: Sequence[Memory], conversation: str | None = "c1", project: 
 
 
 def kept(*memories: Memory, **where: Any) -> list[tuple[int, str]]:
-    """The priorities and texts of what is sticky, in order."""
-    return [
-        (invariant.priority, memories[number].text) for invariant, number in sticky_memories(fused(memories, **where))
-    ]
+    """Return priorities and texts of sticky memories, in order."""
+    found = sticky_memories(visible_set(memories, **where))
+    return [(invariant.priority, memories[number].text) for invariant, number in found]
 
 
 def test_highest_priority_comes_first() -> None:

@@ -1,4 +1,4 @@
-"""Which modes a question is asked in, and the lanes that they are searched in."""
+"""The modes of a request, and their searches in vector space."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -73,7 +73,7 @@ def test_error_message_stays_short() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoken", "projects", "name"),
+    ("conversation_mode", "projects", "name"),
     [
         ("code", ("p1",), "code"),
         (None, ("p1",), "local"),
@@ -87,9 +87,9 @@ def test_error_message_stays_short() -> None:
     ],
 )
 def test_default_mode_comes_from_conversation_then_project_then_user(
-    spoken: str | None, projects: Sequence[str] | None, name: str
+    conversation_mode: str | None, projects: Sequence[str] | None, name: str
 ) -> None:
-    assert current_mode(spoken, DECLARED, projects) == name
+    assert current_mode(conversation_mode, DECLARED, projects) == name
 
 
 def test_default_mode_without_declarations_is_general() -> None:

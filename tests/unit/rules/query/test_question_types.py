@@ -1,4 +1,4 @@
-"""What kind of question it is."""
+"""Detection of question types."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A question without the names of those who speak."""
+"""Parsing of questions; speaker names are separated from the text."""
 
 from agents.rules.query.questions import MAX_QUESTION_TERMS, parse_question
 

@@ -1,4 +1,4 @@
-"""Which memories of a large boundary are compared token by token."""
+"""Candidates for late interaction in a large boundary."""
 
 import numpy as np
 

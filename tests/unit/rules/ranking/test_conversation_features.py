@@ -1,4 +1,4 @@
-"""A field seen over a conversation."""
+"""Aggregates of a field over a conversation."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Which memories are in another language than a question, and what becomes of what two models found."""
+"""Memories in another language than the question, and the merge of two models' results."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_split_keeps_order_and_drops_unknown_ids(memory_columns: MemoryColumns) 
 
 
 @pytest.mark.parametrize(
-    ("unlike_ones", "all_of_them", "expected"),
+    ("other_language_count", "total", "expected"),
     [
         (0, 0, False),
         (0, 10, False),
@@ -65,8 +65,8 @@ def test_split_keeps_order_and_drops_unknown_ids(memory_columns: MemoryColumns) 
         (MIN_OTHER_LANGUAGE_COUNT, 50_000, True),
     ],
 )
-def test_second_model_is_asked_only_for_enough_memories(unlike_ones: int, all_of_them: int, expected: bool) -> None:
-    assert is_worth_asking(unlike_ones, all_of_them) == expected
+def test_second_model_is_asked_only_for_enough_memories(other_language_count: int, total: int, expected: bool) -> None:
+    assert is_worth_asking(other_language_count, total) == expected
 
 
 def test_merge_returns_a_single_own_language_result_unchanged(memory_columns: MemoryColumns) -> None:
@@ -107,4 +107,4 @@ def test_merge_breaks_ties_by_id(memory_columns: MemoryColumns) -> None:
 
 
 def test_cross_lingual_bias_is_never_negative() -> None:
-    assert all(one >= 0 for raised in CROSS_LINGUAL_BIAS.values() for one in raised)
+    assert all(one >= 0 for bias in CROSS_LINGUAL_BIAS.values() for one in bias)

@@ -1,4 +1,4 @@
-"""Words of a turn, of the turns around it, and of its conversation."""
+"""BM25 of turns with their neighbours and of conversations."""
 
 import numpy as np
 import pytest

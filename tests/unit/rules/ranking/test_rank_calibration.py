@@ -1,4 +1,4 @@
-"""Memories without a vector among those that have one."""
+"""Calibration of memories without a vector."""
 
 import numpy as np
 from hypothesis import given
@@ -13,7 +13,7 @@ BY_ALL = np.array([2.0, 4.0, 1.0, 9.0, -9.0])
 
 
 def calibrated(*by_words: float) -> list[float]:
-    """What two memories without a vector get, beside three that have one, whose words say 1, 2 and 3."""
+    """Return the scores of two memories without a vector, among three with vectors and lexical scores of 1, 2 and 3."""
     found: list[float] = calibrate_by_rank(np.array([1.0, 2.0, 3.0, *by_words]), BY_ALL, EMBEDDED)[3:].tolist()
     return found
 

@@ -1,4 +1,4 @@
-"""Several vector spaces in one order, without comparing their cosines."""
+"""Fusion of several vector spaces by ranks."""
 
 from dataclasses import replace
 
@@ -55,7 +55,7 @@ def scores(cosines: list[float], count: int) -> list[float]:
 
 
 def test_normal_scores_match_published_tables() -> None:
-    """Blom's scores for five values: 1.18, 0.50, 0, and what lies below the mean is 0."""
+    """Blom's scores for five values: 1.18, 0.50, 0; negative ones are clipped to 0."""
     assert scores([0.9, 0.8, 0.7, 0.6, 0.5], 5) == pytest.approx([0.118, 0.050, 0, 0, 0], abs=1e-3)
 
 
@@ -88,7 +88,7 @@ def test_too_small_count_is_tolerated() -> None:
 
 
 KIND = MemoryKind((("user_id", "ana"),), "code", "episodic", "medium")
-LANE = ModeSearch(Mode(name="code", embedder="tiny32", embedding_dim=32), MemoryFilter("ana"))
+SEARCH = ModeSearch(Mode(name="code", embedder="tiny32", embedding_dim=32), MemoryFilter("ana"))
 
 
 def memory_columns(*spaces: str | None) -> MemoryColumns:
@@ -96,8 +96,8 @@ def memory_columns(*spaces: str | None) -> MemoryColumns:
     return MemoryColumns(rows, {0: Trait(KIND, None, None)})
 
 
-def result(space: str, cosines: dict[str, float], scores_: ModeSearchStatus = "ok") -> ModeSearchResult:
-    return ModeSearchResult(LANE, scores_, space, len(cosines), [Scored(*pair) for pair in cosines.items()])
+def result(space: str, cosines: dict[str, float], status: ModeSearchStatus = "ok") -> ModeSearchResult:
+    return ModeSearchResult(SEARCH, status, space, len(cosines), [Scored(*pair) for pair in cosines.items()])
 
 
 def fused(
@@ -105,30 +105,30 @@ def fused(
     method: FusionMethod,
     memories: MemoryColumns,
     admitted: Mask | None = None,
-    **told: float,
+    **lexical: float,
 ) -> VectorScores:
-    """What is seen where the words of some memories match as well as `told` says, by id."""
+    """Fuse the results; `lexical` are the lexical scores of some memories by id."""
     words = np.zeros(len(memories.columns.live))
-    for memory_id, value in told.items():
+    for memory_id, value in lexical.items():
         words[memories.number_of[memory_id]] = value
     return fuse_vector_scores(nearest, method, memories, memories.columns.live if admitted is None else admitted, words)
 
 
-def dense(scores_: VectorScores) -> list[float]:
-    assert scores_.dense is not None
-    found: list[float] = scores_.dense.tolist()
+def dense(fused_scores: VectorScores) -> list[float]:
+    assert fused_scores.dense is not None
+    found: list[float] = fused_scores.dense.tolist()
     return found
 
 
-def maxsim(scores_: VectorScores) -> list[float]:
-    assert scores_.maxsim is not None
-    found: list[float] = scores_.maxsim.tolist()
+def maxsim(fused_scores: VectorScores) -> list[float]:
+    assert fused_scores.maxsim is not None
+    found: list[float] = fused_scores.maxsim.tolist()
     return found
 
 
 def test_single_space_keeps_its_cosines() -> None:
-    scores_ = fused([result("a", {"m0": 0.7, "m1": -0.2})], "weighted_mean", memory_columns("a", "a"))
-    assert (dense(scores_)[:2], scores_.maxsim) == ([0.7, -0.2], None)
+    fused_scores = fused([result("a", {"m0": 0.7, "m1": -0.2})], "weighted_mean", memory_columns("a", "a"))
+    assert (dense(fused_scores)[:2], fused_scores.maxsim) == ([0.7, -0.2], None)
 
 
 def test_single_space_keeps_its_late_interaction_scores() -> None:
@@ -143,14 +143,14 @@ def test_memory_not_found_gets_the_lowest_score() -> None:
 
 def test_vectorless_memory_is_estimated_from_its_words() -> None:
     memories = memory_columns("a", "a", None, None, None)
-    scores_ = fused([result("a", {"m0": 0.8, "m1": 0.2})], "weighted_mean", memories, m2=0.4, m3=0.2)
-    assert dense(scores_)[2:5] == pytest.approx([0.8, 0.5, 0.2])
+    fused_scores = fused([result("a", {"m0": 0.8, "m1": 0.2})], "weighted_mean", memories, m2=0.4, m3=0.2)
+    assert dense(fused_scores)[2:5] == pytest.approx([0.8, 0.5, 0.2])
 
 
 def test_equal_ranks_in_equal_spaces_score_the_same() -> None:
     memories = memory_columns("a", "a", "b", "b", None)
-    both = [result("a", {"m1": 0.9, "m0": 0.8}), result("b", {"m2": 0.2, "m3": 0.1})]
-    found = dense(fused(both, "rank_fusion", memories))
+    results = [result("a", {"m1": 0.9, "m0": 0.8}), result("b", {"m2": 0.2, "m3": 0.1})]
+    found = dense(fused(results, "rank_fusion", memories))
     assert found[1] == found[2] > found[0] == found[3] == found[4]
 
 
@@ -173,22 +173,22 @@ def test_memory_not_admitted_takes_no_rank() -> None:
     nearest = [result("a", {"m1": 0.9, "m0": 0.8, "m2": 0.1}), result("b", {})]
     admitted = memories.columns.live.copy()
     admitted[1] = False
-    everything = dense(fused(nearest, "rank_fusion", memories))
-    without = dense(fused(nearest, "rank_fusion", memories, admitted))
-    assert without[0] == everything[1] > everything[0]
+    all_admitted = dense(fused(nearest, "rank_fusion", memories))
+    without_m1 = dense(fused(nearest, "rank_fusion", memories, admitted))
+    assert without_m1[0] == all_admitted[1] > all_admitted[0]
 
 
 def test_deleted_results_are_skipped() -> None:
-    both = [result("a", {"gone": 0.9, "m0": 0.8}), result("b", {})]
-    assert dense(fused(both, "rank_fusion", memory_columns("a")))[0] >= 0
+    results = [result("a", {"gone": 0.9, "m0": 0.8}), result("b", {})]
+    assert dense(fused(results, "rank_fusion", memory_columns("a")))[0] >= 0
 
 
 def test_lexical_merge_uses_no_vectors() -> None:
-    both = [result("a", {"m0": 0.9}), ModeSearchResult(LANE, "unavailable", "b", 1, missing="gone")]
-    scores_ = fused(both, "lexical_merge", memory_columns("a", "b"))
-    assert scores_.dense is None
-    assert scores_.maxsim is None
-    assert not scores_.embedded.any()
+    results = [result("a", {"m0": 0.9}), ModeSearchResult(SEARCH, "unavailable", "b", 1, missing="gone")]
+    fused_scores = fused(results, "lexical_merge", memory_columns("a", "b"))
+    assert fused_scores.dense is None
+    assert fused_scores.maxsim is None
+    assert not fused_scores.embedded.any()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The order of memories by a head of weights, and what explains it."""
+"""Ranking by a linear model, and its explanation."""
 
 import json
 import math
@@ -159,7 +159,7 @@ HEAD = {"intercept": -3, "weights": {"words": 1.0}}
 
 
 def same_for_all(model: dict[str, Any]) -> str:
-    """A file in which each head is this one."""
+    """Return a weights file with this model for every variant."""
     return json.dumps(dict.fromkeys(MODEL_VARIANTS, model))
 
 

@@ -1,4 +1,4 @@
-"""How much each token of a question counts."""
+"""Weights of a question's tokens."""
 
 import numpy as np
 import pytest
