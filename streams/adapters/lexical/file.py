@@ -1,6 +1,6 @@
-"""One partition's word index as a SQLite file: its tables, how it is opened, begun anew and deleted.
+"""The SQLite file of one partition's lexical index: its tables, and how it is opened, replaced and deleted.
 
-The file is derived data. One that is broken or of another form is deleted and begun anew, with no progress noted.
+The file is derived data. A corrupt file, or one of another version, is replaced by an empty one without progress.
 """
 
 import contextlib
@@ -11,16 +11,15 @@ from pathlib import Path
 from schemas.failures import Unavailable
 
 SCHEMA_VERSION = 6
-"""The version of these tables. Raise it with every change of them, of how texts are cut into terms, or of what their
-marks mean."""
+"""The version of the file. Raise it with every change of the tables, of tokenisation, or of the meaning of labels."""
 
 NUMBER_BITS = 32
-"""A memory's row is its boundary's id above its number, so that one boundary's rows lie side by side."""
+"""Bits of a memory's number in its row id; the boundary's id is above them, so a boundary's rows are adjacent."""
 
 NUMBER_MASK = (1 << NUMBER_BITS) - 1
-"""The bits of a row that are the memory's number."""
+"""Masks the memory's number in a row id."""
 
-# An id of a trait is never given twice: rosters in memory know traits by it.
+# AUTOINCREMENT: the ids of traits are never reused, as cached columns refer to them.
 _TABLES = """
 CREATE TABLE boundaries (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE traits (
@@ -49,46 +48,46 @@ PRAGMA temp_store = MEMORY;
 
 
 def open_file(path: Path) -> sqlite3.Connection:
-    """A connection to an index of today's form; transactions are begun and ended by the caller."""
+    """Open a file of the current version; the caller begins and ends transactions."""
     try:
-        return _opened(path)
+        return _connect(path)
     except sqlite3.DatabaseError:
         delete_file(path)
     with translate_sqlite_errors():
-        return _opened(path)
+        return _connect(path)
 
 
 def delete_file(path: Path) -> None:
-    """Delete an index and what SQLite keeps beside it; nothing when there is none."""
+    """Delete a file and SQLite's files beside it, if they exist."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def translate_sqlite_errors() -> Iterator[None]:
-    """Turn SQLite's errors into `Unavailable`."""
+    """Raise SQLite's errors as `Unavailable`."""
     try:
         yield
     except sqlite3.Error as error:
-        raise Unavailable(f"the word index can't be used: {error}") from error
+        raise Unavailable(f"the lexical index failed: {error}") from error
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _connect(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, isolation_level=None, cached_statements=256)
     try:
         connection.executescript(_PRAGMAS)
-        _formed(connection)
+        _ensure_schema(connection)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _formed(connection: sqlite3.Connection) -> None:
-    """Make the tables of a new file; refuse those of another form."""
-    [form] = connection.execute("PRAGMA user_version").fetchone()
-    if form == 0:
+def _ensure_schema(connection: sqlite3.Connection) -> None:
+    """Create the tables of a new file; refuse a file of another version."""
+    [version] = connection.execute("PRAGMA user_version").fetchone()
+    if version == 0:
         connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
-    elif form != SCHEMA_VERSION:
-        raise sqlite3.DatabaseError(f"form {form} instead of {SCHEMA_VERSION}")
+    elif version != SCHEMA_VERSION:
+        raise sqlite3.DatabaseError(f"schema version {version} instead of {SCHEMA_VERSION}")

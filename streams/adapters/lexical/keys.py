@@ -1,43 +1,43 @@
-"""Numbers of boundaries and traits in one word index, remembered between statements.
+"""Caches the ids of boundaries and traits in one lexical index.
 
-Most reads and writes are about the same few. What is remembered is forgotten as soon as a number may stand for nothing.
+Most reads and writes are about the same few. The cache is cleared whenever an id may have become invalid.
 """
 
 import sqlite3
 
 MAX_CACHED_KEYS = 4096
-"""Numbers that are kept in memory: under a megabyte."""
+"""Cached ids: under a megabyte."""
 
 KeyName = str | tuple[int, str]
-"""A boundary's name; a boundary's number and a trait as text."""
+"""A boundary's name, or a boundary's id and a trait as text."""
 
 _BOUNDARY = "SELECT id FROM boundaries WHERE name = ?"
 _TRAIT = "SELECT id FROM traits WHERE boundary = ? AND value = ?"
 
 
 class KeyCache:
-    """The numbers of one open index."""
+    """The ids of one open index."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._execute = connection.execute
-        self._kept: dict[KeyName, int] = {}
+        self._cached: dict[KeyName, int] = {}
 
     def boundary(self, name: str) -> int | None:
-        """The number of a boundary that is there."""
-        return self._number(name, _BOUNDARY, (name,))
+        """Return the id of a boundary, None if it is unknown."""
+        return self._id(name, _BOUNDARY, (name,))
 
     def trait(self, boundary: int, value: str) -> int | None:
-        """The number of a trait that is there."""
-        return self._number((boundary, value), _TRAIT, (boundary, value))
+        """Return the id of a trait, None if it is unknown."""
+        return self._id((boundary, value), _TRAIT, (boundary, value))
 
-    def forget(self) -> None:
-        """Look at the index again: something left it, or was undone."""
-        self._kept.clear()
+    def clear(self) -> None:
+        """Clear the cache, after a deletion or a rollback."""
+        self._cached.clear()
 
-    def _number(self, name: KeyName, question: str, arguments: tuple[object, ...]) -> int | None:
-        number = self._kept.get(name)
-        if number is None and (found := self._execute(question, arguments).fetchone()):
-            if len(self._kept) == MAX_CACHED_KEYS:
-                self._kept.clear()
-            number = self._kept[name] = int(found[0])
-        return number
+    def _id(self, name: KeyName, statement: str, arguments: tuple[object, ...]) -> int | None:
+        key = self._cached.get(name)
+        if key is None and (found := self._execute(statement, arguments).fetchone()):
+            if len(self._cached) == MAX_CACHED_KEYS:
+                self._cached.clear()
+            key = self._cached[name] = int(found[0])
+        return key

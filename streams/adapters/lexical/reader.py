@@ -1,4 +1,4 @@
-"""Rosters, postings and counts out of one partition's word index."""
+"""Reads columns, postings and counts from one partition's lexical index."""
 
 import json
 import sqlite3
@@ -19,54 +19,54 @@ from streams.adapters.lexical.keys import KeyCache
 from streams.adapters.lexical.text_analysis import AFTER_PREFIXES, COUNT_BITS, COUNT_MASK
 
 _PAGE = 1000
-"""Ids fetched at once while all memories of a status are gone through."""
+"""Ids fetched at once in a listing."""
 
 NO_POSTINGS = Postings(np.zeros(0, np.int64), np.zeros(0, np.int64))
-"""The postings of a word that no memory has."""
+"""The postings of an unknown term."""
 
 _POSTINGS = (
     "SELECT (SELECT group_concat(entry) FROM postings WHERE boundary = ? AND term = asked.value)"
     " FROM json_each(?) AS asked ORDER BY asked.key"
 )
-"""A row for each word, its postings as one text: a third of the time of a row for each posting."""
+"""One row a term, with its postings as text: a third of the time of one row a posting."""
 
-_READY_PAGE = "SELECT row, memory_id FROM memories WHERE status = ? AND row > ? ORDER BY row LIMIT ?"
+_STATUS_PAGE = "SELECT row, memory_id FROM memories WHERE status = ? AND row > ? ORDER BY row LIMIT ?"
 _UNREAD_PAGE = "SELECT row, memory_id FROM memories WHERE unread = 1 AND row > ? ORDER BY row LIMIT ?"
-_UNREADY_PAGE = _READY_PAGE.replace("ORDER BY", "AND status <> 'ready' ORDER BY")
-"""The last says what its partial index says, so that SQLite uses it."""
+_UNREADY_PAGE = _STATUS_PAGE.replace("ORDER BY", "AND status <> 'ready' ORDER BY")
+"""The last repeats the condition of its partial index, so that SQLite uses that."""
 
 
 class LexicalReader:
-    """The reading half of one open index."""
+    """The read side of one open index."""
 
-    def __init__(self, connection: sqlite3.Connection, rosters: MemoryColumnsCache, keys: KeyCache) -> None:
+    def __init__(self, connection: sqlite3.Connection, cache: MemoryColumnsCache, keys: KeyCache) -> None:
         self._execute = connection.execute
-        self._rosters = rosters
+        self._cache = cache
         self._keys = keys
 
     def applied(self) -> dict[str, int]:
-        """The progress by topic."""
+        """Return the next offset of each topic."""
         with translate_sqlite_errors():
             return dict(self._execute("SELECT topic, next_offset FROM progress"))
 
     def has(self, memory_id: str) -> bool:
-        """Whether a memory is here."""
+        """True if the memory is indexed."""
         with translate_sqlite_errors():
             return self._execute("SELECT 1 FROM memories WHERE memory_id = ?", (memory_id,)).fetchone() is not None
 
     def memory_columns(self, boundary: str) -> MemoryColumns:
-        """All memories of a boundary."""
+        """Return the columns of a boundary's memories."""
         with translate_sqlite_errors():
             key = self._keys.boundary(boundary)
             if key is None:
                 return MemoryColumns()
-            roster = self._rosters.get(key)
-            if roster is None:
-                roster = self._read_roster(key)
-                self._rosters.keep(key, roster)
-            return roster
+            columns = self._cache.get(key)
+            if columns is None:
+                columns = self._read_columns(key)
+                self._cache.put(key, columns)
+            return columns
 
-    def _read_roster(self, boundary: int) -> MemoryColumns:
+    def _read_columns(self, boundary: int) -> MemoryColumns:
         stored = self._execute("SELECT id, value FROM traits WHERE boundary = ?", (boundary,))
         traits = {key: Trait.loads(value) for key, value in stored}
         rows = self._execute(
@@ -77,17 +77,17 @@ class LexicalReader:
         return MemoryColumns(list(map(MemoryRow._make, rows)), traits)
 
     def postings(self, boundary: str, terms: Sequence[str], *, fuzzy: bool) -> list[Postings]:
-        """For each term the memories that have it, or a word that counts as it."""
-        roster = self.memory_columns(boundary)
+        """Return the postings of each term, with those of the words that it matches (see the port)."""
+        columns = self.memory_columns(boundary)
         with translate_sqlite_errors():
             key = self._keys.boundary(boundary)
             if key is None or not terms:
                 return [NO_POSTINGS] * len(terms)
-            vocabulary = self._rosters.vocabulary(key, self._read_vocabulary)
-            return self._postings_of(key, vocabulary.expand_terms(terms, roster.languages(), fuzzy=fuzzy))
+            vocabulary = self._cache.vocabulary(key, self._read_vocabulary)
+            return self._postings_of(key, vocabulary.expand_terms(terms, columns.languages(), fuzzy=fuzzy))
 
     def exact_postings(self, boundary: str, terms: Sequence[str]) -> list[Postings]:
-        """For each term the memories that have it as it is written."""
+        """Return the postings of each term in exactly this form."""
         with translate_sqlite_errors():
             key = self._keys.boundary(boundary)
             return [NO_POSTINGS] * len(terms) if key is None else self._postings_of(key, [[term] for term in terms])
@@ -99,13 +99,13 @@ class LexicalReader:
         return Vocabulary(chain.from_iterable(rows))
 
     def _postings_of(self, boundary: int, words: Sequence[Sequence[str]]) -> list[Postings]:
-        """The postings of each list of words, as if they were one word; all in one statement."""
+        """Return the postings of each list of words, merged as those of one word; in one statement."""
         flat = json.dumps(list(chain.from_iterable(words)), ensure_ascii=False)
         found = chain.from_iterable(self._execute(_POSTINGS, (boundary, flat)).fetchall())
-        return [_merged(",".join(filter(None, islice(found, len(some))))) for some in words]
+        return [_merge(",".join(filter(None, islice(found, len(forms))))) for forms in words]
 
     def counts(self, boundary: str) -> dict[str, dict[EmbeddingStatus, int]]:
-        """How many memories there are, by mode and embedding status."""
+        """Count a boundary's memories by mode and embedding status."""
         counted: defaultdict[str, Counter[EmbeddingStatus]] = defaultdict(Counter)
         with translate_sqlite_errors():
             key = self._keys.boundary(boundary)
@@ -121,7 +121,7 @@ class LexicalReader:
         return {mode: dict(statuses) for mode, statuses in counted.items()}
 
     def with_status(self, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]:
-        """The ids of all memories with one of these statuses, each status by itself."""
+        """Yield the ids of all memories with one of these statuses, one status after the other."""
         for status in statuses:
             last = -1
             while rows := self._page(status, last):
@@ -130,10 +130,10 @@ class LexicalReader:
 
     def _page(self, status: EmbeddingStatus, last: int) -> list[tuple[int, str]]:
         with translate_sqlite_errors():
-            return self._execute(_READY_PAGE if status == "ready" else _UNREADY_PAGE, (status, last, _PAGE)).fetchall()
+            return self._execute(_STATUS_PAGE if status == "ready" else _UNREADY_PAGE, (status, last, _PAGE)).fetchall()
 
     def awaiting_understanding(self) -> Iterator[str]:
-        """The ids of all memories that a language model is still to read, oldest first."""
+        """Yield the ids of all memories that no language model has read yet, in order of their rows."""
         last = -1
         while rows := self._unread_page(last):
             yield from (memory_id for _, memory_id in rows)
@@ -144,7 +144,7 @@ class LexicalReader:
             return self._execute(_UNREAD_PAGE, (last, _PAGE)).fetchall()
 
     def ready_places(self) -> dict[VectorLocation, int]:
-        """How many memories have their vector in each place."""
+        """Count the memories with their vector in each location."""
         counted: Counter[VectorLocation] = Counter()
         with translate_sqlite_errors():
             rows = self._execute(
@@ -156,11 +156,11 @@ class LexicalReader:
         return dict(counted)
 
 
-def _merged(entries: str) -> Postings:
-    """Postings of words that count as one: a memory that has several of them has it so many times."""
+def _merge(entries: str) -> Postings:
+    """Merge the postings of several words into those of one: add up the counts of a memory."""
     found = np.fromstring(entries, np.int64, sep=",")
     numbers, counts = found >> COUNT_BITS, found & COUNT_MASK
     if bool((np.diff(numbers) > 0).all()):
         return Postings(numbers, counts)
-    once, places = np.unique(numbers, return_inverse=True)
-    return Postings(once, np.bincount(places, weights=counts).astype(np.int64))
+    unique, inverse = np.unique(numbers, return_inverse=True)
+    return Postings(unique, np.bincount(inverse, weights=counts).astype(np.int64))

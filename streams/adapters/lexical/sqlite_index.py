@@ -1,7 +1,7 @@
-"""The word index on SQLite: one file a Kafka partition, so that a partition that leaves takes its file with it.
+"""The lexical index on SQLite: one file for each Kafka partition, so that a partition is dropped with its file.
 
-Terms, postings and statistics are kept by boundary: the cost of a question depends on its own user's memories, and no
-text of another user changes a score.
+Terms, postings and statistics are separate for each boundary: the cost of a query depends on its own user's memories,
+and no text of another user changes a score.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,13 +38,11 @@ class SqliteLexicalIndex:
         self._open: dict[int, _Partition] = {}
 
     def open(self, partition: int) -> None:
-        """Begin to serve a partition; one that is open already is closed before, without a commit."""
+        """Open a partition's index; if it is open, close it first, without a commit."""
         self._close(partition)
         connection = open_file(self._path(partition))
-        rosters, keys = MemoryColumnsCache(), KeyCache(connection)
-        opened = _Partition(
-            connection, LexicalWriter(connection, rosters, keys), LexicalReader(connection, rosters, keys)
-        )
+        cache, keys = MemoryColumnsCache(), KeyCache(connection)
+        opened = _Partition(connection, LexicalWriter(connection, cache, keys), LexicalReader(connection, cache, keys))
         self._open[partition] = opened
 
     def drop(self, partition: int) -> None:
@@ -53,7 +51,7 @@ class SqliteLexicalIndex:
         delete_file(self._path(partition))
 
     def commit(self, partition: int) -> None:
-        """Make everything safe that was written to this partition."""
+        """Commit all writes to this partition."""
         self._open[partition].writer.commit()
 
     def close(self) -> None:
@@ -65,56 +63,56 @@ class SqliteLexicalIndex:
                 self._close(partition)
 
     def applied(self, partition: int) -> Mapping[str, int]:
-        """The progress by topic."""
+        """Return the next offset of each topic."""
         opened = self._open[partition]
         return {**opened.reader.applied(), **opened.writer.progress}
 
     def set_applied(self, partition: int, topic: str, next_offset: int) -> None:
-        """Note the progress in one topic."""
+        """Set the next offset of a topic; written with the next commit."""
         self._open[partition].writer.set_applied(topic, next_offset)
 
     def put(self, partition: int, document: LexicalDocument) -> None:
-        """Write a memory over the one before."""
+        """Write or replace a memory."""
         self._open[partition].writer.put(document)
 
     def remove(self, partition: int, memory_id: str) -> None:
-        """Forget a memory and its words."""
+        """Remove a memory and its terms; an unknown id changes nothing."""
         self._open[partition].writer.remove(memory_id)
 
     def has(self, partition: int, memory_id: str) -> bool:
-        """Whether a memory is here."""
+        """True if the memory is indexed."""
         return self._open[partition].reader.has(memory_id)
 
     def memory_columns(self, partition: int, boundary: str) -> MemoryColumns:
-        """All memories of a boundary."""
+        """Return the columns of a boundary's memories."""
         return self._open[partition].reader.memory_columns(boundary)
 
     def postings(self, partition: int, boundary: str, terms: Sequence[str], *, fuzzy: bool = True) -> list[Postings]:
-        """For each term the memories that have it, or a word that counts as it."""
+        """Return the postings of each term, with those of the words that it matches (see the port)."""
         return self._open[partition].reader.postings(boundary, terms, fuzzy=fuzzy)
 
     def entity_postings(self, partition: int, boundary: str, entities: Sequence[str]) -> list[Postings]:
-        """For each entity the memories that name it."""
+        """Return the postings of each entity."""
         return self._open[partition].reader.exact_postings(boundary, [entity_term(entity) for entity in entities])
 
     def category_postings(self, partition: int, boundary: str, names: Sequence[str]) -> list[Postings]:
-        """For each category the memories that are under it."""
+        """Return the postings of each category."""
         return self._open[partition].reader.exact_postings(boundary, [category_term(name) for name in names])
 
     def counts(self, partition: int, boundary: str) -> Mapping[str, Mapping[EmbeddingStatus, int]]:
-        """How many memories a boundary has, by mode and embedding status."""
+        """Count a boundary's memories by mode and embedding status."""
         return self._open[partition].reader.counts(boundary)
 
     def with_status(self, partition: int, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]:
-        """The ids of all memories with one of these statuses."""
+        """Yield the ids of all memories with one of these statuses."""
         return self._open[partition].reader.with_status(statuses)
 
     def awaiting_understanding(self, partition: int) -> Iterator[str]:
-        """The ids of all memories that a language model is still to read."""
+        """Yield the ids of all memories that no language model has read yet."""
         return self._open[partition].reader.awaiting_understanding()
 
     def ready_places(self, partition: int) -> Mapping[VectorLocation, int]:
-        """How many memories have their vector in each place."""
+        """Count the memories with their vector in each location."""
         return self._open[partition].reader.ready_places()
 
     def _path(self, partition: int) -> Path:

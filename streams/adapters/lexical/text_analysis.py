@@ -12,10 +12,10 @@ COUNT_MASK = (1 << COUNT_BITS) - 1
 """The bits of a posting that hold the frequency."""
 
 ENTITY_PREFIX = "\x1f"
-"""Begins the terms that are entities; no word begins so."""
+"""The first character of an entity's term; no word starts with it."""
 
 CATEGORY_PREFIX = "\x1e"
-"""Begins the terms that are categories; neither a word nor an entity begins so."""
+"""The first character of a category's term; no word or entity starts with it."""
 
 AFTER_PREFIXES = "\x20"
 """Sorts after every entity and category, and before every word."""
@@ -36,16 +36,16 @@ class AnalyzedText(NamedTuple):
         if before is not None and before.digest == document.digest:
             return before
         words, entities, categories, language, labels = document.analysis
-        terms = [*words, *(ENTITY_PREFIX + one for one in entities), *map(category_term, categories)]
+        terms = [*words, *(ENTITY_PREFIX + key for key in entities), *map(category_term, categories)]
         return cls(len(words), language, int(labels), document.digest, "\n".join(terms))
 
     @property
     def words(self) -> list[str]:
-        """The words without entities and categories, with repetitions."""
+        """The words, with repetitions, without entities and categories."""
         return self.terms.split("\n")[: self.length]
 
     def postings(self, number: int) -> list[tuple[str, int]]:
-        """Return each different term with the posting of the memory of this number."""
+        """Return each distinct term with the posting of the memory of this number."""
         counts = Counter(self.terms.split("\n")) if self.terms else Counter()
         return [(term, number << COUNT_BITS | min(count, COUNT_MASK)) for term, count in counts.items()]
 

@@ -1,7 +1,7 @@
-"""Memories into one partition's word index: rows, traits and postings.
+"""Writes memories to one partition's lexical index: rows, traits and postings.
 
-Every call does all or nothing. When SQLite gives up the whole open transaction, so that earlier calls are undone too,
-every later call raises `Unavailable` until the partition is opened again, from the progress that is safe.
+Every call is atomic. If SQLite rolls back the whole open transaction, and with it earlier calls, all later calls raise
+`Unavailable` until the partition is opened again, at the committed progress.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ ON CONFLICT (memory_id) DO UPDATE SET trait = excluded.trait, occurred_ms = excl
 
 
 class _Stored(NamedTuple):
-    """A memory as it stands in the index."""
+    """A memory as it is stored in the index."""
 
     row: int
     trait: int
@@ -37,22 +37,22 @@ class _Stored(NamedTuple):
 
 
 class LexicalWriter:
-    """The writing half of one open index."""
+    """The write side of one open index."""
 
-    def __init__(self, connection: sqlite3.Connection, rosters: MemoryColumnsCache, keys: KeyCache) -> None:
+    def __init__(self, connection: sqlite3.Connection, cache: MemoryColumnsCache, keys: KeyCache) -> None:
         self._connection = connection
         self._execute = connection.execute
-        self._rosters = rosters
+        self._cache = cache
         self._keys = keys
         self._lost = False
         self.progress: dict[str, int] = {}
-        """What `set_applied` has noted since the last commit, which writes it: once for many records."""
+        """The offsets since the last commit; the next one writes them, once for many records."""
 
     def commit(self) -> None:
-        """Make safe what was written, with the progress."""
-        self._check()
+        """Commit all writes, with the progress."""
+        self._require_usable()
         if self.progress:
-            with self._changing():
+            with self._savepoint():
                 self._connection.executemany("REPLACE INTO progress VALUES (?, ?)", self.progress.items())
         if not self._connection.in_transaction:
             return
@@ -65,35 +65,35 @@ class LexicalWriter:
             raise
 
     def set_applied(self, topic: str, next_offset: int) -> None:
-        """Note the progress in one topic."""
-        self._check()
+        """Set the next offset of a topic."""
+        self._require_usable()
         self.progress[topic] = next_offset
 
     def put(self, document: LexicalDocument) -> None:
-        """Write a memory; replaces the previous version."""
+        """Write or replace a memory."""
         memory, trait = document.memory, document.trait
-        with self._changing():
+        with self._savepoint():
             boundary = self._boundary(memory.index_name)
             old = self._stored(memory.memory_id)
             row = self._next_row(boundary) if old is None else old.row
-            spelled = self._spell(document, boundary, row, old)
-            known = _known(document, row, self._join(boundary, trait, old), spelled)
+            analyzed = self._write_terms(document, boundary, row, old)
+            columns = _columns_row(document, row, self._join_trait(boundary, trait, old), analyzed)
             statuses = (memory.embedding.status, document.awaits_understanding)
-            # In the order of the columns: a roster's row from id to space, the statuses, how its words are spelled.
-            self._execute(_WRITE_MEMORY, (row, *known[1:9], *statuses, *spelled[1:]))
-            self._rosters.written(boundary, known, trait)
+            # In the order of the table: from the id to the space, the statuses, the analysed text.
+            self._execute(_WRITE_MEMORY, (row, *columns[1:9], *statuses, *analyzed[1:]))
+            self._cache.written(boundary, columns, trait)
 
     def remove(self, memory_id: str) -> None:
-        """Forget a memory, its words, and what it alone had."""
-        with self._changing():
+        """Remove a memory with its terms, and its trait and boundary if they were its alone."""
+        with self._savepoint():
             old = self._stored(memory_id)
             if old is None:
                 return
             boundary = old.row >> NUMBER_BITS
-            self._unspell(boundary, old)
+            self._delete_terms(boundary, old)
             self._execute("DELETE FROM memories WHERE row = ?", (old.row,))
-            self._rosters.drop(boundary)
-            self._leave(boundary, old.trait)
+            self._cache.drop(boundary)
+            self._leave_trait(boundary, old.trait)
 
     def _stored(self, memory_id: str) -> _Stored | None:
         found = self._execute(
@@ -114,25 +114,25 @@ class LexicalWriter:
         ).fetchone()
         return int(last[0]) + 1 if last else first
 
-    def _spell(self, document: LexicalDocument, boundary: int, row: int, old: _Stored | None) -> AnalyzedText:
-        """Write the postings, unless the words are the same as before."""
+    def _write_terms(self, document: LexicalDocument, boundary: int, row: int, old: _Stored | None) -> AnalyzedText:
+        """Write the postings, unless the analysed text is the same as before."""
         before = old.analyzed if old else None
-        spelled = AnalyzedText.of(document, before)
-        if spelled is not before:
+        analyzed = AnalyzedText.of(document, before)
+        if analyzed is not before:
             if old is not None:
-                self._unspell(boundary, old)
-            self._rosters.add_terms(boundary, spelled.words)
-            entries = [(boundary, *posting) for posting in spelled.postings(row & NUMBER_MASK)]
+                self._delete_terms(boundary, old)
+            self._cache.add_terms(boundary, analyzed.words)
+            entries = [(boundary, *posting) for posting in analyzed.postings(row & NUMBER_MASK)]
             self._connection.executemany("INSERT OR IGNORE INTO postings VALUES (?, ?, ?)", entries)
-        return spelled
+        return analyzed
 
-    def _unspell(self, boundary: int, old: _Stored) -> None:
-        self._rosters.invalidate(boundary)
+    def _delete_terms(self, boundary: int, old: _Stored) -> None:
+        self._cache.drop_vocabulary(boundary)
         entries = [(boundary, *posting) for posting in old.analyzed.postings(old.row & NUMBER_MASK)]
         self._connection.executemany("DELETE FROM postings WHERE boundary = ? AND term = ? AND entry = ?", entries)
 
-    def _join(self, boundary: int, trait: Trait, old: _Stored | None) -> int:
-        """Count the memory with its trait, and no longer with the one before."""
+    def _join_trait(self, boundary: int, trait: Trait, old: _Stored | None) -> int:
+        """Count the memory as a member of its trait, and no longer of the one before."""
         value = trait.dumps()
         key = self._keys.trait(boundary, value)
         if key is not None and old and key == old.trait:
@@ -143,26 +143,26 @@ class LexicalWriter:
             (boundary, value),
         ).fetchone()
         if old:
-            self._leave(boundary, old.trait)
+            self._leave_trait(boundary, old.trait)
         return int(key)
 
-    def _leave(self, boundary: int, trait: int) -> None:
-        """Forget a trait with its last member, and a boundary with its last trait."""
+    def _leave_trait(self, boundary: int, trait: int) -> None:
+        """Remove a member; delete a trait with its last member, and a boundary with its last trait."""
         self._execute("UPDATE traits SET members = members - 1 WHERE id = ?", (trait,))
-        gone = self._execute("DELETE FROM traits WHERE id = ? AND members <= 0 RETURNING id", (trait,)).fetchall()
-        if gone:
-            self._keys.forget()
-        if gone and not self._execute("SELECT 1 FROM traits WHERE boundary = ? LIMIT 1", (boundary,)).fetchone():
+        deleted = self._execute("DELETE FROM traits WHERE id = ? AND members <= 0 RETURNING id", (trait,)).fetchall()
+        if deleted:
+            self._keys.clear()
+        if deleted and not self._execute("SELECT 1 FROM traits WHERE boundary = ? LIMIT 1", (boundary,)).fetchone():
             self._execute("DELETE FROM boundaries WHERE id = ?", (boundary,))
 
-    def _check(self) -> None:
+    def _require_usable(self) -> None:
         if self._lost:
-            raise Unavailable("the word index lost what was not committed; open the partition again")
+            raise Unavailable("the lexical index lost uncommitted writes: open the partition again")
 
     @contextlib.contextmanager
-    def _changing(self) -> Iterator[None]:
-        """One call's writes, all of them or none."""
-        self._check()
+    def _savepoint(self) -> Iterator[None]:
+        """Make the writes of one call atomic."""
+        self._require_usable()
         with translate_sqlite_errors():
             if not self._connection.in_transaction:
                 self._execute("BEGIN")
@@ -170,20 +170,20 @@ class LexicalWriter:
             try:
                 yield
             except BaseException:
-                self._undo()
+                self._roll_back()
                 raise
             self._execute("RELEASE call")
 
-    def _undo(self) -> None:
-        self._rosters.clear()
-        self._keys.forget()
+    def _roll_back(self) -> None:
+        self._cache.clear()
+        self._keys.clear()
         self._lost = not self._connection.in_transaction
         if not self._lost:
             self._execute("ROLLBACK TO call")
             self._execute("RELEASE call")
 
 
-def _known(document: LexicalDocument, row: int, trait: int, spelled: AnalyzedText) -> MemoryRow:
+def _columns_row(document: LexicalDocument, row: int, trait: int, analyzed: AnalyzedText) -> MemoryRow:
     """Return the columns of a memory."""
     memory = document.memory
     return MemoryRow(
@@ -192,10 +192,10 @@ def _known(document: LexicalDocument, row: int, trait: int, spelled: AnalyzedTex
         trait=trait,
         occurred_ms=memory.occurred_ms,
         source=memory.source,
-        length=spelled.length,
-        importance=document.importance(spelled.length),
+        length=analyzed.length,
+        importance=document.importance(analyzed.length),
         superseded=document.is_superseded,
         space=memory.embedding.space,
-        language=spelled.language,
-        labels=spelled.marks,
+        language=analyzed.language,
+        labels=analyzed.marks,
     )
