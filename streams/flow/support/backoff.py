@@ -1,4 +1,4 @@
-"""Waiting in place for what is unavailable: Kafka holds the backlog meanwhile."""
+"""Retry with exponential backoff while a dependency is unavailable; Kafka holds the backlog meanwhile."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 INITIAL_BACKOFF_S = 0.2
 MAX_BACKOFF_S = 5.0
-"""The first pause, and the longest after doubling: short, as a broker or a store that restarts is back in seconds."""
+"""The first pause and the longest one: short, as a restarting broker or store is back in seconds."""
 
 log = structlog.get_logger()
 
@@ -21,7 +21,7 @@ log = structlog.get_logger()
 async def until_available(
     call: Callable[[], Awaitable[Result]], what: str, meters: Meters, *, at_most_s: float = float("inf")
 ) -> Result:
-    """Repeat a call until it is not `Unavailable` any more; raises that when `at_most_s` have gone by."""
+    """Retry a call while it raises `Unavailable`; raise that once the pauses exceed `at_most_s`."""
     pause, waited = INITIAL_BACKOFF_S, 0.0
     while True:
         try:
@@ -31,6 +31,6 @@ async def until_available(
                 raise
             waited += pause
             meters.waited_for(what)
-            log.warning("waiting", what=what, problem=str(problem), seconds=pause)
+            log.warning("unavailable, retrying", what=what, problem=str(problem), seconds=pause)
             await asyncio.sleep(pause)
             pause = min(2 * pause, MAX_BACKOFF_S)

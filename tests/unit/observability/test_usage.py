@@ -44,7 +44,7 @@ def test_metrics_have_sources_agreement_and_strategies() -> None:
     meters.usage.model_answered(agrees=True)
     meters.usage.retrieved("cross_mode")
     meters.usage.corrected()
-    told = [
+    counts = [
         meters.registry.get_sample_value(f"modestream_{name}_total", labels)
         for name, labels in {
             "modes_decided": {"source": "caller"},
@@ -53,4 +53,4 @@ def test_metrics_have_sources_agreement_and_strategies() -> None:
             "corrections": {},
         }.items()
     ]
-    assert told == [2, 1, 1, 1]
+    assert counts == [2, 1, 1, 1]

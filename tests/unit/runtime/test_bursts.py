@@ -8,48 +8,48 @@ from streams.runtime.bursts import Bursts
 FOREVER = 3600.0
 
 
-class Taker:
+class BurstRecorder:
     """Records bursts."""
 
     def __init__(self) -> None:
         self.bursts: list[list[int]] = []
-        self.came = asyncio.Event()
+        self.handed_over = asyncio.Event()
 
     def take(self, burst: Sequence[int]) -> None:
         self.bursts.append(list(burst))
-        self.came.set()
+        self.handed_over.set()
 
 
 async def test_items_after_a_pause_are_handed_over_at_once_in_order() -> None:
-    taker = Taker()
-    bursts = Bursts(taker.take, FOREVER)
+    recorder = BurstRecorder()
+    bursts = Bursts(recorder.take, FOREVER)
     for number in range(3):
         bursts.add(number)
-    await taker.came.wait()
-    assert taker.bursts == [[0, 1, 2]]
+    await recorder.handed_over.wait()
+    assert recorder.bursts == [[0, 1, 2]]
 
 
 async def test_items_soon_after_a_burst_wait_for_the_next_or_for_flush() -> None:
-    taker = Taker()
-    bursts = Bursts(taker.take, FOREVER)
+    recorder = BurstRecorder()
+    bursts = Bursts(recorder.take, FOREVER)
     bursts.add(0)
-    await taker.came.wait()
+    await recorder.handed_over.wait()
     for number in (1, 2):
         bursts.add(number)
         await asyncio.sleep(0)
-    assert taker.bursts == [[0]]
+    assert recorder.bursts == [[0]]
     bursts.flush()
-    assert taker.bursts == [[0], [1, 2]]
+    assert recorder.bursts == [[0], [1, 2]]
     bursts.flush()
-    assert taker.bursts == [[0], [1, 2]], "nothing is handed over twice, nor an empty burst"
+    assert recorder.bursts == [[0], [1, 2]], "nothing is handed over twice, nor an empty burst"
 
 
 async def test_next_burst_is_handed_over_without_flush() -> None:
-    taker = Taker()
-    bursts = Bursts(taker.take, 0.001)
+    recorder = BurstRecorder()
+    bursts = Bursts(recorder.take, 0.001)
     bursts.add(0)
-    await taker.came.wait()
-    taker.came.clear()
+    await recorder.handed_over.wait()
+    recorder.handed_over.clear()
     bursts.add(1)
-    await asyncio.wait_for(taker.came.wait(), 10)
-    assert taker.bursts == [[0], [1]]
+    await asyncio.wait_for(recorder.handed_over.wait(), 10)
+    assert recorder.bursts == [[0], [1]]

@@ -29,33 +29,33 @@ class KafkaSide:
     def __init__(self) -> None:
         self.committed: dict[TP, int | None] = {}
         self.fetched: dict[TP, list[Any]] = {}
-        self.asked: set[TP] | None = None
+        self.fetched_partitions: set[TP] | None = None
         self.sought: dict[TP, int] = {}
         self.from_beginning: set[TP] = set()
-        self.left: set[TP] = set()
+        self.paused: set[TP] = set()
 
     def meanwhile(self) -> None:
         """Do nothing."""
 
     async def getmany(self, active_partitions: set[TP] | None, timeout: float) -> dict[TP, list[Any]]:
         self.meanwhile()
-        self.asked = active_partitions
+        self.fetched_partitions = active_partitions
         return self.fetched
 
     async def seek_to_committed(self) -> dict[TP, int | None]:
         return self.committed
 
-    async def seek_to_beginning(self, *places: TP) -> None:
-        self.from_beginning |= set(places)
+    async def seek_to_beginning(self, *offsets: TP) -> None:
+        self.from_beginning |= set(offsets)
 
     async def pause_fetching(self, tps: Iterable[TP]) -> None:
-        self.left |= set(tps)
+        self.paused |= set(tps)
 
-    def highwater(self, place: TP) -> int:
+    def highwater(self, tp: TP) -> int:
         return 5
 
-    def seek(self, place: TP, offset: int) -> None:
-        self.sought[place] = offset
+    def seek(self, tp: TP, offset: int) -> None:
+        self.sought[tp] = offset
 
     def assignment(self) -> set[TP]:
         return {TURNS, OTHER, CHANGELOG, REQUESTS}
@@ -65,16 +65,16 @@ class FakeRequestReader:
     """In place of the request reader: records its partitions."""
 
     def __init__(self) -> None:
-        self.places: dict[TP, int | None] = {}
+        self.offsets: dict[TP, int | None] = {}
 
-    def begin(self, places: Mapping[TP, int | None]) -> None:
-        self.places = dict(places)
+    def begin(self, offsets: Mapping[TP, int | None]) -> None:
+        self.offsets = dict(offsets)
 
-    def leave(self, places: Collection[TP]) -> None:
-        self.places = {place: due for place, due in self.places.items() if place not in places}
+    def leave(self, offsets: Collection[TP]) -> None:
+        self.offsets = {tp: expected for tp, expected in self.offsets.items() if tp not in offsets}
 
-    def highwater(self, place: TP) -> int | None:
-        return 40 if place in self.places else None
+    def highwater(self, tp: TP) -> int | None:
+        return 40 if tp in self.offsets else None
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_paused_partitions_are_not_read_after_resume_flow(consumer: SafeAssignme
 async def test_fetch_keeps_to_its_partitions(consumer: SafeAssignmentConsumer, kafka: KafkaSide) -> None:
     kafka.meanwhile = lambda: consumer.pause_partitions({CHANGELOG})  # type: ignore[method-assign]
     await consumer._getmany(consumer._get_active_partitions(), 1.0)
-    assert kafka.asked == {CHANGELOG}
+    assert kafka.fetched_partitions == {CHANGELOG}
 
 
 async def test_records_of_a_partition_paused_during_the_fetch_are_refetched(
@@ -133,7 +133,7 @@ async def test_records_of_a_partition_paused_during_the_fetch_are_refetched(
 ) -> None:
     consumer.resume_partitions({TURNS, OTHER})
     consumer.resume_flow()
-    kafka.fetched = {place: [SimpleNamespace(offset=7), SimpleNamespace(offset=8)] for place in (TURNS, OTHER)}
+    kafka.fetched = {tp: [SimpleNamespace(offset=7), SimpleNamespace(offset=8)] for tp in (TURNS, OTHER)}
     kafka.meanwhile = lambda: consumer.pause_partitions({TURNS})  # type: ignore[method-assign]
     await consumer._getmany(consumer._get_active_partitions(), 1.0)
     assert kafka.sought == {TURNS: 7}
@@ -163,11 +163,11 @@ async def test_requests_are_read_by_the_request_reader_from_the_committed_offset
     consumer.resume_partitions({TURNS, REQUESTS})
     kafka.committed = {TURNS: 3, REQUESTS: 12}
     await consumer.perform_seek()
-    assert request_reader.places == {}
+    assert request_reader.offsets == {}
     consumer.resume_flow()
-    assert request_reader.places == {REQUESTS: 12}
+    assert request_reader.offsets == {REQUESTS: 12}
     assert active(consumer) == {TURNS, CHANGELOG}
-    assert kafka.left == {REQUESTS}
+    assert kafka.paused == {REQUESTS}
 
 
 async def test_request_reader_leaves_paused_partitions(
@@ -176,7 +176,7 @@ async def test_request_reader_leaves_paused_partitions(
     consumer.resume_partitions({REQUESTS})
     consumer.resume_flow()
     consumer.pause_partitions({TURNS, REQUESTS})
-    assert request_reader.places == {}
+    assert request_reader.offsets == {}
 
 
 def test_requests_are_never_read_by_faust_even_after_backpressure(
@@ -208,15 +208,15 @@ def test_partition_without_a_position_is_no_error(consumer: SafeAssignmentConsum
 
 
 async def test_commit_passes_offsets_without_a_record(consumer: SafeAssignmentConsumer) -> None:
-    came = []
+    delivered = []
 
     async def callback(message: Any) -> None:
-        came.append(message.offset)
+        delivered.append(message.offset)
 
     consumer.callback = callback
     consumer._committed_offset[REQUESTS] = 7
     await consumer._deliver(REQUESTS, consumer_record(12), 7)
-    assert came == [12]
+    assert delivered == [12]
     consumer._acked[REQUESTS].append(12)
     assert consumer._new_offset(REQUESTS) == 13
 
@@ -229,8 +229,8 @@ async def test_commit_stops_before_requests_in_flight(
 
     consumer.callback = callback
     consumer._committed_offset[REQUESTS] = 7
-    for due, offset in ((7, 7), (8, 8), (9, 9)):
-        await consumer._deliver(REQUESTS, consumer_record(offset), due)
+    for expected, offset in ((7, 7), (8, 8), (9, 9)):
+        await consumer._deliver(REQUESTS, consumer_record(offset), expected)
     consumer._acked[REQUESTS].append(7)
     assert consumer._new_offset(REQUESTS) == 8
 

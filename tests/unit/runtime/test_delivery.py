@@ -161,7 +161,7 @@ async def test_events_that_finish_during_a_settle_share_the_next_one() -> None:
     await quiet()
     await run.finish(0)
     await run.finish(1, 2, 4)
-    assert run.settled == [], "no acknowledgement before the effects are safe"
+    assert run.settled == [], "no acknowledgement before the effects are durable"
     gate.set()
     await quiet()
     assert run.batches == [[0], [1, 2]]

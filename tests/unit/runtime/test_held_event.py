@@ -23,7 +23,7 @@ class Consumer:
         return True
 
 
-def held(consumer: Consumer, **changes: Any) -> HeldEvent:
+def event_of(consumer: Consumer, **changes: Any) -> HeldEvent:
     """Build an event as Faust does."""
     known: dict[str, Any] = {
         "topic": "memory.turns",
@@ -44,26 +44,26 @@ def held(consumer: Consumer, **changes: Any) -> HeldEvent:
 
 def test_record_keeps_repeated_and_null_headers_and_milliseconds() -> None:
     expected = Record("memory.turns", 2, 17, 1_772_357_400_123, b"k", b"v", (("a", b"1"), ("a", b"2"), ("none", None)))
-    assert held(Consumer()).record == expected
+    assert event_of(Consumer()).record == expected
 
 
 @given(some.integers(0, 4_000_000_000_000))
 def test_timestamp_in_seconds_converts_back_to_milliseconds(timestamp_ms: int) -> None:
-    assert held(Consumer(), timestamp=timestamp_ms / 1000).record.timestamp_ms == timestamp_ms
+    assert event_of(Consumer(), timestamp=timestamp_ms / 1000).record.timestamp_ms == timestamp_ms
 
 
 def test_missing_parts_stay_empty() -> None:
-    bare = held(Consumer(), headers=None, key=None, value=None, timestamp=None).record
+    bare = event_of(Consumer(), headers=None, key=None, value=None, timestamp=None).record
     assert (bare.headers, bare.key, bare.value, bare.timestamp_ms) == ((), None, None, 0)
 
 
 def test_empty_value_is_not_none() -> None:
-    assert held(Consumer(), value=b"", key=b"").record.value == b""
+    assert event_of(Consumer(), value=b"", key=b"").record.value == b""
 
 
 def test_only_settle_acknowledges() -> None:
     consumer = Consumer()
-    event = held(consumer)
+    event = event_of(consumer)
     assert event.ack() is False
     assert consumer.acked == []
     event.settle()

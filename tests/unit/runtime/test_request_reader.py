@@ -12,7 +12,7 @@ from faust.types import TP
 
 from streams.runtime.request_reader import RequestReader
 
-FIRST, SECOND = TP("asked", 0), TP("asked", 1)
+FIRST, SECOND = TP("fetched", 0), TP("fetched", 1)
 
 Read = tuple[TP, int, int | None]
 """Partition, offset, expected offset."""
@@ -25,12 +25,12 @@ class Kafka:
         self.log: dict[TopicPartition, list[int]] = {}
         self.positions: dict[TopicPartition, int] = {}
         self.problems = list(problems)
-        self.asked: list[set[TP]] = []
+        self.fetched: list[set[TP]] = []
         self.stopped = 0
         self._written = asyncio.Event()
 
-    def write(self, place: TP, *offsets: int) -> None:
-        self.log.setdefault(TopicPartition(*place), []).extend(offsets)
+    def write(self, tp: TP, *offsets: int) -> None:
+        self.log.setdefault(TopicPartition(*tp), []).extend(offsets)
         self._written.set()
 
     async def start(self) -> None:
@@ -39,30 +39,30 @@ class Kafka:
     async def stop(self) -> None:
         self.stopped += 1
 
-    def assign(self, places: list[TopicPartition]) -> None:
-        self.positions = dict.fromkeys(places, 0)
+    def assign(self, tps: list[TopicPartition]) -> None:
+        self.positions = dict.fromkeys(tps, 0)
 
     def assignment(self) -> set[TopicPartition]:
         return set(self.positions)
 
-    def seek(self, place: TopicPartition, offset: int) -> None:
-        self.positions[place] = offset
+    def seek(self, tp: TopicPartition, offset: int) -> None:
+        self.positions[tp] = offset
 
-    def highwater(self, place: TopicPartition) -> int | None:
-        return self.log[place][-1] + 1 if place in self.log else None
+    def highwater(self, tp: TopicPartition) -> int | None:
+        return self.log[tp][-1] + 1 if tp in self.log else None
 
-    async def getmany(self, *places: TopicPartition, timeout_ms: int) -> dict[TopicPartition, list[Any]]:
+    async def getmany(self, *tps: TopicPartition, timeout_ms: int) -> dict[TopicPartition, list[Any]]:
         self._fail()
-        self.asked.append({TP(*place) for place in places})
-        while not (ready := {place: read for place in places if (read := self._new(place))}):
+        self.fetched.append({TP(*tp) for tp in tps})
+        while not (ready := {tp: read for tp in tps if (read := self._new(tp))}):
             self._written.clear()
             await self._written.wait()
-        for place, offsets in ready.items():
-            self.positions[place] = offsets[-1] + 1
-        return {place: [_record(place, offset) for offset in offsets] for place, offsets in ready.items()}
+        for tp, offsets in ready.items():
+            self.positions[tp] = offsets[-1] + 1
+        return {tp: [_record(tp, offset) for offset in offsets] for tp, offsets in ready.items()}
 
-    def _new(self, place: TopicPartition) -> list[int]:
-        return [offset for offset in self.log.get(place, []) if offset >= self.positions[place]]
+    def _new(self, tp: TopicPartition) -> list[int]:
+        return [offset for offset in self.log.get(tp, []) if offset >= self.positions[tp]]
 
     def _fail(self) -> None:
         if self.problems:
@@ -77,31 +77,31 @@ class Agent:
     full: set[TP] = field(default_factory=set)
     defects: list[BaseException] = field(default_factory=list)
     busy: bool = False
-    _came: asyncio.Condition = field(default_factory=asyncio.Condition)
+    _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
-    async def take(self, place: TP, record: ConsumerRecord[bytes, bytes], due: int | None) -> None:
-        async with self._came:
-            await self._came.wait_for(lambda: not self.busy)
-            self.read.append((place, record.offset, due))
-            self._came.notify_all()
+    async def take(self, tp: TP, record: ConsumerRecord[bytes, bytes], expected: int | None) -> None:
+        async with self._changed:
+            await self._changed.wait_for(lambda: not self.busy)
+            self.read.append((tp, record.offset, expected))
+            self._changed.notify_all()
 
     async def defect(self, problem: BaseException) -> None:
-        async with self._came:
+        async with self._changed:
             self.defects.append(problem)
-            self._came.notify_all()
+            self._changed.notify_all()
 
     async def has(self, count: int) -> None:
-        async with self._came:
-            await self._came.wait_for(lambda: len(self.read) >= count or self.defects)
+        async with self._changed:
+            await self._changed.wait_for(lambda: len(self.read) >= count or self.defects)
 
     async def rests(self) -> None:
-        async with self._came:
+        async with self._changed:
             self.busy = False
-            self._came.notify_all()
+            self._changed.notify_all()
 
 
-def _record(place: TopicPartition, offset: int) -> ConsumerRecord[bytes, bytes]:
-    return ConsumerRecord(place.topic, place.partition, offset, 0, 0, None, b"", None, 0, 0, ())
+def _record(tp: TopicPartition, offset: int) -> ConsumerRecord[bytes, bytes]:
+    return ConsumerRecord(tp.topic, tp.partition, offset, 0, 0, None, b"", None, 0, 0, ())
 
 
 @asynccontextmanager
@@ -175,8 +175,8 @@ async def test_partition_of_a_full_agent_is_not_fetched() -> None:
         agent.full.clear()
         kafka.write(SECOND, 1)
         await agent.has(3)
-    assert kafka.asked[0] == {SECOND}
-    assert {place for place, *_ in agent.read} == {FIRST, SECOND}
+    assert kafka.fetched[0] == {SECOND}
+    assert {tp for tp, *_ in agent.read} == {FIRST, SECOND}
 
 
 async def test_outages_are_retried_when_connecting_and_reading() -> None:

@@ -19,7 +19,7 @@ def started(**settings: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "message"),
     [
         ("PARTITIONS", "0", "setting MODESTREAM_PARTITIONS: "),
         ("LLM_PROFILES", '{"x": {"model": "m"}}', "must be named 'default'"),
@@ -28,10 +28,10 @@ def started(**settings: str) -> subprocess.CompletedProcess[str]:
         ("EMBEDDERS", '{"mine": {"path": "p"}}', "setting MODESTREAM_EMBEDDERS.mine.dim: "),
     ],
 )
-def test_invalid_setting_is_named_in_one_line(name: str, value: str, told: str) -> None:
+def test_invalid_setting_is_named_in_one_line(name: str, value: str, message: str) -> None:
     ended = started(**{name: value})
     assert ended.returncode == 1
-    assert told in ended.stderr
+    assert message in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
 
 

@@ -73,8 +73,8 @@ def test_modes_of_turns_and_corrections_are_declared() -> None:
 
 
 def test_one_query_runs_in_each_of_two_modes() -> None:
-    asked = {(question["query"], question.get("mode")) for question in SCRIPT["questions"]}
-    assert any({(query, "general"), (query, "journal")} <= asked for query, _ in asked)
+    queries = {(question["query"], question.get("mode")) for question in SCRIPT["questions"]}
+    assert any({(query, "general"), (query, "journal")} <= queries for query, _ in queries)
 
 
 def test_one_turn_is_edited_after_its_first_text() -> None:

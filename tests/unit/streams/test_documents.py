@@ -101,10 +101,12 @@ def test_channels_are_the_public_topics_and_the_reply_address() -> None:
 
 def test_every_message_has_an_operation_and_every_request_a_reply() -> None:
     operations = DOCUMENT["operations"].values()
-    told = {one["$ref"] for operation in operations for one in operation["messages"]}
-    told |= {one["$ref"] for operation in operations for one in operation.get("reply", {}).get("messages", ())}
-    held = {f"#/channels/{name}/messages/{one}" for name, it in DOCUMENT["channels"].items() for one in it["messages"]}
-    assert told == held
+    in_operations = {one["$ref"] for operation in operations for one in operation["messages"]}
+    in_operations |= {one["$ref"] for operation in operations for one in operation.get("reply", {}).get("messages", ())}
+    in_channels = {
+        f"#/channels/{name}/messages/{one}" for name, it in DOCUMENT["channels"].items() for one in it["messages"]
+    }
+    assert in_operations == in_channels
     received = {name for name, operation in DOCUMENT["operations"].items() if operation["action"] == "receive"}
     assert received == {"turn", "retrieve", "assemble", "command", "consolidate"}
     for name in received:
@@ -194,7 +196,9 @@ def test_serialised_replies_are_valid_for_their_kind_of_request() -> None:
     ],
 )
 def test_described_headers_match_the_parser(headers: dict[str, str], *, is_taken: bool) -> None:
-    record = Record("memory.turns", 0, 0, 0, None, None, tuple((name, told.encode()) for name, told in headers.items()))
+    record = Record(
+        "memory.turns", 0, 0, 0, None, None, tuple((name, value.encode()) for name, value in headers.items())
+    )
     assert Draft202012Validator(request_headers("memory.replies")).is_valid(headers) == is_taken
     assert reads(record) == is_taken
 

@@ -33,12 +33,12 @@ def settings_with(path: str, monkeypatch: pytest.MonkeyPatch) -> Settings:
     return Settings(_env_file=None)
 
 
-def said(scope: Any) -> bytes:
+def turn_json(scope: Any) -> bytes:
     return json.dumps({"scope": scope, "conversation_id": "c", "role": "user", "content": "x"}).encode()
 
 
 def turn_in(scope: Any) -> Scope:
-    return validate_json(bind_scope(Turn, AGENTS), said(scope)).scope
+    return validate_json(bind_scope(Turn, AGENTS), turn_json(scope)).scope
 
 
 def selected_by(scope: Any) -> dict[str, tuple[str, ...] | None]:
@@ -59,7 +59,7 @@ def test_model_is_loaded_by_its_dotted_path(path: str, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "message"),
     [
         ("Nowhere", "is not a dotted path"),
         ("no.such.module.Model", "can't be imported: No module named 'no'"),
@@ -76,12 +76,12 @@ def test_model_is_loaded_by_its_dotted_path(path: str, monkeypatch: pytest.Monke
         (f"{EXAMPLES}.WithDecorator", "put lower into"),
     ],
 )
-def test_invalid_scope_model_is_rejected_at_start(path: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_scope_model_is_rejected_at_start(path: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValidationError) as refused:
         settings_with(path, monkeypatch)
     [error] = refused.value.errors()
     assert error["loc"] == ("scope_model",)
-    assert told in error["msg"]
+    assert message in error["msg"]
 
 
 def test_scope_of_a_turn_is_complete_and_validated_by_the_model() -> None:
@@ -130,7 +130,7 @@ def test_plain_model_gets_the_rules_of_scopes_and_required_fields() -> None:
     given = {"user_id": "u1", "team": "red"}
     assert scope.model_validate(given).model_dump() == {"user_id": "u1", "project_id": "default", "team": "red"}
     turn, question = bind_scope(Turn, scope), bind_scope(RetrieveRequest, scope)
-    for message, value in ((turn, said({"user_id": "u1"})), (question, b'{"query":"x","scope":{"user_id":"u1"}}')):
+    for message, value in ((turn, turn_json({"user_id": "u1"})), (question, b'{"query":"x","scope":{"user_id":"u1"}}')):
         with pytest.raises(Rejected) as refused:
             validate_json(message, value)
         assert (refused.value.code, refused.value.field) == ("invalid_value", "scope.team")
@@ -158,8 +158,8 @@ def test_grant_covers_any_value_of_further_fields() -> None:
 def test_issued_commands_keep_every_scope_field() -> None:
     scope = AGENTS.model_validate({"user_id": "u1", "agent_id": "eve"})
     model = bind_issued_scope(AGENTS)
-    kept = model().with_change("0-1", Change(scope=scope, action="forget")).model_dump_json(by_alias=True)
-    assert model.model_validate_json(kept).changes["0-1"].scope == scope
+    stored = model().with_change("0-1", Change(scope=scope, action="forget")).model_dump_json(by_alias=True)
+    assert model.model_validate_json(stored).changes["0-1"].scope == scope
 
 
 def test_table_key_names_further_fields_only() -> None:
@@ -172,9 +172,9 @@ def test_table_key_names_further_fields_only() -> None:
 def test_data_directory_rejects_other_scope_fields(tmp_path: Path) -> None:
     save_scope_fields(tmp_path, AGENTS)
     save_scope_fields(tmp_path, AGENTS)
-    kept = json.loads((tmp_path / "scope.json").read_text())
-    assert kept["scope_fields"] == ["agent_id", "channel", "project_id", "user_id"]
-    assert len(kept["scope_schema_hash"]) == 64
+    saved = json.loads((tmp_path / "scope.json").read_text())
+    assert saved["scope_fields"] == ["agent_id", "channel", "project_id", "user_id"]
+    assert len(saved["scope_schema_hash"]) == 64
     with pytest.raises(SystemExit, match="was made with scopes of agent_id, channel, project_id, user_id, not of"):
         check_scope_fields(tmp_path, Scope)
 

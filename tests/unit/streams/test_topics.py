@@ -33,8 +33,8 @@ def test_prefixes_share_no_topic_and_no_group() -> None:
 @pytest.mark.parametrize("name", EVENTS)
 def test_events_have_no_retention_limit(name: str) -> None:
     topics = topics_with_prefix("memory.")
-    kept = topic_config(topics, getattr(topics, name))
-    assert (kept["retention.ms"], kept["cleanup.policy"]) == ("-1", "delete")
+    config = topic_config(topics, getattr(topics, name))
+    assert (config["retention.ms"], config["cleanup.policy"]) == ("-1", "delete")
 
 
 @pytest.mark.parametrize("name", ["retrieve", "replies"])

@@ -48,12 +48,12 @@ def test_locked_directory_is_refused_until_it_is_released(layout: Layout) -> Non
 
 
 async def test_orphan_is_ended_and_its_pid_file_deleted(layout: Layout) -> None:
-    told: list[str] = []
+    printed: list[str] = []
     with process({CHILD_MARK_VARIABLE: child_mark(layout, "worker")}) as orphan:
         layout.pid_file("worker").write_text(f"{orphan.pid}\n")
-        await end_orphans(layout, told.append)
+        await end_orphans(layout, printed.append)
         assert orphan.wait() < 0
-    assert told == [f"ending the worker of an earlier start, process {orphan.pid}"]
+    assert printed == [f"ending the worker of an earlier start, process {orphan.pid}"]
     assert not layout.pid_file("worker").exists()
 
 

@@ -11,7 +11,7 @@ from tests.builders.turns import record
 REPLIES = "memory.replies"
 
 
-def asked(*headers: tuple[str, bytes | None]) -> Record:
+def request_with(*headers: tuple[str, bytes | None]) -> Record:
     return record(headers=headers)
 
 
@@ -41,7 +41,7 @@ DIALECTS: dict[str, tuple[Headers, ReplyAddress]] = {
         ReplyAddress("memory.replies.a_b-c.d", 2, ("REPLY_CORRELATION_ID", b"c")),
     ),
     "the topic alone": ((("reply_to", b"memory.replies"),), ReplyAddress(REPLIES)),
-    "ours beside another": (
+    "ours and another": (
         (("REPLY_TOPIC", b"memory.replies.x"), ("REPLY_CORRELATION_ID", b"x"), ("reply_to", b"memory.replies")),
         ReplyAddress(REPLIES),
     ),
@@ -64,11 +64,11 @@ DIALECTS: dict[str, tuple[Headers, ReplyAddress]] = {
 @pytest.mark.parametrize("name", DIALECTS)
 def test_each_dialect_is_parsed(name: str) -> None:
     headers, address = DIALECTS[name]
-    assert address_of(asked(*headers)) == address
+    assert address_of(request_with(*headers)) == address
 
 
 def test_no_address_without_a_reply_topic() -> None:
-    assert address_of(asked(("correlation_id", b"c"), ("reply_partition", b"nonsense"))) is None
+    assert address_of(request_with(("correlation_id", b"c"), ("reply_partition", b"nonsense"))) is None
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_no_address_without_a_reply_topic() -> None:
 @pytest.mark.parametrize("header", ["reply_to", "kafka_replyTopic", "REPLY_TOPIC"])
 def test_any_other_topic_is_rejected(header: str, topic: bytes | None) -> None:
     with pytest.raises(Rejected) as refused:
-        parse_reply_address(asked((header, topic)), REPLIES)
+        parse_reply_address(request_with((header, topic)), REPLIES)
     assert refused.value.code == "reply_topic_refused"
 
 
@@ -110,9 +110,9 @@ def test_any_other_topic_is_rejected(header: str, topic: bytes | None) -> None:
     ],
 )
 def test_invalid_partition_is_rejected_with_its_header(topic: str, header: str, value: bytes) -> None:
-    sent = asked((topic, b"memory.replies"), (header, value))
+    sent = request_with((topic, b"memory.replies"), (header, value))
     address = parse_reply_address(sent, REPLIES)
-    assert address is not None, "so that the error can be told"
+    assert address is not None, "so that the error can be replied"
     with pytest.raises(Rejected) as refused:
         with_reply_partition(address, sent)
     assert (refused.value.code, refused.value.field) == ("invalid_value", f"headers.{header}")
@@ -122,15 +122,15 @@ def test_invalid_partition_is_rejected_with_its_header(topic: str, header: str, 
     ("value", "deadline"), [(b"0", 0), (b"1772357400000", 1_772_357_400_000), (b"9223372036854775807", 2**63 - 1)]
 )
 def test_deadline_is_in_milliseconds(value: bytes, deadline: int) -> None:
-    assert deadline_ms(asked(("deadline", value))) == deadline
+    assert deadline_ms(request_with(("deadline", value))) == deadline
 
 
 def test_no_deadline_is_none() -> None:
-    assert deadline_ms(asked()) is None
+    assert deadline_ms(request_with()) is None
 
 
 @pytest.mark.parametrize("value", [None, b"", b"soon", b"-5", b"1.5", b"9" * 400, b"\xff"])
 def test_invalid_deadline_is_rejected(value: bytes | None) -> None:
     with pytest.raises(Rejected) as refused:
-        deadline_ms(asked(("deadline", value)))
+        deadline_ms(request_with(("deadline", value)))
     assert refused.value.field == "headers.deadline"

@@ -1,0 +1,52 @@
+"""Lag, partitions and recovery of a worker, read from a fake of the Faust app."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from faust.types import TP
+
+from streams.runtime.worker_status import WorkerStatus
+from streams.topics import topics_with_prefix
+
+TOPICS = topics_with_prefix("memory.")
+TURNS, REQUESTS, CHANGELOG = TP(TOPICS.turns, 2), TP(TOPICS.retrieve, 2), TP("memory.worker-modes-changelog", 2)
+
+
+class FakeConsumer:
+    def __init__(self, ends: dict[TP, int], committed: dict[TP, int]) -> None:
+        self._ends = ends
+        self._committed_offset = committed
+
+    def assignment(self) -> set[TP]:
+        return set(self._ends)
+
+    def highwater(self, tp: TP) -> int:
+        return self._ends[tp]
+
+
+def status(consumer: FakeConsumer | None, **state: bool) -> WorkerStatus:
+    known = {"started": True, "in_recovery": False, "rebalancing": False}
+    app: Any = SimpleNamespace(consumer=consumer, **(known | state))
+    return WorkerStatus(app, TOPICS)
+
+
+def test_lag_is_the_distance_of_commit_and_end_by_topic() -> None:
+    lag = status(FakeConsumer({TURNS: 12, REQUESTS: 3, CHANGELOG: 99}, {TURNS: 7})).lag()
+    assert (lag[TOPICS.turns], lag[TOPICS.retrieve], lag[TOPICS.jobs]) == (5, 3, 0)
+    assert CHANGELOG.topic not in lag
+
+
+def test_partitions_are_those_of_the_turns_topic() -> None:
+    assert status(FakeConsumer({TURNS: 0, TP(TOPICS.retrieve, 3): 0}, {})).partitions() == {2}
+
+
+def test_app_that_has_not_started_has_no_partitions_and_no_lag() -> None:
+    worker = status(None, started=False)
+    assert worker() == {"lag": {}, "partitions": [], "recovering": True}
+
+
+def test_worker_recovers_until_tables_are_recovered() -> None:
+    consumer = FakeConsumer({TURNS: 0}, {})
+    assert status(consumer, in_recovery=True).recovering()
+    assert status(consumer, rebalancing=True).recovering()
+    assert not status(consumer).recovering()
