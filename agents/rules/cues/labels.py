@@ -134,8 +134,8 @@ def _label_sentence(sentence: Sentence) -> set[str]:
     if not sentence.words:
         return set()
     names = find_cue_labels(sentence)
-    if sentence.asks or "SPECULATION" in names:
+    if sentence.is_question or "SPECULATION" in names:
         names -= ASSERTIVE
-    if sentence.asks:
+    if sentence.is_question:
         names.add("QUESTION")
     return names

@@ -16,13 +16,13 @@ class TurnOrder:
     """Arrays by number of memory, of shape (memories,); `MISSING` for superseded turns and memories that are no turns.
 
     `before` and `after` are the numbers of the neighbours, `MISSING` at the ends; `positions` count from 0 in each
-    conversation. `lasts` is the last turn of each conversation, by the index of the conversation.
+    conversation. `last_turns` is the last turn of each conversation, by the index of the conversation.
     """
 
     before: IntArray
     after: IntArray
     positions: IntArray
-    lasts: dict[int, int] = field(default_factory=dict)
+    last_turns: dict[int, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, columns: ColumnArrays) -> "TurnOrder":
@@ -39,7 +39,7 @@ class TurnOrder:
         order.before[second[is_adjacent]] = first[is_adjacent]
         order.positions[turns] = np.arange(len(turns)) - np.repeat(starts, np.diff(starts, append=len(turns)))
         ends = np.append(starts[1:], len(turns))[: len(starts)] - 1
-        order.lasts = dict(zip(conversations[ends].tolist(), turns[ends].tolist(), strict=True))
+        order.last_turns = dict(zip(conversations[ends].tolist(), turns[ends].tolist(), strict=True))
         return order
 
     def append(self, number: int, columns: ColumnArrays) -> bool:
@@ -48,11 +48,11 @@ class TurnOrder:
         if conversation == MISSING or columns.superseded[number]:
             self._extend(len(columns.live))
             return True
-        last = self.lasts.get(conversation)
+        last = self.last_turns.get(conversation)
         if last is not None and _key(columns, last) >= _key(columns, number):
             return False
         self._extend(len(columns.live))
-        self.lasts[conversation] = number
+        self.last_turns[conversation] = number
         self.positions[number] = 0
         if last is not None:
             self.before[number], self.after[last] = last, number

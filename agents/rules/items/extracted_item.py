@@ -60,7 +60,7 @@ class SourceText(NamedTuple):
     voice: Voice
 
 
-def found_item_at(
+def build_extracted_item(
     source: SourceText, span: Span, kind: ItemKind | None, text: str | None = None, confidence: float | None = None
 ) -> ExtractedItem:
     """Build the item of a span; `text` and `confidence` default to those of the rules."""

@@ -8,7 +8,7 @@ memory; time linear in the text. Questions and suppositions give no items.
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
-from agents.rules.items.extracted_item import ExtractedItem, SourceText, found_item_at
+from agents.rules.items.extracted_item import ExtractedItem, SourceText, build_extracted_item
 from agents.rules.items.item_sentences import classify_sentence
 from agents.rules.items.kinds import ALLOWED_KINDS, FIRST_PERSON_VOICES, RULE_KINDS, Voice, voice_of
 from agents.rules.items.procedures import find_step_lists
@@ -35,7 +35,7 @@ MIN_OVERLAP_SHARE = 0.5
 def extract_items(memory: Memory, understanding: Understanding | None = None) -> list[ExtractedItem]:
     """Return all items of a turn, by rules and by a model's understanding, without duplicates."""
     by_rules = extract_by_rules(memory)
-    return by_rules if understanding is None else merge_found_items(by_rules, extract_by_model(memory, understanding))
+    return by_rules if understanding is None else _merged(by_rules, extract_by_model(memory, understanding))
 
 
 def extract_by_rules(memory: Memory) -> list[ExtractedItem]:
@@ -48,7 +48,7 @@ def extract_by_rules(memory: Memory) -> list[ExtractedItem]:
         return list(from_turn)
     documents = _documents(memory)
     from_documents = chain.from_iterable(map(_find_items, _within_limit(documents)))
-    segments = (found_item_at(source, span, None) for source in documents for span in chunk_text(source.text))
+    segments = (build_extracted_item(source, span, None) for source in documents for span in chunk_text(source.text))
     return [*from_turn, *islice(from_documents, MAX_RULE_ITEMS), *islice(segments, MAX_SEGMENTS)]
 
 
@@ -66,13 +66,13 @@ def extract_by_model(memory: Memory, understanding: Understanding) -> list[Extra
         for one in verify_items(understanding, source.text):
             if id(one.item) not in found and (one.item.kind in allowed or one.item.kind not in RULE_KINDS):
                 text = one.item.text.strip() or None
-                found[id(one.item)] = found_item_at(
+                found[id(one.item)] = build_extracted_item(
                     source, Span(one.start, one.end), one.item.kind, text, one.item.confidence
                 )
     return [found[id(item)] for item in understanding.items if id(item) in found]
 
 
-def merge_found_items(by_rules: Sequence[ExtractedItem], by_model: Sequence[ExtractedItem]) -> list[ExtractedItem]:
+def _merged(by_rules: Sequence[ExtractedItem], by_model: Sequence[ExtractedItem]) -> list[ExtractedItem]:
     """Return both lists; of an item in both, the text of the rules with the higher confidence."""
     items = list(by_rules)
     for one in by_model:
@@ -102,13 +102,13 @@ def _find_items(source: SourceText) -> Iterator[ExtractedItem]:
     """Yield the lists of steps in a text, then its sentences that are items by themselves."""
     allowed, has_first_person = ALLOWED_KINDS[source.voice], source.voice in FIRST_PERSON_VOICES
     step_lists = find_step_lists(source.text) if "procedure" in allowed else []
-    yield from (found_item_at(source, span, "procedure") for span in step_lists)
+    yield from (build_extracted_item(source, span, "procedure") for span in step_lists)
     for span in sentence_spans(source.text):
         if any(span.start < other.end and other.start < span.end for other in step_lists):
             continue
         kind = classify_sentence(source.text[span.start : span.end], has_first_person=has_first_person)
         if kind in allowed:
-            yield found_item_at(source, span, kind)
+            yield build_extracted_item(source, span, kind)
 
 
 def _is_duplicate(one: ExtractedItem, other: ExtractedItem) -> bool:

@@ -30,7 +30,7 @@ def classify_sentence(text: str, *, has_first_person: bool) -> ItemKind | None:
         return None
     text = _DASH.sub(", ", text)
     sentence = parse_sentence(text)
-    if len(sentence.words) < MIN_ITEM_WORDS or sentence.asks:
+    if len(sentence.words) < MIN_ITEM_WORDS or sentence.is_question:
         return None
     kind = _kind(sentence, written_words(text), has_first_person=has_first_person)
     return kind if kind == "fact" or (kind and _has_content(sentence.words)) else None

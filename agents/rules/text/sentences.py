@@ -29,7 +29,7 @@ class Sentence(NamedTuple):
     spaced: str
 
     @property
-    def asks(self) -> bool:
+    def is_question(self) -> bool:
         """True if it ends with a question mark."""
         return self.words[-1] == "?"
 

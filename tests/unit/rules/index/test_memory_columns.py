@@ -167,7 +167,7 @@ def test_incremental_turn_order_equals_a_full_rebuild() -> None:
             rebuilt = TurnOrder.of(store.columns)
             for name in ("before", "after", "positions"):
                 assert getattr(incremental, name).tolist() == getattr(rebuilt, name).tolist()
-            assert incremental.lasts == rebuilt.lasts
+            assert incremental.last_turns == rebuilt.last_turns
 
 
 def test_appending_a_turn_keeps_the_order() -> None:
