@@ -24,11 +24,11 @@ def main() -> None:
     report = Report(_print_line)
     report.section("the machine")
     report.fact("cores", "cores", len(os.sched_getaffinity(0)))
-    report.fact("load_before", "load before, of the last minute", round(os.getloadavg()[0], 2))
+    report.fact("load_before", "load average before (1 min)", round(os.getloadavg()[0], 2))
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="modestream-bench-") as directory:
         asyncio.run(_run_until_signal(Bench(Path(directory), QUICK if options.quick else FULL, report, _progress)))
-    report.number("bench_s", "this measurement took", time.monotonic() - began, "s")
+    report.number("bench_s", "duration of the benchmark", time.monotonic() - began, "s")
     report.print()
 
 

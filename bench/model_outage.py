@@ -39,10 +39,10 @@ def main() -> None:
     report = Report(print)
     report.section(f"{options.turns:,} turns, {options.per_second:g} a second; the model is away for the middle third")
     report.fact("cores", "cores", len(os.sched_getaffinity(0)))
-    report.fact("load_before", "load before, of the last minute", round(os.getloadavg()[0], 2))
+    report.fact("load_before", "load average before (1 min)", round(os.getloadavg()[0], 2))
     with tempfile.TemporaryDirectory(prefix="modestream-outage-") as directory:
         is_correct = asyncio.run(_measure(Path(directory), options.turns, options.per_second, report))
-    report.fact("load_after", "load after, of the last minute", round(os.getloadavg()[0], 2))
+    report.fact("load_after", "load average after (1 min)", round(os.getloadavg()[0], 2))
     report.print()
     sys.exit(0 if is_correct else 1)
 
@@ -105,8 +105,8 @@ def _report_times(turns: Turns, parts: dict[str, Sequence[int]], report: Report)
 async def _check_results(turns: Turns, report: Report) -> bool:
     """Return whether each turn is stored once, understood, in the mode that the model gave."""
     lost = len(turns.tagged) - await turns.count_stored()
-    report.fact("lost", "turns lost, or there twice", lost)
-    report.fact("wrong", "turns in another mode than the model said", len(turns.wrong))
+    report.fact("lost", "turns lost or duplicated", lost)
+    report.fact("wrong", "turns in another mode than the model gave", len(turns.wrong))
     for line in turns.wrong[:10]:
         _progress(line)
     return lost == 0 and not turns.wrong

@@ -48,32 +48,32 @@ class Bench:
     async def run(self) -> None:
         """Run all measurements and fill the report."""
         self._embedders = [EmbedderAlone(self._models, "int8"), EmbedderAlone(self._models, "fp32")]
-        self._caches()
+        self._report_caches()
         self._progress("starting on an empty directory")
         async with running(self._data_dir) as system:
             self._report.section("`streams up` until ready")
             self._report.number("ready_cold_s", "cold: empty directory, model exported", system.seconds_to_ready, "s")
             idle = resident(system)
-            await self._with_all_cores(system)
-            round_trip = await self._questions(system)
+            await self._measure_ingestion(system)
+            round_trip = await self._time_questions(system)
             loaded = resident(system)
-        await self._question_parts(*round_trip)
-        self._resident(idle, loaded)
-        await self._restart_with_one_thread()
+        await self._report_question_parts(*round_trip)
+        self._report_memory(idle, loaded)
+        await self._measure_restart()
 
-    async def _with_all_cores(self, system: System) -> None:
+    async def _measure_ingestion(self, system: System) -> None:
         await ingest(system.bootstrap, short_turns(300, 1), "warm-up")
-        await self._ingest(system, "short", "turns of 8 to 12 words", short_turns(self._sizes.turns, 2))
-        await self._ingest(system, "mixed", "turns of mixed length", mixed_turns(self._sizes.turns, 3))
-        await self._poison(system)
+        await self._measure_ingest(system, "short", "turns of 8 to 12 words", short_turns(self._sizes.turns, 2))
+        await self._measure_ingest(system, "mixed", "turns of mixed length", mixed_turns(self._sizes.turns, 3))
+        await self._measure_poison(system)
 
-    async def _ingest(self, system: System, key: str, name: str, turns: Sequence[str]) -> None:
+    async def _measure_ingest(self, system: System, key: str, name: str, turns: Sequence[str]) -> None:
         self._progress(f"{len(turns)} {name}")
-        before = self._embedders_alone(turns)
+        before = self._measure_embedders(turns)
         worked = cpu_seconds(system)
         rates = await ingest(system.bootstrap, turns, key)
         worked = {name: seconds - worked[name] for name, seconds in cpu_seconds(system).items()}
-        int8, fp32 = (mean(both) for both in zip(before, self._embedders_alone(turns), strict=True))
+        int8, fp32 = (mean(both) for both in zip(before, self._measure_embedders(turns), strict=True))
         report = self._report
         report.section(f"{len(turns):,} {name}")
         report.number(f"{key}_int8_alone_per_s", "fastembed alone, int8, 1 thread", int8, "texts/s")
@@ -88,13 +88,13 @@ class Bench:
                 f"{key}_{process}_cpu_ms", f"processor time of the {process}", 1000 * seconds / len(turns), "ms/turn"
             )
 
-    def _embedders_alone(self, turns: Sequence[str]) -> tuple[float, float]:
+    def _measure_embedders(self, turns: Sequence[str]) -> tuple[float, float]:
         """Return texts per second of both embedders, on an even sample."""
         sample = turns[:: max(1, len(turns) // self._sizes.alone)]
         int8, fp32 = (embedder.texts_per_second(sample) for embedder in self._embedders)
         return int8, fp32
 
-    async def _poison(self, system: System) -> None:
+    async def _measure_poison(self, system: System) -> None:
         """Alternate runs with and without invalid records."""
         count, rounds = self._sizes.turns, self._sizes.poison_rounds
         garbage = range(500, count, 1000) if count > 500 else range(0, count, 1000)
@@ -113,7 +113,7 @@ class Bench:
             report.ratio(f"poison_{kind}", f"throughput with / without, until {kind}", ratio, "> 0.95")
         report.fact("poison_dead_letters", "dead letters / garbage", f"{found} / {rounds * len(garbage)}")
 
-    async def _questions(self, system: System) -> tuple[list[str], float, float, float]:
+    async def _time_questions(self, system: System) -> tuple[list[str], float, float, float]:
         """Return the questions, their median and 95th percentile round trip, and that of the echo."""
         self._progress("questions")
         turns = mixed_turns(ASKERS_TURNS, 4)
@@ -121,25 +121,25 @@ class Bench:
         asked = questions(turns, self._sizes.questions, 5)
         request = request_bytes(ASKER, asked[0])
         before = await measure_echo_s(system.bootstrap, request, self._sizes.questions)
-        middle, slow = await measure_questions_s(system.bootstrap, ASKER, asked)
+        p50, p95 = await measure_questions_s(system.bootstrap, ASKER, asked)
         after = await measure_echo_s(system.bootstrap, request, self._sizes.questions)
-        return asked, middle, slow, mean((before, after))
+        return asked, p50, p95, mean((before, after))
 
-    async def _question_parts(self, asked: list[str], middle: float, slow: float, echo: float) -> None:
+    async def _report_question_parts(self, asked: list[str], p50: float, p95: float, echo: float) -> None:
         int8 = self._embedders[0]
         embedding = int8.seconds_a_text(asked)
         queries = await measure_index_queries_s(self._data_dir, ASKER, asked)
         report = self._report
         report.section(f"a question over Kafka, a user of {ASKERS_TURNS} memories among others' thousands")
-        report.number("question_p50_ms", "round trip, p50", 1000 * middle, "ms")
-        report.number("question_p95_ms", "round trip, p95", 1000 * slow, "ms")
+        report.number("question_p50_ms", "round trip, p50", 1000 * p50, "ms")
+        report.number("question_p95_ms", "round trip, p95", 1000 * p95, "ms")
         report.number("echo_p50_ms", "bare Kafka echo, p50", 1000 * echo, "ms")
         report.number("query_embedding_p50_ms", "one query embedding, p50", 1000 * embedding, "ms")
         report.number("index_queries_p50_ms", "word, vector and token queries, p50", 1000 * queries, "ms")
-        ratio = middle / (echo + embedding + queries)
+        ratio = p50 / (echo + embedding + queries)
         report.ratio("question_to_parts", "round trip / (echo + embedding + queries)", ratio, "<= 1.3")
 
-    async def _restart_with_one_thread(self) -> None:
+    async def _measure_restart(self) -> None:
         """Start a second time, with one embedding thread, as on a single core."""
         self._progress("starting again on the same directory, with one embedding thread")
         async with running(self._data_dir, {"MODESTREAM_EMBEDDING_THREADS": "1"}) as system:
@@ -147,21 +147,21 @@ class Bench:
             self._report.number("ready_warm_s", "`streams up` until ready, warm", system.seconds_to_ready, "s")
             await ingest(system.bootstrap, short_turns(300, 6), "warm-up-again")
             turns = short_turns(self._sizes.turns, 7)
-            await self._ingest(system, "one_thread", "short turns, one embedding thread", turns)
+            await self._measure_ingest(system, "one_thread", "short turns, one embedding thread", turns)
 
-    def _resident(self, idle: dict[str, dict[str, float]], loaded: dict[str, dict[str, float]]) -> None:
+    def _report_memory(self, idle: dict[str, dict[str, float]], loaded: dict[str, dict[str, float]]) -> None:
         self._report.section("resident memory in MiB, after the start -> after the load")
         for name, before in idle.items():
             for kind, mib in before.items():
                 row = f"{mib:.0f} -> {loaded[name][kind]:.0f}"
                 self._report.fact(f"{name}_{kind}_mib", f"{name}, {kind}", row)
 
-    def _caches(self) -> None:
+    def _report_caches(self) -> None:
         jars = installed_class_path(locked_jars(), default_cache_dir())
         recorded = jars is not None and KafkaInstallation(tuple(jars)).archive.exists()
-        self._report.section("what lay in the caches before")
-        self._report.fact("kafka_cached", "Kafka's jars", jars is not None)
-        self._report.fact("kafka_recorded", "Kafka's recorded start", recorded)
+        self._report.section("caches before the run")
+        self._report.fact("kafka_cached", "Kafka's jars cached", jars is not None)
+        self._report.fact("kafka_recorded", "Kafka's start recorded", recorded)
 
 
 async def _count_dead_letters(bootstrap: str) -> int:

@@ -63,14 +63,14 @@ def _measure(models: Path) -> None:
 def _latency(turns: Sequence[Turn], vectors: Vectors, model: bytes) -> str:
     """Measure the classifier's processor time per turn, without embedding."""
     classifier = InteractionClassifier.loads(model)
-    took = []
+    times_ms = []
     for turn, vector in zip(turns, vectors, strict=True):
         began = time.thread_time()
         classifier.probabilities(turn.text, vector)
-        took.append(1000 * (time.thread_time() - began))
-    median, most = np.percentile(took, [50, 95])
+        times_ms.append(1000 * (time.thread_time() - began))
+    median, p95 = np.percentile(times_ms, [50, 95])
     return (
-        f"A turn takes {median:.2f} ms of one core beyond the embedding (median), {most:.2f} ms at the 95th percentile."
+        f"A turn takes {median:.2f} ms of one core beyond the embedding (median), {p95:.2f} ms at the 95th percentile."
     )
 
 

@@ -26,8 +26,8 @@ def best_pool(shares: Floats, modes: Labels) -> dict[str, float]:
     best, right = shares.max(axis=1), shares.argmax(axis=1) == modes
     for lowest in LOWEST.tolist():
         inside = (best >= lowest) & (best < HIGHEST)
-        said = pool_confidences(shares[inside], lowest, HIGHEST).max(axis=1)
-        if inside.any() and right[inside].mean() >= said.mean():
+        reported = pool_confidences(shares[inside], lowest, HIGHEST).max(axis=1)
+        if inside.any() and right[inside].mean() >= reported.mean():
             return {"lowest": lowest, "highest": HIGHEST}
     return {"lowest": float(LOWEST[-1]), "highest": HIGHEST}
 
@@ -52,4 +52,4 @@ def reliability(confidences: Floats, right: NDArray[np.bool_]) -> list[tuple[flo
 def expected_error(confidences: Floats, right: NDArray[np.bool_]) -> float:
     """Return the expected calibration error over ten equal bins (Naeini et al. 2015)."""
     rows = reliability(confidences, right)
-    return sum(count * abs(said - share) for _, _, count, said, share in rows) / len(confidences)
+    return sum(count * abs(reported - share) for _, _, count, reported, share in rows) / len(confidences)

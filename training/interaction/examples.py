@@ -55,10 +55,10 @@ def digest(turns: Sequence[Turn], cues: str) -> str:
 
 
 def _user_turns(row: dict[str, object], source: str) -> Iterable[Turn]:
-    said = row["turns"]
-    assert isinstance(said, list)
+    turns = row["turns"]
+    assert isinstance(turns, list)
     before: tuple[InteractionMode, ...] = ()
-    for one in said:
+    for one in turns:
         if one["role"] != "user":
             continue
         if one["mode"] not in INTERACTION_MODES:

@@ -29,10 +29,10 @@ class Invariant(NamedTuple):
     label: SentenceLabel
 
 
-SAFETY = Invariant("safety_requirement", 1000, "a safety requirement is never dropped", SentenceLabel.SAFETY)
-CORRECTION = Invariant("user_correction", 900, "the user's latest correction is always there", SentenceLabel.CORRECTION)
-CONSTRAINT = Invariant("hard_constraint", 800, "what must or must not be is kept", SentenceLabel.CONSTRAINT)
-ERROR = Invariant("blocking_error", 700, "an error that blocks now is kept", SentenceLabel.ERROR)
+SAFETY = Invariant("safety_requirement", 1000, "a safety requirement", SentenceLabel.SAFETY)
+CORRECTION = Invariant("user_correction", 900, "a correction by the user", SentenceLabel.CORRECTION)
+CONSTRAINT = Invariant("hard_constraint", 800, "a hard constraint", SentenceLabel.CONSTRAINT)
+ERROR = Invariant("blocking_error", 700, "a blocking error", SentenceLabel.ERROR)
 
 INVARIANTS: tuple[Invariant, ...] = (SAFETY, CORRECTION, CONSTRAINT, ERROR)
 """Highest priority first."""
@@ -70,7 +70,8 @@ def sticky_memories(visible: VisibleSet) -> list[tuple[Invariant, int]]:
 
 def breach_of(invariant: Invariant, memory_id: str) -> Breach:
     """Report a sticky memory that did not fit."""
-    return Breach(memory_id=memory_id, priority=invariant.priority, reason=f"no room, though {invariant.description}")
+    reason = f"the budget has no room for {invariant.description}"
+    return Breach(memory_id=memory_id, priority=invariant.priority, reason=reason)
 
 
 def _candidates(visible: VisibleSet) -> Iterator[tuple[Invariant, int]]:

@@ -29,12 +29,12 @@ class ModeSearch:
     where: MemoryFilter
 
 
-def requested_modes(asked: str | list[str], declared: ModeDeclarations, projects: Projects) -> list[str]:
+def requested_modes(requested: str | list[str], declared: ModeDeclarations, projects: Projects) -> list[str]:
     """Return the requested mode names in order, without duplicates; `*` is every mode of the selected projects.
 
     Raises Rejected: `unknown_mode` for a name that no selected project knows, `invalid_value` for an empty list.
     """
-    names = [asked] if isinstance(asked, str) else asked
+    names = [requested] if isinstance(requested, str) else requested
     if not names:
         raise Rejected("invalid_value", f"the list of modes is empty; use {ANY_VALUE!r} for all modes", "mode")
     visible = [mode.name for mode in declared.visible(projects)]

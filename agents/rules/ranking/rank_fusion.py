@@ -172,8 +172,8 @@ def normal_scores(found: Sequence[Scored], count: int) -> list[Scored]:
     the normal quantile of 1 - (r - 3/8) / (n + 1/4): Blom, "Statistical Estimates and Transformed Beta-Variables"
     (1958).
     """
-    whole = max(count, len(found)) + 0.25
-    scores = [DENSE_STD * _NORMAL.inv_cdf(1 - (rank - 0.375) / whole) for rank in _ranks(found)]
+    size = max(count, len(found)) + 0.25
+    scores = [DENSE_STD * _NORMAL.inv_cdf(1 - (rank - 0.375) / size) for rank in _ranks(found)]
     return [Scored(one.memory_id, min(max(score, 0.0), 1.0)) for one, score in zip(found, scores, strict=True)]
 
 

@@ -64,8 +64,8 @@ def _word_weights(words: Sequence[str], frequencies: Mapping[str, int], document
     pieces = [tokenize(word) for word in words]
     flat = [piece for some in pieces for piece in some]
     language, stops = detect_language(flat), stop_words_of(flat)
-    asked = list(frequencies)
-    known = dict(zip(stems(asked, language), frequencies.values(), strict=True))
+    terms = list(frequencies)
+    known = dict(zip(stems(terms, language), frequencies.values(), strict=True))
 
     def weight(term: str) -> float:
         frequency = frequencies.get(term, known.get(stems([term], language)[0], 0))
