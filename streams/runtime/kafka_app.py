@@ -26,7 +26,7 @@ class StreamStep(Protocol):
     """The two halves of an agent, as `Delivery` runs them."""
 
     window: int
-    """The limit of events under way."""
+    """The limit of events in flight."""
     pause_s: float
     """The least time between two calls of `settle`, in seconds."""
 
@@ -39,7 +39,7 @@ class StreamStep(Protocol):
         ...
 
 
-def create_kafka_app(settings: Settings, worker_id: str) -> faust.App:
+def create_kafka_app(settings: Settings, worker_id: str) -> App:
     """Create an app without agents and tables."""
     app = SafeAssignmentApp(
         group_id(settings),
@@ -86,7 +86,7 @@ def create_kafka_app(settings: Settings, worker_id: str) -> faust.App:
     return app
 
 
-def create_kafka_channels(app: faust.App, read: list[str]) -> dict[str, faust.types.TopicT]:
+def create_kafka_channels(app: App, read: list[str]) -> dict[str, faust.types.TopicT]:
     """Return the topics that agents read, with keys and values as bytes."""
     return {name: app.topic(name, key_type=None, value_type=None, allow_empty=True, internal=False) for name in read}
 
