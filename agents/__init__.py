@@ -1,1 +1,1 @@
-"""Who decides: one verb a file. No Kafka, no network, no file; the outside is reached through `ports` alone."""
+"""Agents: all decisions about memories. No Kafka, network or files: the outside is reached through `ports` alone."""

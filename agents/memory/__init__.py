@@ -1,1 +1,1 @@
-"""Keeps the records: turns, items and claims, edits, moves and forgetting. One writer for the table `memories`."""
+"""Stores turns, items and claims; edits, moves and forgets them. The only writer of the table `memories`."""

@@ -1,8 +1,8 @@
-"""Keeps which of the items that contradict each other stands: the one that was said last.
+"""Resolve contradicting items: the one said last replaces the others, in whatever order turns arrive.
 
-An item comes in as it was and as it is to be; it leaves with what took its place, and the items whose place is another
-now are written. Writes the table `claims`, after those items and before the item itself, so that what was cut off is
-done again. Whatever order turns come in, the end is the same.
+Enters: an item before and after a change. Leaves: the item with its successor; other items with another successor than
+before are written. Write order: those items, the table `claims`, then the item itself (by the caller), so that a
+redelivery repeats interrupted work.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from schemas.memories import Memory
 
 
 class ResolveClaims:
-    """The part of `Remember` that follows claims."""
+    """The part of `Remember` that maintains claims."""
 
     def __init__(self, memories: MemoryWriter, claims: ClaimWriter, write: WriteMemory) -> None:
         self._memories = memories
@@ -24,41 +24,41 @@ class ResolveClaims:
         self._write = write
 
     def resolve(self, before: Memory | None, after: Memory) -> tuple[Memory, list[Memory]]:
-        """An item as it is to be written, and the other items that were written because of it."""
-        now, changed = self._follow(before, after)
-        return self._standing(after, now), changed
+        """Return the item with its successor, and the other items that were changed by it."""
+        claims, changed = self._update_claims(before, after)
+        return self._with_successor(after, claims), changed
 
     def withdraw(self, item: Memory) -> list[Memory]:
-        """The items that were written because this one goes."""
-        return self._follow(item, None)[1]
+        """Withdraw a removed item's claims; return the items that were changed by it."""
+        return self._update_claims(item, None)[1]
 
-    def _follow(self, before: Memory | None, after: Memory | None) -> tuple[Mapping[str, Claim], list[Memory]]:
+    def _update_claims(self, before: Memory | None, after: Memory | None) -> tuple[Mapping[str, Claim], list[Memory]]:
         old, new = claims_of(before), claims_of(after)
         item = after or before
         if item is None or not (old or new):
             return {}, []
-        one = item.memory_id
+        changed_id = item.memory_id
         known = {key: self._claims.get(key) for key in {**old, **new}}
-        now = {key: update_claim(claim, one, new.get(key)) for key, claim in known.items()}
+        now = {key: update_claim(claim, changed_id, new.get(key)) for key, claim in known.items()}
         others = dict.fromkeys(
-            other for claims in (known, now) for key in claims for other in preceding_item_ids(claims[key], one)
+            other for claims in (known, now) for key in claims for other in preceding_item_ids(claims[key], changed_id)
         )
-        changed = [item for other in others if (item := self._put_right(other, now)) is not None]
+        changed = [item for other in others if (item := self._write_successor(other, now)) is not None]
         for key, claim in now.items():
             if claim != known[key]:
                 self._claims.put(key, claim)
         return now, changed
 
-    def _put_right(self, memory_id: str, now: Mapping[str, Claim]) -> Memory | None:
-        """Write what took the place of an item, where that is another now."""
+    def _write_successor(self, memory_id: str, now: Mapping[str, Claim]) -> Memory | None:
+        """Write an item with its successor; return it if the successor has changed."""
         item = self._memories.get(memory_id)
-        right = None if item is None else self._standing(item, now)
-        if right is None:
+        updated = None if item is None else self._with_successor(item, now)
+        if updated is None:
             return None
-        # One that is right already, too: its words may be as they were when a worker was killed.
-        self._write(right)
-        return None if right == item else right
+        # Write an unchanged one too: a killed worker may have left its index entry outdated.
+        self._write(updated)
+        return None if updated == item else updated
 
-    def _standing(self, item: Memory, now: Mapping[str, Claim]) -> Memory:
+    def _with_successor(self, item: Memory, now: Mapping[str, Claim]) -> Memory:
         claims = {key: now[key] if key in now else self._claims.get(key) for key in claims_of(item)}
         return apply_successor(item, successor(item, claims))

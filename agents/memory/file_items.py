@@ -1,7 +1,4 @@
-"""Puts items under other categories, as a change says: records and words.
-
-A change comes in, a step leaves for every item, each written when it is given. The same change again writes the same.
-"""
+"""Assign categories to items. Idempotent: the same change again writes the same."""
 
 from collections.abc import Iterable, Iterator
 
@@ -14,30 +11,30 @@ from schemas.understanding import FoundCategory
 
 
 class FileItems:
-    """The part of `Remember` that puts items under categories."""
+    """The part of `Remember` that assigns categories."""
 
     def __init__(self, memories: MemoryWriter, write: WriteMemory) -> None:
         self._memories = memories
         self._write = write
 
     def apply(self, change: Change) -> Iterator[tuple[Memory | None, tuple[()]]]:
-        """Write each item that is still there, and nothing where it is under these categories already."""
+        """Write each item that still exists in the change's scope; yields a step for each id of the change."""
         for memory_id, categories in change.assigned.items():
             memory = self._memories.get(memory_id)
             if memory is None or memory.item is None or memory.scope != change.scope.model_dump():
                 yield None, ()
                 continue
-            yield self._put_under(memory, categories), ()
+            yield self._assign(memory, categories), ()
 
     def apply_model_categories(self, items: Iterable[Memory], found: Iterable[FoundCategory]) -> None:
-        """Put what was found in a turn under the categories that a language model put the turn under, too."""
-        said = top_model_categories(found)
-        for memory in items if said else ():
+        """Add a language model's categories of a turn to the items that were found in it."""
+        categories = top_model_categories(found)
+        for memory in items if categories else ():
             if memory.item is not None:
-                self._put_under(memory, merge_assignments(memory.item.categories, said))
+                self._assign(memory, merge_assignments(memory.item.categories, categories))
 
-    def _put_under(self, memory: Memory, categories: tuple[CategoryAssignment, ...]) -> Memory:
+    def _assign(self, memory: Memory, categories: tuple[CategoryAssignment, ...]) -> Memory:
         assert memory.item is not None
-        filed = memory.model_copy(update={"item": memory.item.model_copy(update={"categories": categories})})
-        self._write(filed)
-        return filed
+        updated = memory.model_copy(update={"item": memory.item.model_copy(update={"categories": categories})})
+        self._write(updated)
+        return updated

@@ -1,10 +1,10 @@
-"""Forgets memories for good, and with them what was derived from them: records, words, and by its event the vectors.
+"""Forget memories permanently, with what was derived from them: records, index entries, and by events the vectors.
 
-A change comes in, a step leaves for every memory, each written when it is given; between two steps others may be
-handled. In place of each record a mark stays, which is read before a turn is accepted. What was derived goes before
-what it was derived from, so that a change that comes again after a kill still finds it: a turn names its items and what
-stands for it. Items that other turns say as well stay, with what those say; what a distilled memory stood for is served
-again.
+Enters: a change. Leaves: a step for each memory, written when it is yielded; between two steps other events may be
+handled. Each record is replaced by a tombstone, which is read before a turn is accepted. Derived memories are forgotten
+before their sources, so that a change that is redelivered after a crash still finds them: a turn names its items and
+its distilled memory. Items that other turns support keep those supports; sources of a forgotten distilled memory are
+current again.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -15,7 +15,6 @@ from agents.memory.write_memory import WriteMemory
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter
 from agents.rules.cues.has_signals import has_signals
-from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.memory.forgetting import (
     is_distilled_from,
     list_conversations,
@@ -32,13 +31,13 @@ from schemas.events import Forgotten, Learned
 from schemas.memories import Memory, index_names, item_index_name
 
 WriteStep = tuple[Memory | None, Sequence[MemoryEvent]]
-"""A memory as it was, with what must follow; without a `Forgotten` one that is served again; or nothing."""
+"""A memory with the events that must follow (no `Forgotten` among them: it was restored), or nothing."""
 
 NO_STEP: WriteStep = (None, ())
-"""Nothing was done: others may have their turn."""
+"""Nothing was done: a place to pause."""
 
 ChangePredicate = Callable[[Memory, Change], bool]
-"""Whether a change is about a memory as it stands."""
+"""True if a change applies to a memory."""
 
 
 class ForgetMemories:
@@ -50,131 +49,126 @@ class ForgetMemories:
         words: LexicalWriter,
         items: KeepItems,
         write: WriteMemory,
-        concerned: ChangePredicate,
+        is_affected: ChangePredicate,
     ) -> None:
         self._memories = memories
         self._words = words
         self._items = items
         self._write = write
-        self._concerned = concerned
+        self._is_affected = is_affected
 
     def apply(self, change: Change) -> Iterator[WriteStep]:
-        """Forget what a change selects, and what was derived from that."""
-        chosen: dict[str, None] = {}
-        named: dict[str, None] = {}
+        """Forget the memories that a change selects, and what was derived from them."""
+        selected: dict[str, None] = {}
+        item_ids: dict[str, None] = {}
         for memory in self._read(self._selected(change)):
-            if memory is not None and self._concerned(memory, change) and not was_published_after(memory, change):
-                chosen[memory.memory_id] = None
-                named |= dict.fromkeys(memory.items)
+            if memory is not None and self._is_affected(memory, change) and not was_published_after(memory, change):
+                selected[memory.memory_id] = None
+                item_ids |= dict.fromkeys(memory.items)
             yield NO_STEP
-        # All at once: an item that many of them say is written once.
-        yield from self._items.withdraw_supports(named, chosen)
-        yield from self._forgotten(chosen, chosen)
+        # All at once: an item that many of them support is written once.
+        yield from self._items.withdraw_supports(item_ids, selected)
+        yield from self._forget(selected, selected)
         if change.mode is not None:
-            yield from self._put_there(change)
+            yield from self._forget_moved_items(change)
 
     def finish_interrupted(self, change: Change) -> Iterator[WriteStep]:
-        """What is no more and is still in the words: a worker was killed before that was safe."""
+        """Remove memories from the lexical index that a killed worker removed from the table alone."""
         if change.memory_id is not None and not self._memories.is_removed(change.memory_id):
             return
-        rosters = [self._words.memory_columns(shelf) for shelf in index_names(change.scope.boundary)]
-        for memory_id, scope in list(chain.from_iterable(map(list_ids_with_scope, rosters))):
+        columns = [self._words.memory_columns(index_name) for index_name in index_names(change.scope.boundary)]
+        for memory_id, scope in list(chain.from_iterable(map(list_ids_with_scope, columns))):
             if self._memories.is_removed(memory_id):
                 self._words.remove(memory_id)
-                left = Forgotten.last_in(memory_id, self._memories.last_place(memory_id))
-                # What it said is not known any more: who keeps something of it looks what he has to let go.
-                yield None, (left, Learned(memory_id=memory_id, scope=scope))
+                forgotten = Forgotten.last_in(memory_id, self._memories.last_place(memory_id))
+                # Its text is unknown by now: all agents downstream must re-check what they derived from it.
+                yield None, (forgotten, Learned(memory_id=memory_id, scope=scope))
             yield NO_STEP
 
     def _selected(self, change: Change) -> Iterable[str]:
-        """The ids to look at: taken before the first write, as writing changes what is gone through."""
+        """Return the candidate ids: a snapshot, because the writes change the columns."""
         if change.memory_id is not None:
             return [change.memory_id]
-        roster, scope = self._roster(change), change.scope.model_dump()
+        columns, scope = self._words.memory_columns(change.scope.boundary), change.scope.model_dump()
         if change.conversation_id is not None:
-            return self._conversation(change.conversation_id, list_conversations(roster, scope))
+            return self._conversation(change.conversation_id, list_conversations(columns, scope))
         if change.whole is not None:
-            return list_ids(roster) if change.whole == "user" else list_ids_in_scope(roster, scope)
-        return list_ids_in_mode(roster, change.mode)
+            return list_ids(columns) if change.whole == "user" else list_ids_in_scope(columns, scope)
+        return list_ids_in_mode(columns, change.mode)
 
-    def _conversation(self, wanted: str, talks: Iterable[Sequence[str]]) -> Iterator[str]:
-        for turns in talks:
-            known = next(filter(None, self._read(turns)), None)
-            if known is not None and known.conversation_id == wanted:
+    def _conversation(self, wanted: str, conversations: Iterable[Sequence[str]]) -> Iterator[str]:
+        for turns in conversations:
+            first = next(filter(None, self._read(turns)), None)
+            if first is not None and first.conversation_id == wanted:
                 yield from turns
 
-    def _put_there(self, change: Change) -> Iterator[WriteStep]:
-        """Forget the items that somebody has put into a mode that goes, and whose turns are elsewhere."""
-        roster = self._words.memory_columns(item_index_name(change.scope.boundary))
-        for item in self._read(list_ids_in_mode(roster, change.mode)):
-            if item is not None and self._concerned(item, change):
-                yield from self._forgotten([item.memory_id], ())
+    def _forget_moved_items(self, change: Change) -> Iterator[WriteStep]:
+        """Forget the items that were moved into a deleted mode while their turns are in another."""
+        columns = self._words.memory_columns(item_index_name(change.scope.boundary))
+        for item in self._read(list_ids_in_mode(columns, change.mode)):
+            if item is not None and self._is_affected(item, change):
+                yield from self._forget([item.memory_id], ())
             yield NO_STEP
 
-    def _forgotten(self, memory_ids: Iterable[str], doomed: Collection[str]) -> Iterator[WriteStep]:
-        """Forget these as they are now: they may have been written or forgotten since they were chosen."""
+    def _forget(self, memory_ids: Iterable[str], selected: Collection[str]) -> Iterator[WriteStep]:
+        """Forget these by their current records: they may have been written or forgotten since they were selected."""
         for memory_id in memory_ids:
-            # Others may have been handled since: what rests on it is asked for last.
+            # Other events may have been handled in the meantime: look for derived memories until none is left.
             while (memory := self._memories.get(memory_id)) is not None:
-                derived = next(self._derived(memory, doomed), None)
+                derived = next(self._forget_derived(memory, selected), None)
                 if derived is None:
-                    yield memory, self._marked(memory)
+                    yield memory, self._replace_by_tombstone(memory)
                     break
                 yield derived
 
-    def _derived(self, memory: Memory, doomed: Collection[str]) -> Iterator[WriteStep]:
-        """What still rests on a memory, or is hidden by it: each is written when it is given."""
+    def _forget_derived(self, memory: Memory, selected: Collection[str]) -> Iterator[WriteStep]:
+        """Forget what is derived from a memory, and forget or restore what it supersedes."""
         if memory.origin == "said":
             yield from self._items.withdraw_supports(memory.items, (memory.memory_id,))
-            # What stands for another goes before that, which is found by it no more.
-            for over in reversed(list(self._standing_for(memory))):
-                yield from self._derived(over, doomed)
-                yield over, self._marked(over)
-        for hidden in self._hidden(memory):
-            if hidden.origin == "extracted":
-                yield hidden, self._marked(hidden)
-            elif hidden.memory_id not in doomed:
-                yield self._served_again(hidden)
+            # The outermost first: each is found through the one that it supersedes.
+            for distilled in reversed(list(self._distilled_from(memory))):
+                yield from self._forget_derived(distilled, selected)
+                yield distilled, self._replace_by_tombstone(distilled)
+        for superseded in self._superseded_by(memory):
+            if superseded.origin == "extracted":
+                yield superseded, self._replace_by_tombstone(superseded)
+            elif superseded.memory_id not in selected:
+                restored = restore_source(superseded)
+                self._write(restored)
+                yield restored, ()
 
-    def _standing_for(self, memory: Memory) -> Iterator[Memory]:
-        """What was distilled from a turn and stands for it, and what stands for that."""
-        over = memory
-        while over.superseded_by is not None:
-            above = self._memories.get(over.superseded_by)
-            if above is None or not is_distilled_from(above, memory):
+    def _distilled_from(self, memory: Memory) -> Iterator[Memory]:
+        """Yield the distilled memory that supersedes a turn, then the one that supersedes that."""
+        current = memory
+        while current.superseded_by is not None:
+            distilled = self._memories.get(current.superseded_by)
+            if distilled is None or not is_distilled_from(distilled, memory):
                 return
-            yield above
-            over = above
+            yield distilled
+            current = distilled
 
-    def _hidden(self, memory: Memory) -> Iterator[Memory]:
-        """What a consolidation has put this memory in the place of: turns, or items that say the same."""
+    def _superseded_by(self, memory: Memory) -> Iterator[Memory]:
+        """Yield what a consolidation has replaced by this memory: turns, or items of the same content."""
         if memory.origin == "distilled":
             ids: Iterable[str] = dict.fromkeys(filter(None, (one.memory_id for one in memory.evidence)))
         elif memory.origin == "extracted":
             ids = list_superseded_ids(self._words.memory_columns(memory.index_name), memory.scope)
         else:
             ids = ()
-        for hidden in self._read(ids):
-            if hidden is not None and hidden.superseded_by == memory.memory_id and hidden.superseded_in is not None:
-                yield hidden
+        for one in self._read(ids):
+            if one is not None and one.superseded_by == memory.memory_id and one.superseded_in is not None:
+                yield one
 
-    def _served_again(self, memory: Memory) -> WriteStep:
-        served = restore_source(memory)
-        self._write(served)
-        return served, ()
-
-    def _marked(self, memory: Memory) -> Sequence[MemoryEvent]:
-        """Put a mark in place of a memory; returns what must follow."""
+    def _replace_by_tombstone(self, memory: Memory) -> Sequence[MemoryEvent]:
+        """Replace a record by a tombstone; return the events that must follow."""
         if memory.origin == "extracted":
             return self._items.forget_item(memory)
         self._words.remove(memory.memory_id)
         self._memories.forget(memory.memory_id, memory.embedding.place)
-        # Something may be left of what a turn said before it was edited.
-        told = has_signals(memory) or memory.version > 1 or memory.origin == "distilled"
-        return [forgotten_event(memory), *([Learned(memory_id=memory.memory_id, scope=memory.scope)] if told else [])]
+        # An edited turn: something may have been derived from its earlier text.
+        has_derived = has_signals(memory) or memory.version > 1 or memory.origin == "distilled"
+        learned = [Learned(memory_id=memory.memory_id, scope=memory.scope)] if has_derived else []
+        return [forgotten_event(memory), *learned]
 
     def _read(self, memory_ids: Iterable[str]) -> Iterator[Memory | None]:
         return (self._memories.get(memory_id) for memory_id in memory_ids)
-
-    def _roster(self, change: Change) -> MemoryColumns:
-        return self._words.memory_columns(change.scope.boundary)

@@ -1,11 +1,12 @@
-"""Keeps the items that are found in turns, beside them: their records, words, and by its events their vectors.
+"""Store the items that are found in turns: records, index entries, and by events their vectors.
 
-A turn comes in with what it gives to items; what must follow leaves. An item is what its turns give to it: the same
-again changes nothing, another turn adds its evidence, and one that is edited, moved or forgotten takes it back. Without
-any an item is gone, and may come again; one that a user has forgotten is not made again.
+Enters: a turn with its supports (what it contributes to items). Leaves: the events that must follow. An item is derived
+from its supports: a repeated turn changes nothing, another turn adds support, and an edited, moved or forgotten turn
+withdraws its own. An item without support is removed and may be found again; an item that a user has forgotten is not
+made again.
 
-A turn is written before its items, and names all that may have its evidence, those included that it gives nothing to
-any more; only when these are written it names the others alone. So what a kill cut off is found and done again.
+A turn is written before its items, and lists all items that may hold its support, withdrawn ones included; when these
+are written, it is written again with the remaining ones. A redelivery thus finds and repeats interrupted work.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -14,7 +15,7 @@ from agents.memory.claims import ResolveClaims
 from agents.memory.write_memory import WriteMemory
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter
-from agents.rules.items.found import ExtractedItem
+from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.items.item_merging import (
     build_item,
     is_supported_by_any,
@@ -30,83 +31,79 @@ from schemas.events import Forgotten, Learned, Remembered
 from schemas.memories import Memory, Support
 
 MemoryEvent = Remembered | Forgotten | Learned
-"""What others are told of a memory."""
+"""What a write of a memory publishes."""
 
 WriteStep = tuple[Memory | None, Sequence[MemoryEvent]]
-"""A memory that was changed, with what must follow; or neither, and others may have their turn."""
+"""A changed memory with the events that must follow; `(None, ())` as a place to pause."""
 
 MAX_HOPS = 8
-"""Items that took each other's place in consolidations and are followed."""
+"""Merges that are followed from an item to the item that replaces it."""
 
 
 class KeepItems:
-    """The part of `Remember` that keeps items."""
+    """The part of `Remember` that stores items."""
 
-    def __init__(
-        self, memories: MemoryWriter, words: LexicalWriter, contradict: ResolveClaims, write: WriteMemory
-    ) -> None:
+    def __init__(self, memories: MemoryWriter, words: LexicalWriter, claims: ResolveClaims, write: WriteMemory) -> None:
         self._memories = memories
         self._words = words
-        self._contradict = contradict
+        self._claims = claims
         self._write = write
 
     def replace_items(self, turn: Memory, found: Iterable[ExtractedItem]) -> tuple[Memory, list[MemoryEvent]]:
-        """Write a turn in which this was found, and nothing else."""
+        """Write the turn with exactly these items, replacing earlier ones."""
         return self.write_turn(turn, supports_of(turn, found))
 
     def refresh_items(self, turn: Memory, found: Iterable[ExtractedItem]) -> tuple[Memory, list[MemoryEvent]]:
-        """Write a turn once more, with what it gives already and what the rules find."""
-        given = self.turn_supports(turn)
-        there = {support_item_id(turn, one) for one in given}
-        return self.write_turn(
-            turn,
-            [*given, *(one for one in supports_of(turn, found) if support_item_id(turn, one) not in there)],
-        )
+        """Write the turn again with its current supports, and with these items as far as they are new."""
+        current = self.turn_supports(turn)
+        current_ids = {support_item_id(turn, one) for one in current}
+        added = (one for one in supports_of(turn, found) if support_item_id(turn, one) not in current_ids)
+        return self.write_turn(turn, [*current, *added])
 
     def turn_supports(self, turn: Memory) -> list[Support]:
-        """All that a turn gives to items, by the text that stands."""
+        """Return all supports by the turn's current text."""
         return [one for item in self.items_of(turn) for one in supports_from_turn(item, turn)]
 
     def write_turn(self, turn: Memory, supports: Sequence[Support]) -> tuple[Memory, list[MemoryEvent]]:
-        """Write a turn that gives this to items, and the items. Returns the turn, and what must follow beside it."""
-        wanted, merged = self._wanted(turn, supports)
-        stays = {*wanted, *merged}
-        dropped = [one for one in turn.items if one not in stays]
-        items = (*wanted, *(one for one in turn.items if one in merged and one not in wanted))
-        named = turn.model_copy(update={"items": (*items, *dropped)}) if items or dropped else turn
-        self._write(named)
-        events = [event for one, given in wanted.items() for event in self._give(one, given, named)]
+        """Write a turn with these supports, and its items. Returns the turn, and the events that its items need."""
+        supports_by_item, merged = self._group_supports(turn, supports)
+        remaining = {*supports_by_item, *merged}
+        dropped = [one for one in turn.items if one not in remaining]
+        items = (*supports_by_item, *(one for one in turn.items if one in merged and one not in supports_by_item))
+        written = turn.model_copy(update={"items": (*items, *dropped)}) if items or dropped else turn
+        self._write(written)
+        events = [event for one, given in supports_by_item.items() for event in self._support(one, given, written)]
         for one in dropped:
-            events += self._put_right_without(one, turn, stays)
+            events += self._repair_dropped(one, turn, remaining)
         if dropped:
-            named = named.model_copy(update={"items": items})
-            self._write(named)
-        return named, events
+            written = written.model_copy(update={"items": items})
+            self._write(written)
+        return written, events
 
     def withdraw_supports(
         self, memory_ids: Iterable[str], turns: Collection[str]
     ) -> Iterator[tuple[Memory, list[MemoryEvent]]]:
-        """Take back what these turns give to items: a step for each item that they gave something to."""
+        """Withdraw the supports of these turns: a step for each item that has one."""
         for memory_id in memory_ids:
             item = self._memories.get(memory_id)
             if item is not None and is_supported_by_any(item, turns):
-                yield item, self._without(item, turns)
+                yield item, self._rebuild(item, replace_supports(item, turns))
 
     def put_item(self, item: Memory, before: Memory | None) -> tuple[Memory, list[MemoryEvent]]:
-        """Write an item as it is to be, with what took its place."""
-        written, others = self._contradict.resolve(before, item)
+        """Write an item with its successor."""
+        written, others = self._claims.resolve(before, item)
         self._write(written)
-        told = self._told(others)
-        return written, [*([Remembered(memory=written)] if is_in_flight(written) else []), *told]
+        learned = self._learned_of(others)
+        return written, [*([Remembered(memory=written)] if is_in_flight(written) else []), *learned]
 
     def forget_item(self, item: Memory) -> list[MemoryEvent]:
-        """Leave marks in place of an item, so that it is made again in no mode; its turns no longer name it."""
-        marks = {modeless_item_id(item, support) for support in (item.item.supports if item.item else ())}
-        # What stands for it first: it is found by the item alone, when all of this is done again.
-        over = self._taken_from_successor(item, marks)
-        others = self._contradict.withdraw(item)
-        for mark in sorted(marks):
-            self._memories.forget(mark)
+        """Replace an item by tombstones, so that it is not made again in any mode; its turns no longer name it."""
+        tombstones = {modeless_item_id(item, support) for support in (item.item.supports if item.item else ())}
+        # The item that replaces it first: on redelivery it is found through this item alone.
+        successor_events = self._withdraw_from_successor(item, tombstones)
+        others = self._claims.withdraw(item)
+        for tombstone in sorted(tombstones):
+            self._memories.forget(tombstone)
         for turn in self.turns_of(item):
             left = tuple(one for one in turn.items if one != item.memory_id)
             self._write(turn.model_copy(update={"items": left}))
@@ -114,21 +111,21 @@ class KeepItems:
         self._words.remove(item.memory_id)
         self._memories.forget(item.memory_id, place)
         turns = [self.learned_event(turn) for turn in self.turns_of(item)]
-        return [forgotten_event(item), *over, *turns, *self._told(others)]
+        return [forgotten_event(item), *successor_events, *turns, *self._learned_of(others)]
 
     def items_of(self, turn: Memory) -> list[Memory]:
-        """The items that a turn names and that are there."""
-        known = [self._memories.get(one) for one in turn.items]
-        return [item for item in known if item is not None]
+        """Return the existing items of a turn."""
+        items = [self._memories.get(one) for one in turn.items]
+        return [item for item in items if item is not None]
 
     def turns_of(self, item: Memory) -> list[Memory]:
-        """The turns that an item rests on and that are there."""
+        """Return the existing turns that support an item."""
         ids = dict.fromkeys(one.memory_id for one in (item.item.supports if item.item else ()))
-        known = [self._memories.get(one) for one in ids]
-        return [turn for turn in known if turn is not None]
+        turns = [self._memories.get(one) for one in ids]
+        return [turn for turn in turns if turn is not None]
 
     def learned_event(self, turn: Memory) -> Learned:
-        """All that rests on a turn as it is now."""
+        """Return the event that has everything derived from a turn refreshed."""
         return Learned(
             memory_id=turn.memory_id,
             scope=turn.scope,
@@ -137,21 +134,21 @@ class KeepItems:
             update=turn.reading.aims,
         )
 
-    def _wanted(self, turn: Memory, supports: Sequence[Support]) -> tuple[dict[str, list[Support]], set[str]]:
-        """What a turn gives to each item, nothing to one that was forgotten; and the items that others stand for."""
-        wanted: dict[str, list[Support]] = {}
+    def _group_supports(self, turn: Memory, supports: Sequence[Support]) -> tuple[dict[str, list[Support]], set[str]]:
+        """Group supports by current item, without forgotten ones; also return the items that were merged into these."""
+        supports_by_item: dict[str, list[Support]] = {}
         merged = set()
         for one in supports:
             if not self._memories.is_forgotten(modeless_item_id(turn, one)):
-                found = support_item_id(turn, one)
-                stands = self._standing_for(found)
-                wanted.setdefault(stands, []).append(one)
-                if stands != found:
-                    merged.add(found)
-        return wanted, merged
+                item_id = support_item_id(turn, one)
+                current_id = self._follow_merges(item_id)
+                supports_by_item.setdefault(current_id, []).append(one)
+                if current_id != item_id:
+                    merged.add(item_id)
+        return supports_by_item, merged
 
-    def _standing_for(self, memory_id: str) -> str:
-        """The item that a consolidation has put in the place of one."""
+    def _follow_merges(self, memory_id: str) -> str:
+        """Return the item that an item was merged into; its own id if it was not."""
         for _ in range(MAX_HOPS):
             item = self._memories.get(memory_id)
             if item is None or item.superseded_in is None or item.superseded_by is None:
@@ -159,68 +156,65 @@ class KeepItems:
             memory_id = item.superseded_by
         return memory_id
 
-    def _give(self, memory_id: str, given: Sequence[Support], turn: Memory) -> list[MemoryEvent]:
+    def _support(self, memory_id: str, given: Sequence[Support], turn: Memory) -> list[MemoryEvent]:
         before = self._memories.get(memory_id)
         supports = replace_supports(before, (turn.memory_id,), given)
-        return self.put_item(self._made(memory_id, supports, turn, before), before)[1]
+        return self.put_item(self._build(memory_id, supports, turn, before), before)[1]
 
-    def _without(self, item: Memory, turns: Collection[str]) -> list[MemoryEvent]:
-        """An item without what these turns give to it; one that nothing is given to goes."""
-        return self._left_with(item, replace_supports(item, turns))
-
-    def _taken_from_successor(self, item: Memory, marks: Collection[str]) -> list[MemoryEvent]:
-        """What a consolidation has put in the place of an item no longer says what is forgotten by these marks."""
-        by = item.superseded_by if item.superseded_in is not None else None
-        over = None if by is None else self._memories.get(by)
-        if over is None or over.item is None:
+    def _withdraw_from_successor(self, item: Memory, tombstones: Collection[str]) -> list[MemoryEvent]:
+        """Remove the supports that these tombstones forget from the item that an item was merged into."""
+        successor_id = item.superseded_by if item.superseded_in is not None else None
+        successor = None if successor_id is None else self._memories.get(successor_id)
+        if successor is None or successor.item is None:
             return []
-        left = tuple(one for one in over.item.supports if modeless_item_id(over, one) not in marks)
-        events = self._taken_from_successor(over, marks)
-        if left != over.item.supports:
-            events += self._left_with(over, left)
-            still = {one.memory_id for one in left}
-            for turn in self.turns_of(over):
-                if turn.memory_id not in still:
-                    named = tuple(one for one in turn.items if one != over.memory_id)
-                    self._write(turn.model_copy(update={"items": named}))
-            events += [self.learned_event(turn) for turn in self.turns_of(over)]
+        remaining = tuple(one for one in successor.item.supports if modeless_item_id(successor, one) not in tombstones)
+        events = self._withdraw_from_successor(successor, tombstones)
+        if remaining != successor.item.supports:
+            events += self._rebuild(successor, remaining)
+            supporting = {one.memory_id for one in remaining}
+            for turn in self.turns_of(successor):
+                if turn.memory_id not in supporting:
+                    items = tuple(one for one in turn.items if one != successor.memory_id)
+                    self._write(turn.model_copy(update={"items": items}))
+            events += [self.learned_event(turn) for turn in self.turns_of(successor)]
         return events
 
-    def _left_with(self, item: Memory, supports: Sequence[Support]) -> list[MemoryEvent]:
-        """An item to which this and nothing else is given."""
+    def _rebuild(self, item: Memory, supports: Sequence[Support]) -> list[MemoryEvent]:
+        """Rebuild an item from exactly these supports; remove it if there are none."""
         if supports:
-            return self.put_item(self._made(item.memory_id, supports, item, item), item)[1]
-        others = self._contradict.withdraw(item)
+            return self.put_item(self._build(item.memory_id, supports, item, item), item)[1]
+        others = self._claims.withdraw(item)
         self._words.remove(item.memory_id)
         self._memories.remove(item.memory_id, item.embedding.place)
-        return [forgotten_event(item), *self._told(others)]
+        return [forgotten_event(item), *self._learned_of(others)]
 
-    def _put_right_without(self, memory_id: str, turn: Memory, stays: Collection[str]) -> list[MemoryEvent]:
-        """An item that is not to have evidence of a turn any more; told of also where it was written before a kill."""
+    def _repair_dropped(self, memory_id: str, turn: Memory, remaining: Collection[str]) -> list[MemoryEvent]:
+        """Withdraw a turn's support from a dropped item; repeats the event of an item that is removed already."""
         item = self._memories.get(memory_id)
         if item is None:
             self._words.remove(memory_id)
             return [Forgotten.last_in(memory_id, self._memories.last_place(memory_id))]
-        events = self._without(item, (turn.memory_id,)) if is_supported_by_any(item, (turn.memory_id,)) else []
-        over = item.superseded_by if item.superseded_in is not None else None
-        if over is not None and over not in stays:
-            # A consolidation has given this evidence to another.
-            events += self._put_right_without(over, turn, stays)
+        turns = (turn.memory_id,)
+        events = self._rebuild(item, replace_supports(item, turns)) if is_supported_by_any(item, turns) else []
+        successor_id = item.superseded_by if item.superseded_in is not None else None
+        if successor_id is not None and successor_id not in remaining:
+            # A consolidation has moved this support to another item.
+            events += self._repair_dropped(successor_id, turn, remaining)
         return events
 
-    def _made(self, memory_id: str, supports: Sequence[Support], turn: Memory, before: Memory | None) -> Memory:
-        """The record of an item. Where the turn that supports it last is gone, what is known of it stays."""
-        last = supports[-1].memory_id
-        lead = turn if turn.memory_id == last else self._memories.get(last)
-        return build_item(memory_id, supports, lead or before or turn, before)
+    def _build(self, memory_id: str, supports: Sequence[Support], turn: Memory, before: Memory | None) -> Memory:
+        """Return an item's record. If the last supporting turn is gone, the fields of its previous record stay."""
+        last_id = supports[-1].memory_id
+        last = turn if turn.memory_id == last_id else self._memories.get(last_id)
+        return build_item(memory_id, supports, last or before or turn, before)
 
-    def _told(self, items: Sequence[Memory]) -> list[MemoryEvent]:
-        """What is said of the turns that these items rest on last: one of them is replaced now, or stands again."""
+    def _learned_of(self, items: Sequence[Memory]) -> list[MemoryEvent]:
+        """Return the events of the last turns of these items, which were replaced or are current again."""
         last = dict.fromkeys(item.item.supports[-1].memory_id for item in items if item.item and item.item.supports)
         turns = [self._memories.get(one) for one in last]
         return [self.learned_event(turn) for turn in turns if turn is not None]
 
 
 def forgotten_event(memory: Memory) -> Forgotten:
-    """What is said of a memory that is no more."""
+    """Return the event of a removed memory."""
     return Forgotten.last_in(memory.memory_id, memory.embedding.place)

@@ -1,7 +1,6 @@
-"""Puts memories into modes: one that a command names, or all of a mode.
+"""Move memories to other modes: one by its id, or all of a mode.
 
-The part of `Remember` that moves. A memory and the mode come in, the record as it is written and the events that must
-follow leave. The same again changes nothing, and tells once more what a killed worker may not have told.
+Idempotent: a repeated move changes no record, and publishes again the events that a killed worker may have missed.
 """
 
 from agents.memory.items import KeepItems, WriteStep
@@ -17,7 +16,7 @@ from schemas.memories import Memory
 
 
 class Move:
-    """MemoryWriter in, records in another mode written, events out."""
+    """The part of `Remember` that moves memories between modes."""
 
     def __init__(self, modes: Modes, items: KeepItems, supersede: Supersede) -> None:
         self._modes = modes
@@ -25,29 +24,29 @@ class Move:
         self._supersede = supersede
 
     def apply(self, memory: Memory, change: Change) -> WriteStep:
-        """Put a memory where a change says."""
+        """Move a memory as a change demands."""
         assert change.to is not None
         if change.memory_id is None:
-            return self._put((change.to, memory.mode_source), memory)
-        # It leaves what it was distilled with; where a whole mode moves, that goes along.
+            return self._move((change.to, memory.mode_source), memory)
+        # A turn that moves alone leaves its distilled memory; in a move of the whole mode that moves along.
         released = self._supersede.release(memory) if memory.mode != change.to else []
-        alone = restore_source(memory) if released else memory
-        written, events = self._put((change.to, "caller"), alone)
+        restored = restore_source(memory) if released else memory
+        written, events = self._move((change.to, "caller"), restored)
         return written, [*released, *events]
 
     def into(self, mode: ModeChoice, memory: Memory) -> Memory:
-        """The memory as it is in another mode; nothing is written."""
+        """Return the memory in another mode; writes nothing."""
         return with_decay(move_to_mode(memory, mode), self._modes.get(memory.boundary))
 
-    def _put(self, mode: ModeChoice, memory: Memory) -> WriteStep:
-        """Put a memory into a mode; one that is there already needs no new vector.
+    def _move(self, mode: ModeChoice, memory: Memory) -> WriteStep:
+        """Write a memory in a mode; if it is there already, it needs no new vector.
 
-        A turn's items are made anew in its mode. An item goes alone, and stays there while its turns stay in theirs.
+        A turn's items are rebuilt in its mode. An item moves alone, and stays while its turns stay in theirs.
         """
-        there = with_mode_source(mode[1], memory) if memory.mode == mode[0] else self.into(mode, memory)
-        if there.origin == "extracted":
-            return self._items.put_item(there, memory)
-        there, events = self._items.write_turn(there, self._items.turn_supports(there))
-        learned = [self._items.learned_event(there)] if there.items else []
-        # One that is there already may have been moved by this very change, before a worker was killed.
-        return there, [*([Remembered(memory=there)] if is_in_flight(there) else []), *events, *learned]
+        moved = with_mode_source(mode[1], memory) if memory.mode == mode[0] else self.into(mode, memory)
+        if moved.origin == "extracted":
+            return self._items.put_item(moved, memory)
+        moved, events = self._items.write_turn(moved, self._items.turn_supports(moved))
+        learned = [self._items.learned_event(moved)] if moved.items else []
+        # A memory that is there already may have been moved by this same change before a worker was killed.
+        return moved, [*([Remembered(memory=moved)] if is_in_flight(moved) else []), *events, *learned]

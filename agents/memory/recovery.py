@@ -1,4 +1,4 @@
-"""What was removed while its words stayed, and what it stood for: a worker was killed in between, and told nobody."""
+"""Crash recovery: memories that were removed from the table and are still in the lexical index."""
 
 from collections.abc import Iterator
 from typing import get_args
@@ -11,9 +11,9 @@ from schemas.memories import EmbeddingStatus
 
 
 def find_removed_but_indexed(memories: MemoryWriter, words: LexicalWriter) -> Iterator[Forgotten | None]:
-    """What is to be told of each such memory; None for each other one that is looked at.
+    """Yield the event to publish for each such memory; None for every other row, as a place to pause.
 
-    What was forgotten is left to the command, which is given again and counts it.
+    Forgotten memories are left to their command, which is redelivered and counts them.
     """
     for memory_id in memories.removed():
         if memory_id is not None and words.has(memory_id):
@@ -23,14 +23,14 @@ def find_removed_but_indexed(memories: MemoryWriter, words: LexicalWriter) -> It
 
 
 def repair_superseded_flags(memories: MemoryWriter, words: LexicalWriter) -> Iterator[None]:
-    """Where something removed was found: serve again by words what it stood for, as the records have it.
+    """Re-index each memory with another superseded flag than its record; yields a step for each memory.
 
-    Both were written together, and what a kill has left of the words is from before. A step for each memory.
+    Only needed after `find_removed_but_indexed` found one: sources are restored when their distilled memory is removed.
     """
     for memory_id in list(words.with_status(get_args(EmbeddingStatus))):
         memory = memories.get(memory_id)
         if memory is not None:
-            roster = words.memory_columns(memory.index_name)
-            if bool(roster.columns.superseded[roster.number_of[memory_id]]) != (memory.superseded_by is not None):
-                words.put(LexicalDocument(memory))
+            columns, document = words.memory_columns(memory.index_name), LexicalDocument(memory)
+            if bool(columns.columns.superseded[columns.number_of[memory_id]]) != document.is_superseded:
+                words.put(document)
         yield None

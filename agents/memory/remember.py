@@ -1,10 +1,10 @@
-"""Keeps the memories: the only writer of their records and of the word index.
+"""Store memories: the only writer of their records and of the lexical index.
 
-Turns come in, in the order of their partition; each is a record and can be found by its words when `turn` returns.
-What the indexer did comes in as `Embedded` and moves the embedding status; what was understood comes in as
-`Understood` and may move the mode; what a command changes comes in as a `Change`. What is found in a turn is kept as
-items beside it. Everything is an overwrite under a deterministic id: the same input again, after a kill or a replay,
-leaves the same state. No method awaits: one event is handled at a time. All return the events that must follow.
+Enters, in the order of the partition: turns; `Embedded`, which updates the embedding status; `Understood`, which may
+change the mode; `Change`, the effect of a command; results of consolidations. Leaves: the events that must follow.
+Guaranteed: a turn is stored and can be found by its words when `turn` returns. Every write replaces the value under a
+deterministic id, so that the same input again, after a crash or a replay, leaves the same state. No method awaits: one
+event is handled at a time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ from agents.ports.claims import ClaimWriter
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter, Modes
 from agents.rules.cues.has_signals import has_signals
-from agents.rules.items.extracting import extract_by_rules, extract_items
+from agents.rules.items.analysis import Analysis, analyse
 from agents.rules.memory.embedding_status import (
     apply_embedded,
     awaits_model,
@@ -60,7 +60,7 @@ DerivedEvent = Remembered | Forgotten | None
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
-    """What a turn became, and what must follow: the event of the turn, if any, and those of what rests on it."""
+    """The reply to a turn, and the events that must follow: of the turn, if any, and of what is derived from it."""
 
     result: TurnAccepted
     event: Remembered | None
@@ -69,15 +69,15 @@ class TurnResult:
 
     @property
     def events(self) -> list[MemoryEvent]:
-        """All that must follow."""
-        return _all_of(self.event, self.item_events)
+        """All events that must follow."""
+        return _join_events(self.event, self.item_events)
 
 
 @dataclass(frozen=True, slots=True)
 class UnderstoodResult:
-    """What must follow what was understood, as with a turn that is accepted.
+    """The events that must follow an `Understood` event, as for a turn.
 
-    `agrees_with_default`: whether a model agrees with the default, None without a model.
+    `agrees_with_default`: whether a model chose the default mode; None without a model's choice.
     """
 
     event: DerivedEvent = None
@@ -86,12 +86,12 @@ class UnderstoodResult:
 
     @property
     def events(self) -> list[MemoryEvent]:
-        """All that must follow."""
-        return _all_of(self.event, self.item_events)
+        """All events that must follow."""
+        return _join_events(self.event, self.item_events)
 
 
 class Remember:
-    """Turns in, records and word index written, `Remembered` and `Forgotten` out."""
+    """Turns in, records and lexical index written, `Remembered` and `Forgotten` out."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Remember:
         *,
         asks_model: bool = False,
     ) -> None:
-        """Take the ports; `asks_model`: whether a language model is to read every turn."""
+        """`asks_model`: a language model will be asked about every turn."""
         self._memories = memories
         self._words = words
         self._modes = modes
@@ -113,102 +113,106 @@ class Remember:
         self._items = KeepItems(memories, words, ResolveClaims(memories, claims, write), write)
         self._supersede = Supersede(memories, words, self._items, write)
         self._forget = ForgetMemories(memories, words, self._items, write, is_affected)
-        self._assign = FileItems(memories, write)
+        self._file_items = FileItems(memories, write)
         self._move = Move(modes, self._items, self._supersede)
 
     def turn(self, turn: Turn, record: Record) -> TurnResult:
-        """Accept a turn. Raises Rejected where its mode is not declared."""
-        who = identify_turn(turn, moment_of(record.timestamp_ms))
-        known = self._memories.get(who.memory_id)
-        if known is not None and has_same_text(known, who):
-            return self._again(known, record)
-        if known is not None and is_stale_redelivery(known, who, record.offset):
+        """Accept a turn. Raises Rejected if its mode is not declared."""
+        identity = identify_turn(turn, moment_of(record.timestamp_ms))
+        known = self._memories.get(identity.memory_id)
+        if known is not None and has_same_text(known, identity):
+            return self._repeat(known, record)
+        if known is not None and is_stale_redelivery(known, identity, record.offset):
             return TurnResult(build_acceptance(known, duplicate=False), None)
-        if known is None and self._memories.is_forgotten(who.memory_id):
-            return TurnResult(build_forgotten_acceptance(turn, who), None, forgotten=True)
+        if known is None and self._memories.is_forgotten(identity.memory_id):
+            return TurnResult(build_forgotten_acceptance(turn, identity), None, forgotten=True)
         declared = self._modes.get(turn.scope.boundary)
         mode = mode_on_arrival(turn.mode, turn.scope.project_id, declared, known)
-        memory = next_memory(turn, who, known, mode, record.offset, asks_model=self._asks_model)
+        memory = next_memory(turn, identity, known, mode, record.offset, asks_model=self._asks_model)
         memory = memory.model_copy(update={"items": known.items}) if known is not None and known.items else memory
         memory = with_decay(memory, declared)
-        named = known is not None and has_signals(known)
+        analysis = analyse(memory)
+        had_signals = known is not None and has_signals(known)
         released = self._supersede.release(known)
-        memory, events = self._items.replace_items(memory, extract_by_rules(memory))
-        events += [*released, *self._learned(memory, named=named)]
+        memory, events = self._items.replace_items(memory, analysis.items)
+        events += [*released, *self._learned(memory, analysis, had_signals=had_signals)]
         return TurnResult(build_acceptance(memory, duplicate=False), Remembered(memory=memory), tuple(events))
 
     def embedded(self, event: Embedded) -> DerivedEvent:
-        """Note what became of a memory's vector; returns the event that puts right what is not as it should be."""
+        """Update the embedding status; return the event that corrects a misplaced or outdated vector."""
         place = written_location(event)
         memory = self._memories.get(event.memory_id)
         if memory is None:
             return Forgotten(memory_id=event.memory_id, places=(place,)) if place else None
         if event.mode != memory.mode:
-            # It was overtaken on its way: the vector lies where nobody looks for it any more.
+            # The memory has moved since: no search reads this vector any more.
             return Remembered(memory=memory, strays=(place,)) if place else None
         if event.content_hash != memory.content_hash:
-            # The vector of another text lies where today's was or will be, or where none can be made of today's.
+            # A vector of another text lies where the current one was or will be, or where none can be made.
             return self._embed_again(memory, place) if place else None
-        return self._noted(event, with_interaction(memory, event.interaction))
+        return self._apply_embedded(event, with_interaction(memory, event.interaction))
 
     def consolidated(self, event: Distilled | ItemsMerged) -> Sequence[MemoryEvent]:
-        """Write what a consolidation has found."""
+        """Apply the result of a consolidation."""
         if isinstance(event, ItemsMerged):
             return self._supersede.apply_merge(event)
         return self._supersede.apply_distilled(event)
 
     def understood(self, event: Understood) -> UnderstoodResult:
-        """Note what a turn was understood as; a model may put it into another mode, and then its vector moves."""
+        """Store how a turn was understood; if a model chose another mode, the turn and its vector move."""
         memory = self._memories.get(event.memory_id)
         if memory is None or not is_about_current_text(memory, event):
             return UnderstoodResult()
-        read = with_understanding(memory, event)
+        understood = with_understanding(memory, event)
+        analysis = analyse(understood, event.found)
         answered = event.found.mode if event.found else None
         declared, project = self._modes.get(memory.boundary), memory.scope[PROJECT_FIELD]
-        mode, source = mode_after_answer(read, answered, project, declared)
+        mode, source = mode_after_answer(understood, answered, project, declared)
         agrees = mode == declared.default(project)[0] if answered and source == "model" else None
-        moves = mode != read.mode
+        moves = mode != understood.mode
         released = self._supersede.release(memory) if moves else []
-        there = restore_source(self._move.into((mode, source), read)) if moves else with_mode_source(source, read)
-        if event.found is None:
-            written, events = self._items.refresh_items(there, extract_by_rules(there))
+        if moves:
+            updated = restore_source(self._move.into((mode, source), understood))
         else:
-            written, events = self._items.replace_items(there, extract_items(there, event.found))
-            items = self._items.items_of(written)
-            self._assign.apply_model_categories(items, event.found.categories)
-        events += [*released, *self._learned(written, named=has_signals(memory))]
-        # An answer that comes again may have moved it, and then the worker was killed before it told the indexer.
-        untold = answered is not None and memory.reading.status == "model" and is_in_flight(written)
-        return UnderstoodResult(Remembered(memory=written) if moves or untold else None, agrees, tuple(events))
+            updated = with_mode_source(source, understood)
+        if event.found is None:
+            written, events = self._items.refresh_items(updated, analysis.items)
+        else:
+            written, events = self._items.replace_items(updated, analysis.items)
+            self._file_items.apply_model_categories(self._items.items_of(written), event.found.categories)
+        events += [*released, *self._learned(written, analysis, had_signals=has_signals(memory))]
+        # A redelivered answer: the worker may have been killed after the move and before it notified the indexer.
+        resends = answered is not None and memory.reading.status == "model" and is_in_flight(written)
+        return UnderstoodResult(Remembered(memory=written) if moves or resends else None, agrees, tuple(events))
 
     def changed(self, change: Change) -> Iterator[WriteStep]:
-        """Carry out what a command changes, a step for one memory or for none; those done are skipped.
+        """Apply a command's effect, a step for one memory or for none; memories that have it already are skipped.
 
-        Each is written when it is given, and between two steps others may be handled. The memory is as it is now, or as
-        it was where it is forgotten. One that the words still have as it was had been changed before a worker was
-        killed: it is told of once more.
+        Each memory is written when its step is yielded; between two steps other events may be handled. A step has the
+        written memory, or the last record of a forgotten one. A memory that the lexical index still has in its earlier
+        state was changed before a worker was killed: its events are published again.
         """
         if change.action == "forget":
             yield from self._forget.finish_interrupted(change)
             yield from self._forget.apply(change)
             return
         if change.action == "assign":
-            yield from self._assign.apply(change)
+            yield from self._file_items.apply(change)
             return
-        # Turns before items: those of a turn are made anew in its mode, and what is left was put there by somebody.
-        for shelf in index_names(change.scope.boundary):
-            for memory_id in self._concerned(change, shelf):
+        # Turns before items: a turn's items are rebuilt in its mode; the remaining ones were moved there on their own.
+        for index_name in index_names(change.scope.boundary):
+            for memory_id in self._candidates(change, index_name):
                 memory = self._memories.get(memory_id)
-                if memory is None or memory.index_name != shelf or was_published_after(memory, change):
+                if memory is None or memory.index_name != index_name or was_published_after(memory, change):
                     continue
                 if is_affected(memory, change):
                     yield self._step(memory, change)
 
-    def _concerned(self, change: Change, shelf: str) -> list[str]:
-        """The ids to look at: taken before the first write, as writing changes what is gone through."""
+    def _candidates(self, change: Change, index_name: str) -> list[str]:
+        """Return the candidate ids: a snapshot, because the writes change the columns."""
         if change.memory_id is not None:
             return [change.memory_id]
-        return list_ids_in_mode(self._words.memory_columns(shelf), change.mode)
+        return list_ids_in_mode(self._words.memory_columns(index_name), change.mode)
 
     def _step(self, memory: Memory, change: Change) -> WriteStep:
         if change.action == "stale":
@@ -217,27 +221,26 @@ class Remember:
             return stale, ()
         return self._move.apply(memory, change)
 
-    def _again(self, known: Memory, record: Record) -> TurnResult:
-        """A turn whose text stands already: written once more if this very record made it, else left alone.
+    def _repeat(self, known: Memory, record: Record) -> TurnResult:
+        """Write a turn again if this same record was redelivered; a duplicate is left alone.
 
-        A worker that was killed may have written its own disk and not yet Kafka.
+        A killed worker may have written its own disk and not yet Kafka.
         """
         if not is_redelivered(known, record.offset):
             return TurnResult(build_acceptance(known, duplicate=True), None)
-        known, events = self._items.refresh_items(known, extract_by_rules(known))
-        # What it said before it was edited may have been told of alone.
-        events += self._learned(known, named=known.version > 1)
-        waits = known.embedding.status == "pending"
-        return TurnResult(
-            build_acceptance(known, duplicate=False), Remembered(memory=known) if waits else None, tuple(events)
-        )
+        analysis = analyse(known)
+        known, events = self._items.refresh_items(known, analysis.items)
+        # For an edited turn, only the event of its earlier text may have been published.
+        events += self._learned(known, analysis, had_signals=known.version > 1)
+        event = Remembered(memory=known) if known.embedding.status == "pending" else None
+        return TurnResult(build_acceptance(known, duplicate=False), event, tuple(events))
 
-    def _learned(self, turn: Memory, *, named: bool = False) -> list[MemoryEvent]:
-        """What those who keep more of a turn are told; `named`: whether they had something of it."""
-        return [self._items.learned_event(turn)] if named or has_signals(turn) else []
+    def _learned(self, turn: Memory, analysis: Analysis, *, had_signals: bool) -> list[MemoryEvent]:
+        """Return the event for agents that derive more from turns; `had_signals`: they may have done so already."""
+        return [self._items.learned_event(turn)] if had_signals or turn.items or analysis.has_signals else []
 
-    def _noted(self, event: Embedded, memory: Memory) -> DerivedEvent:
-        """Note an event about today's text and mode. One about yesterday's embedder asks for today's."""
+    def _apply_embedded(self, event: Embedded, memory: Memory) -> DerivedEvent:
+        """Apply an event about the current text and mode; a vector of an outdated embedder is requested again."""
         if event.status == "again" and memory.embedding.status == "ready":
             return Remembered(memory=memory)
         if event.status in ("stale", "again"):
@@ -246,22 +249,22 @@ class Remember:
         if event.status == "waiting" and space is None:
             self._write(mark_pending(memory, event.error))
             return None
-        # A model that was loaded while this event was on its way has nobody else to ask it.
+        # The model was loaded while this event was in flight: nothing else requests its vector.
         if event.space != space and space is not None:
             return self._embed_again(memory, place)
         if space is None and awaits_model(memory):
-            # Its vector is due in a space that is not known before the model is loaded: this one may be yesterday's.
+            # The vector is due in a space that is unknown until the model is loaded: this one may be outdated.
             return Remembered(memory=memory, strays=(place,)) if place else None
-        noted = apply_embedded(memory, event)
-        self._write(noted)
-        left = orphaned_location(memory, place)
-        return Remembered(memory=noted, strays=(left,)) if left else None
+        updated = apply_embedded(memory, event)
+        self._write(updated)
+        orphaned = orphaned_location(memory, place)
+        return Remembered(memory=updated, strays=(orphaned,)) if orphaned else None
 
     def _embed_again(self, memory: Memory, stray: VectorLocation | None = None) -> Remembered:
-        waiting = mark_pending(memory)
-        self._write(waiting)
-        return Remembered(memory=waiting, strays=() if stray is None else (stray,))
+        pending = mark_pending(memory)
+        self._write(pending)
+        return Remembered(memory=pending, strays=() if stray is None else (stray,))
 
 
-def _all_of(event: DerivedEvent, beside: Sequence[MemoryEvent]) -> list[MemoryEvent]:
-    return [*([] if event is None else [event]), *beside]
+def _join_events(event: DerivedEvent, item_events: Sequence[MemoryEvent]) -> list[MemoryEvent]:
+    return [*([] if event is None else [event]), *item_events]

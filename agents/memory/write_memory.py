@@ -1,4 +1,4 @@
-"""Writes a memory: its words and its record, in the one order in which a kill between the two can be put right."""
+"""Write a memory to the lexical index and the table, in the order in which a crash between the two is recoverable."""
 
 from dataclasses import dataclass
 
@@ -10,13 +10,13 @@ from schemas.memories import Memory
 
 @dataclass(frozen=True, slots=True)
 class WriteMemory:
-    """A partition and a memory in, its words and its record written over those before."""
+    """Memories in, lexical index and table written."""
 
     memories: MemoryWriter
     words: LexicalWriter
 
     def __call__(self, memory: Memory) -> None:
-        """Write both."""
-        # The words first: if they can't be written, the record says so when all of it is tried again.
+        """Write a memory; replaces the previous version."""
+        # The index first: if it fails, the retry finds the old record and repeats the whole write.
         self.words.put(LexicalDocument(memory))
         self.memories.put(memory)

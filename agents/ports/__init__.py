@@ -1,1 +1,1 @@
-"""The doors to the outside: protocols that adapters and fakes implement, and the types that cross them."""
+"""Protocols that adapters and fakes implement, and the types that cross them."""

@@ -1,4 +1,4 @@
-"""The door to who may do what: asked before anything of a request is done, and before its selector is expanded."""
+"""Authorization: checked before a request is handled and before its selector is expanded."""
 
 from typing import Protocol
 
@@ -7,12 +7,12 @@ from schemas.scopes import Scope, Selector
 
 
 class Authorizer(Protocol):
-    """Knows principals. `principal` is what the record's header says, None where it says nothing."""
+    """Decides what a principal may do. `principal` comes from the record's header; None if it has none."""
 
     def narrow(self, principal: str | None, selector: Selector) -> Selector:
-        """The part of a selector that this principal may read. Raises Rejected, `not_allowed`, where that is none."""
+        """Return the part of a selector that a principal may read. Raises Rejected `not_allowed` if that is none."""
         ...
 
     def permit(self, principal: str | None, act: Permission, scope: Scope) -> None:
-        """Raises Rejected, `not_allowed`, for what this principal may not do in this scope."""
+        """Raise Rejected `not_allowed` if the principal may not do this in this scope."""
         ...

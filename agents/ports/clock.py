@@ -1,12 +1,12 @@
-"""The time, as a port: rules and agents read no clock of their own."""
+"""The current time: agents read it through this port, rules get it as an argument."""
 
 from datetime import datetime
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time, so that tests can."""
+    """Reads the time."""
 
     def now(self) -> datetime:
-        """The time, with its zone UTC."""
+        """Return the current time in UTC."""
         ...

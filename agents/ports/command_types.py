@@ -1,4 +1,4 @@
-"""What every command is: arguments in, a result out, or what must be done before it is answered."""
+"""Types of command handlers: arguments in; out a result, or work to do before the command is answered."""
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """The result of a command, or the change that must be made or the job that must be done before it is answered."""
+    """The result of a command, and the change or job that must be carried out before it is answered."""
 
     result: ResultBody
     change: Change | None = None
@@ -27,14 +27,14 @@ class CommandResult:
 
 
 CommandHandler = Callable[[Command, int], Coroutine[Any, Any, CommandResult]]
-"""Handles a command of this name; the second argument is its offset."""
+"""Handles the commands of one name; the second argument is the command's offset."""
 
 BeforeForgetting = Callable[[Command, int], None]
-"""Takes away what a user has set in a project, or in all of his, before the command that forgets it is answered."""
+"""Clears derived data of a project, or of all projects of a user, before the `forget` command is answered."""
 
 
 def parse_arguments(model: type[ArgumentsT], command: Command) -> ArgumentsT:
-    """The arguments of a command. Raises Rejected with the field that is not as it must be."""
+    """Parse the arguments of a command. Raises Rejected with the invalid field."""
     given = dict(command.arguments)
     try:
         return model.model_validate(given)

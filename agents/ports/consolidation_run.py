@@ -1,4 +1,4 @@
-"""What a consolidation is about and what it may take, wherever it is decided or carried out."""
+"""The input and the budget of a consolidation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from schemas.consolidation import ConsolidationTrigger
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationRun:
-    """One run: a trigger, and the turns before `until` of its partition, as they are at `at`."""
+    """One run: a trigger, and the turns of its partition before offset `until`, as of the time `at`."""
 
     run: str
     trigger: ConsolidationTrigger
@@ -20,40 +20,39 @@ class ConsolidationRun:
 
     @property
     def scope(self) -> Mapping[str, str]:
-        """The scope as records have it."""
+        """The scope in the form of records."""
         return self.trigger.scope.model_dump()
 
 
 class Allowance(Protocol):
-    """What one run may still take."""
+    """The remaining budget of one run."""
 
     def is_over(self) -> bool:
-        """Whether its time is over."""
+        """True if its time is over."""
         ...
 
     def may_spend(self, tokens: int) -> bool:
-        """Whether so many tokens of language models may still be asked for."""
+        """True if the budget still allows this number of language model tokens."""
         ...
 
     def spend(self, tokens: int) -> None:
-        """Note that so many tokens were asked for."""
+        """Subtract used tokens from the budget."""
         ...
 
 
 class Unbounded:
-    """An allowance that never ends: for what somebody waits for."""
+    """An unlimited budget, for requests that a caller waits for."""
 
     def is_over(self) -> bool:
-        """Never."""
+        """Return False."""
         return False
 
     def may_spend(self, tokens: int) -> bool:  # noqa: ARG002 - as the port has it
-        """Always."""
+        """Return True."""
         return True
 
     def spend(self, tokens: int) -> None:
-        """Nobody counts."""
+        """Do nothing."""
 
 
 UNBOUNDED = Unbounded()
-"""The one that there is."""

@@ -1,4 +1,4 @@
-"""Models that turn texts into vectors. Raise `Unavailable` where the same call may succeed later."""
+"""Models that turn texts into vectors. Calls raise `Unavailable` if the same call may succeed later."""
 
 from typing import Protocol
 
@@ -8,46 +8,46 @@ from schemas.vectors import Encoded
 
 
 class Embedder(Protocol):
-    """One model that turns texts into vectors. Prefixes are the adapter's work, never the caller's."""
+    """One model. The adapter adds the prefixes."""
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """What decides where passages lie. Stable while the process lives."""
+        """Everything that determines the vectors of passages. Constant during the life of the process."""
         ...
 
     async def passage(self, text: str) -> Encoded:
-        """Embed a text that is kept. Runs off the event loop; as many at once as there are cores."""
+        """Embed a text to be stored. Runs off the event loop, with one call per core at once."""
         ...
 
     async def query(self, text: str) -> Encoded:
-        """Embed a question, ahead of any passages that are waiting."""
+        """Embed a question, ahead of queued passages."""
         ...
 
 
 class Embedders(Protocol):
-    """All embedders that modes may name. Nothing is loaded before it is asked for."""
+    """All embedders that modes may name, loaded on first use."""
 
     def described(self, name: str) -> EmbedderDescription | None:
-        """The preset or configured embedder of that name, or whose model has it; None for a name that is neither."""
+        """Return the preset or configured embedder of this name or model name; None if there is none."""
         ...
 
     def of(self, mode: Mode) -> Embedder:
-        """The loaded embedder of a mode, with the mode's prefixes. Begins to load it where it is not yet.
+        """Return the loaded embedder of a mode, with the mode's prefixes; start loading it if necessary.
 
-        Raises ModelMissing, whose text says why, while it is not loaded.
+        Raises ModelMissing, with the reason, while it is not loaded.
         """
         ...
 
     def for_text(self, mode: Mode, text: str) -> Embedder:
-        """The same, once the model is loaded that reads this text: a mode may have one for each language.
+        """Return the embedder once the model for this text's language is loaded: a mode may have several.
 
         Raises ModelMissing as `of` does.
         """
         ...
 
     def cross_lingual(self, mode: Mode, text: str) -> Embedder | None:
-        """The model that a mode has for languages unlike that of this text, and that reads any text.
+        """Return the mode's multilingual model, which embeds texts of other languages than this text's.
 
-        None where one model reads all of them, and while one is not loaded: `of` is all that there is then.
+        None if one model reads all languages, and while a model is not loaded: only `of` can be used then.
         """
         ...

@@ -1,4 +1,4 @@
-"""The door to what is known of jobs: which are under way, and when each mode was last gone through."""
+"""The state of maintenance jobs: running jobs, and the last backfill of each mode."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -8,12 +8,12 @@ from schemas.jobs import JobProgress
 
 
 class Jobs(Protocol):
-    """The jobs of this worker's boundaries."""
+    """Jobs of the boundaries that this worker serves."""
 
     def last_backfill(self, boundary: str) -> Mapping[str, datetime]:
-        """When each mode's vectors were last gone through to the end."""
+        """Return the time of the last completed backfill by mode."""
         ...
 
     def under_way(self, boundary: str) -> Sequence[JobProgress]:
-        """How far the jobs are that run now."""
+        """Return the progress of running jobs."""
         ...

@@ -1,4 +1,4 @@
-"""The door to language models. The adapter and its fake pass the same contract tests."""
+"""Language models. The adapter and its fake pass the same contract tests."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -7,38 +7,38 @@ from schemas.language import AnswerT, ModelAnswer, Prompt
 
 
 class LanguageModel(Protocol):
-    """Models behind named profiles. A step (`understand.turn`) or its role (`understand`) decides which one is asked.
+    """Models behind named profiles; a step (`understand.turn`) or its role (`understand`) selects the profile.
 
-    Calls may be made concurrently; each profile bounds how many are under way.
+    Calls may be concurrent; each profile limits their number.
     """
 
     async def ask(self, step: str, role: str, prompt: Prompt, answer: type[AnswerT]) -> ModelAnswer[AnswerT]:
-        """One validated answer, after retries and at most one repair.
+        """Return a validated answer, after retries and at most one repair.
 
-        Raises `Unavailable` when the same question may be answered later: the model is down, too slow, limits the rate,
-        rests after failures, or has no valid credentials; the message says what to do. Raises `Unanswerable` when it
-        answers, but never validly, or refuses this text.
+        Raises `Unavailable` if the same prompt may succeed later: the model is down or too slow, limits the rate, has
+        an open circuit breaker, or has no valid credentials; the message says what to do. Raises `Unanswerable` if its
+        answers are invalid or it refuses this text.
         """
         ...
 
     def available(self, step: str, role: str) -> bool:
-        """Whether a question of this step may be asked now. False also where no profile is set."""
+        """True if a call of this step may be made now; False if no profile is set."""
         ...
 
     async def until_available(self, step: str, role: str) -> None:
-        """Wait until `available`. Of several that wait after an outage one may ask; the others find it out and wait.
+        """Wait until `available`. After an outage one waiting caller may probe; the others keep waiting.
 
-        Never returns where no profile is set.
+        Never returns if no profile is set.
         """
         ...
 
     def status(self) -> Mapping[str, Mapping[str, Any]]:
-        """Per profile `model`, `state` (closed, open, half_open), `calls`, `failures` and `last_error`, for `health`.
+        """Return per profile `model`, `state` (closed, open, half_open), `calls`, `failures` and `last_error`.
 
-        No secret is part of it.
+        Shown by `health`; contains no secret.
         """
         ...
 
     async def close(self) -> None:
-        """Release connections; nothing may be called afterwards."""
+        """Release connections; no call may follow."""
         ...

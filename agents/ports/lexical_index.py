@@ -54,7 +54,7 @@ class LexicalIndex(Protocol):
         ...
 
     def ready_places(self) -> Mapping[VectorLocation, int]:
-        """Count the memories whose vector lies in each location."""
+        """Count the memories with a ready vector by its location."""
         ...
 
 

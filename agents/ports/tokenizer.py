@@ -1,18 +1,18 @@
-"""The door to a tokenizer: how much of a language model's context a text takes."""
+"""Token counts of a language model's tokenizer."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
 
 class TokenCounter(Protocol):
-    """Counts tokens. The same text always has the same count, whatever stands beside it.
+    """Counts tokens. The count of a text does not depend on the other texts of the call.
 
-    No part of a text is special: what a tokenizer keeps for its own marks is counted as the characters that it is.
-    The counts of lines that end in a line break and begin with a bracket add up to that of their text.
+    Special tokens are counted as ordinary text. The counts of lines that begin with a bracket and end in a line break
+    add up to the count of their concatenation.
     """
 
     async def count(self, texts: Sequence[str]) -> list[int]:
-        """How many tokens each text has, in the order of `texts`; an empty text has none.
+        """Count the tokens of each text, in the order of `texts`; an empty text has none.
 
         Long work runs off the event loop. Raises Unavailable while the tokenizer can't be loaded.
         """

@@ -1,4 +1,4 @@
-"""Vectors by space. Raises `Unavailable` where the same call may succeed later; anything else is a defect."""
+"""Vectors by space. Calls raise `Unavailable` if the same call may succeed later; any other error is a defect."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -8,26 +8,26 @@ from schemas.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
 
 
 class VectorIndex(Protocol):
-    """Vectors by space. Only the indexer writes.
+    """Reads and writes vectors. Only `agents.embedding` writes.
 
-    Every call that writes is durable, and visible to `search`, when it returns. Ids are UUID strings. Writing to a
-    space creates its collection, with payload indexes before data; reading one that does not exist finds nothing.
+    A write is durable and visible to `search` when the call returns. Ids are UUID strings. The first write to a space
+    creates its collection, with payload indexes before data; a read of a missing collection finds nothing.
     """
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
-        """Write points; the same id again replaces. A later point of the same id in `points` wins.
+        """Write points; a point of an existing id replaces it, and of equal ids in `points` the last one counts.
 
-        Raises ValueError for vectors of another dimension or with NaN or infinity, and for token vectors in a space
-        whose fingerprint has no `token_dim`, before anything is written.
+        Raises ValueError, before anything is written, for vectors of another dimension or with NaN or infinity, and for
+        token vectors in a space without `token_dim` in its fingerprint.
         """
         ...
 
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
-        """Remove points; unknown ids are ignored."""
+        """Remove points; ignores unknown ids."""
         ...
 
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
-        """The nearest points that `where` admits by the pooled vector: exact, best first, equal ones by id."""
+        """Return the points nearest to the pooled vector that `where` admits: exact, best first, ties by id."""
         ...
 
     async def maxsim(
@@ -38,36 +38,36 @@ class VectorIndex(Protocol):
         limit: int,
         memory_ids: Sequence[str] | None = None,
     ) -> list[Scored]:
-        """Late interaction (MaxSim of ColBERT, Khattab and Zaharia 2020): exact, best first, equal ones by id.
+        """Late interaction (MaxSim of ColBERT, Khattab and Zaharia 2020): exact, best first, ties by id.
 
         A memory's score is the sum, over the rows of `question` (shape (rows, `token_dim`)), of the greatest dot
-        product of the row with one of the memory's token vectors. Rows come weighted: where the weights of rows of
-        length 1 sum to 1, no score is far beyond 1. Over all that `where` admits, which costs by their number (15 ms
-        for 5,000 short memories), or over `memory_ids` as far as it admits them (2 ms for 300). A memory without
-        token vectors is not in the answer; a question without rows finds nothing. Raises ValueError as `upsert` does.
+        product of the row with one of the memory's token vectors. Rows come weighted: with rows of length 1 and weights
+        that sum to 1, scores hardly exceed 1. Scores all memories that `where` admits (15 ms for 5,000 short ones), or
+        those of `memory_ids` that it admits (2 ms for 300). A memory without token vectors is not in the result; a
+        question without rows finds nothing. Raises ValueError as `upsert` does.
         """
         ...
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
-        """The content hash of each of these memories' points, for those that have one."""
+        """Return the content hash of each memory that has a point."""
         ...
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
-        """The vectors of these memories' points, for those that have one, with the direction that was written.
+        """Return the vectors of each memory that has a point; pooled ones with the written direction.
 
-        Token vectors come back as the index keeps them, in 16 bits a number, in their order; written again, they score
-        as they did.
+        Token vectors are returned in the 16-bit form in which the index stores them, in order; written again, they give
+        the same scores.
         """
         ...
 
     async def count(self, space: VectorSpace, partition: int) -> int:
-        """How many points a partition has in this space."""
+        """Count the points of a partition in this space."""
         ...
 
     async def spaces(self) -> Mapping[str, Fingerprint]:
-        """The collections that exist, by name, with the fingerprint that is kept in each."""
+        """Return the fingerprint stored in each existing collection, by collection name."""
         ...
 
     async def close(self) -> None:
-        """Release files and connections; nothing may be called afterwards."""
+        """Release files and connections; no call may follow."""
         ...
