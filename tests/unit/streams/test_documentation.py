@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -33,7 +33,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HOP = re.compile(r"`([\w/]+\.py):([\w.]+)`")
 BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
 
-MESSAGES = {
+MESSAGES: dict[str, type[Any]] = {
     "turn.v1": Turn,
     "retrieve.v1": RetrieveRequest,
     "assemble.v1": AssembleRequest,
