@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.items.extracting import extract_by_rules
-from agents.rules.items.found import ExtractedItem
 from agents.rules.memory.identity import derive_item_id
 from schemas.memories import Memory, index_names
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
