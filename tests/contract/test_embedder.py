@@ -41,7 +41,7 @@ ODD_TEXTS = {
 
 
 class Closable(Embedder, Protocol):
-    """An embedder whose maker also ends it."""
+    """An embedder that its creator closes."""
 
     async def close(self) -> None: ...
 

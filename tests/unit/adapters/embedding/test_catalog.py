@@ -1,4 +1,4 @@
-"""Which embedders there are, and that names mean what they say."""
+"""The catalog: presets as published, and names that mean one embedder."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_a_preset_is_its_model_as_published(name: str) -> None:
     assert (local.query_prefix, local.passage_prefix) == (query_prefix, passage_prefix)
 
 
-def test_there_are_no_other_presets() -> None:
+def test_presets_are_complete() -> None:
     assert {preset.name for preset in PRESETS} == set(PUBLISHED)
     assert {entry.name for entry in build_catalog(MODELS, {}, "int8").values()} == set(PUBLISHED)
 
@@ -48,13 +48,13 @@ def test_general_is_exported_in_its_precision_and_never_downloaded(precision: st
 
 
 @pytest.mark.parametrize("precision", ["int8", "fp32"])
-def test_the_small_multilingual_model_is_exported_in_int8_and_never_downloaded(precision: str) -> None:
+def test_multilingual_small_is_exported_in_int8_and_never_downloaded(precision: str) -> None:
     entry = build_catalog(MODELS, {}, "int8" if precision == "int8" else "fp32")["multilingual-small"]
     assert (entry.export, entry.local.precision, entry.hub) == ("int8", "int8", None)
     assert entry.local.directory == MODELS / "multilingual-e5-small-int8"
 
 
-def test_general_has_the_small_multilingual_model_beside_it_where_that_is_installed(
+def test_general_uses_the_multilingual_model_if_installed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ExportedModel, "is_installed", lambda _: True)
@@ -66,13 +66,13 @@ def test_general_has_the_small_multilingual_model_beside_it_where_that_is_instal
     assert build_catalog(MODELS, {}, "int8")["general"].others is None
 
 
-def test_another_file_about_a_model_is_another_identity() -> None:
+def test_learned_file_changes_the_identity() -> None:
     entry = build_catalog(MODELS, {}, "int8")["multilingual-small"]
     other = replace(entry, local=replace(entry.local, learned="all-MiniLM-L6-v2.bin"))
     assert len({entry.identity, other.identity, replace(entry, local=replace(entry.local, learned="")).identity}) == 3
 
 
-def test_the_other_presets_lie_in_the_folder_of_their_name_or_are_downloaded() -> None:
+def test_other_presets_have_a_folder_and_a_download() -> None:
     entries = build_catalog(MODELS, {}, "int8")
     for name in set(PUBLISHED) - {"general", "multilingual-small"}:
         assert entries[name].local.directory == MODELS / name
@@ -80,7 +80,7 @@ def test_the_other_presets_lie_in_the_folder_of_their_name_or_are_downloaded() -
         assert entries[name].export is None
 
 
-def test_a_configured_embedder_is_taken_as_it_is_written() -> None:
+def test_configured_embedder_keeps_its_settings() -> None:
     written = ConfiguredEmbedder(
         path=Path("/there"), dim=7, pooling="cls", normalize=False, query_prefix="q", passage_prefix="p",
         max_tokens=9, model_file="small.onnx",
@@ -94,7 +94,7 @@ def test_a_configured_embedder_is_taken_as_it_is_written() -> None:
     assert entry.description.model_dump() == {"name": "mine", "dim": 7, "query_prefix": "q", "passage_prefix": "p"}
 
 
-def test_a_configured_embedder_takes_the_place_of_a_preset_whose_model_has_no_name_then() -> None:
+def test_configured_embedder_replaces_a_preset() -> None:
     entries = build_catalog(MODELS, {"journal": ConfiguredEmbedder(path=Path("/there"), dim=7)}, "int8")
     assert entries["journal"].local.dim == 7
     assert "BAAI/bge-base-en-v1.5" not in entries
@@ -102,13 +102,13 @@ def test_a_configured_embedder_takes_the_place_of_a_preset_whose_model_has_no_na
     assert entries["research"].local.dim == 1024
 
 
-def test_a_configured_embedder_may_have_the_name_of_a_presets_model() -> None:
+def test_configured_embedder_may_use_a_preset_models_name() -> None:
     entries = build_catalog(MODELS, {"bge-base-en-v1.5": ConfiguredEmbedder(path=Path("/there"), dim=7)}, "int8")
     assert entries["bge-base-en-v1.5"].local.dim == 7
     assert entries["journal"].local.dim == 768
 
 
 @pytest.mark.parametrize("name", ["general", "all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2"])
-def test_nothing_takes_the_place_of_general(name: str) -> None:
+def test_general_cannot_be_replaced(name: str) -> None:
     with pytest.raises(ValueError, match=f"EMBEDDERS may not hold '{name}'.*another name"):
         build_catalog(MODELS, {name: ConfiguredEmbedder(path=Path("/there"), dim=384)}, "int8")

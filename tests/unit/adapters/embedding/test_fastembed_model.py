@@ -1,4 +1,4 @@
-"""How a model's folder and its settings decide what comes out."""
+"""Models from a folder: pooling, truncation, fingerprint and errors."""
 
 import hashlib
 from dataclasses import replace
@@ -34,7 +34,7 @@ def test_a_missing_folder_is_refused_with_its_name(tiny: LocalModel, tmp_path: P
         FastembedModel.load(replace(tiny, directory=tmp_path / "nowhere"))
 
 
-def test_the_fingerprint_says_how_vectors_are_made(tiny: LocalModel) -> None:
+def test_fingerprint_describes_the_model(tiny: LocalModel) -> None:
     local = replace(tiny, pooling="cls", passage_prefix="p: ", max_tokens=9)
     fingerprint = FastembedModel.load(local).fingerprint
     content = (tiny.directory / "model.onnx").read_bytes()
@@ -62,7 +62,7 @@ def test_mean_pooling_is_the_mean_of_all_states_as_fastembed_computes_it(tiny: L
 
 
 def test_cls_pooling_takes_the_first_state_and_not_the_mean(tmp_path: Path) -> None:
-    """The tiny models give both poolings the same direction, so here the states are the tokens' own numbers."""
+    """The tiny models give both poolings the same direction, so here the states are the token ids."""
     folder = write_tiny_model(tmp_path / "tiny", 24, words=WORDS)
     write_token_numbers_model(folder / "model.onnx")
     by_cls = FastembedModel.load(LocalModel("numbers", folder, 1, "fp32", pooling="cls", normalize=False))
@@ -72,7 +72,7 @@ def test_cls_pooling_takes_the_first_state_and_not_the_mean(tmp_path: Path) -> N
 
 
 def write_token_numbers_model(file: Path) -> None:
-    """A model whose state of a token is the token's id, as a vector of one number."""
+    """A model with the token's id as its state, a vector of one number."""
     nodes = [
         helper.make_node("Cast", ["input_ids"], ["number"], to=TensorProto.FLOAT),
         helper.make_node("Unsqueeze", ["number", "last_axis"], ["last_hidden_state"]),
@@ -91,7 +91,7 @@ def test_without_normalising_the_vector_keeps_its_length(tiny: LocalModel) -> No
     assert np.allclose(raw / np.linalg.norm(raw), unit_vector, atol=1e-6)
 
 
-def test_a_text_is_cut_at_the_limit_and_never_later_than_the_folder_says(tiny: LocalModel) -> None:
+def test_token_limit_can_only_lower_the_folders_limit(tiny: LocalModel) -> None:
     long_text = "the red house is old " * 100
     assert len(FastembedModel.load(replace(tiny, max_tokens=10)).query(long_text).tokens) == 8
     assert len(FastembedModel.load(replace(tiny, max_tokens=9999)).query(long_text).tokens) == 126
@@ -101,7 +101,7 @@ def test_loading_the_same_model_twice_is_no_error(tiny: LocalModel) -> None:
     assert FastembedModel.load(tiny).fingerprint == FastembedModel.load(tiny).fingerprint
 
 
-def test_a_model_that_gives_one_vector_for_a_text_has_no_token_vectors(tmp_path: Path) -> None:
+def test_model_that_pools_by_itself_has_no_token_vectors(tmp_path: Path) -> None:
     folder = write_tiny_model(tmp_path / "tiny", 24, words=WORDS)
     write_pooled_model(folder / "model.onnx")
     model = FastembedModel.load(LocalModel("pooled", folder, 1, "fp32", normalize=False))
@@ -114,7 +114,7 @@ def test_a_model_that_gives_one_vector_for_a_text_has_no_token_vectors(tmp_path:
     assert (model.fingerprint.tokens, model.fingerprint.token_dim) == (None, 0)
 
 
-def test_a_model_without_a_learned_projection_has_the_plain_one(tmp_path: Path) -> None:
+def test_model_without_learned_projection_uses_the_plain_one(tmp_path: Path) -> None:
     folder = write_tiny_model(tmp_path / "wide", 200, words=WORDS)
     model = FastembedModel.load(LocalModel("wide", folder, 200, "fp32"))
     plain = TokenProjection.plain(200)
@@ -122,7 +122,7 @@ def test_a_model_without_a_learned_projection_has_the_plain_one(tmp_path: Path) 
     assert model.passage("the red house").tokens.shape == (2, PLAIN_DIM)
 
 
-def test_a_model_that_a_projection_was_learned_for_has_that_one(tmp_path: Path) -> None:
+def test_model_with_learned_projection_uses_it(tmp_path: Path) -> None:
     folder = write_tiny_model(tmp_path / "like", 384, words=WORDS)
     like = LocalModel("like", folder, 384, "fp32", learned=GENERAL_PRESET.learned)
     model, arrays = FastembedModel.load(like), like.learned_arrays()
@@ -133,7 +133,7 @@ def test_a_model_that_a_projection_was_learned_for_has_that_one(tmp_path: Path) 
 
 
 def write_pooled_model(file: Path) -> None:
-    """A model whose one vector of a text is its number of tokens."""
+    """A model with one vector for a text: its number of tokens."""
     nodes = [
         helper.make_node("Cast", ["attention_mask"], ["mask"], to=TensorProto.FLOAT),
         helper.make_node("ReduceSum", ["mask", "tokens_axis"], ["sentence_embedding"], keepdims=1),
@@ -146,7 +146,7 @@ def write_pooled_model(file: Path) -> None:
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), file)
 
 
-def test_tiny_models_are_the_same_bytes_for_the_same_arguments(tmp_path: Path) -> None:
+def test_tiny_models_are_deterministic(tmp_path: Path) -> None:
     names = ("first", "second", "other")
     folders = [write_tiny_model(tmp_path / name, 24, words=WORDS, seed=name == "other") for name in names]
     first, second, other = ({file.name: file.read_bytes() for file in folder.iterdir()} for folder in folders)

@@ -1,4 +1,4 @@
-"""The fingerprint tells vector spaces apart."""
+"""Fingerprints identify vector spaces."""
 
 from typing import Any
 
@@ -28,6 +28,6 @@ def test_another_projection_of_the_tokens_is_another_space() -> None:
     assert one.digest != other.digest
 
 
-def test_a_space_without_token_vectors_keeps_the_name_that_it_had_before_there_were_any() -> None:
+def test_space_without_token_vectors_keeps_its_original_digest() -> None:
     assert PLAIN.digest == "44d235081cad"
     assert Fingerprint.model_validate_json(PLAIN.model_dump_json()).digest == PLAIN.digest

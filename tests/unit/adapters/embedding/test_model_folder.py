@@ -1,4 +1,4 @@
-"""Where a model's files are looked for, and what is said where they are not."""
+"""The search for a model's files, and the errors without them."""
 
 from pathlib import Path
 
@@ -22,20 +22,20 @@ def local(folder: Path, **changes: str) -> LocalModel:
 
 
 def downloaded_before(models: Path) -> Path:
-    """A model as Hugging Face's client keeps it in its cache."""
+    """A model as Hugging Face's client caches it."""
     kept = models / "models--some--where"
     (kept / "refs").mkdir(parents=True)
     (kept / "refs" / "main").write_text("abc")
     return write_tiny_model(kept / "snapshots" / "abc", 8, words=("red",))
 
 
-def test_a_folder_that_has_the_files_is_used_before_a_download(tmp_path: Path) -> None:
+def test_complete_folder_is_used_before_a_download(tmp_path: Path) -> None:
     downloaded_before(tmp_path)
     folder = write_tiny_model(tmp_path / "tiny", 8)
     assert ensure_model_folder(local(folder), HUB) == folder
 
 
-def test_a_download_that_is_there_is_used_without_the_network(tmp_path: Path) -> None:
+def test_cached_download_is_used_offline(tmp_path: Path) -> None:
     kept = downloaded_before(tmp_path)
     folder = ensure_model_folder(local(tmp_path / "tiny"), HUB)
     assert folder.resolve() == kept.resolve()
@@ -43,7 +43,7 @@ def test_a_download_that_is_there_is_used_without_the_network(tmp_path: Path) ->
     assert FastembedModel.load(found).passage("red").pooled.shape == (8,)
 
 
-def test_a_folder_without_the_tokenizer_is_not_used(tmp_path: Path) -> None:
+def test_folder_without_the_tokenizer_is_incomplete(tmp_path: Path) -> None:
     folder = write_tiny_model(tmp_path / "tiny", 8)
     (folder / "tokenizer.json").unlink()
     assert missing_files(local(folder)) == ["tokenizer.json"]
@@ -51,7 +51,7 @@ def test_a_folder_without_the_tokenizer_is_not_used(tmp_path: Path) -> None:
         ensure_model_folder(local(folder), None)
 
 
-def test_a_model_file_may_lie_deeper_than_its_tokenizer(tmp_path: Path) -> None:
+def test_model_file_may_be_in_a_subfolder(tmp_path: Path) -> None:
     folder = write_tiny_model(tmp_path / "tiny", 8)
     assert missing_files(local(folder, model_file="onnx/model.onnx")) == ["onnx/model.onnx"]
     (folder / "onnx").mkdir()
@@ -59,7 +59,7 @@ def test_a_model_file_may_lie_deeper_than_its_tokenizer(tmp_path: Path) -> None:
     assert ensure_model_folder(local(folder, model_file="onnx/model.onnx"), None) == folder
 
 
-def test_a_download_that_is_forbidden_is_said_with_what_to_do_instead(tmp_path: Path) -> None:
+def test_forbidden_download_is_reported_with_instructions(tmp_path: Path) -> None:
     with pytest.raises(
         FileNotFoundError,
         match=r"model.onnx.* not found, and HF_HUB_OFFLINE forbids the download: put .* some/where into .*/tiny",

@@ -1,4 +1,4 @@
-"""What all texts have in common is taken off, on the side that a text is on."""
+"""Centring of pooled vectors, with one mean for passages and one for queries."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def unit(*numbers: float) -> Vector:
     return scaled
 
 
-def test_texts_that_differ_little_from_the_mean_are_far_apart() -> None:
+def test_centring_spreads_vectors_that_lie_near_the_mean() -> None:
     one, other = unit(1, 0.3, 0), unit(1, -0.3, 0)
     assert one @ other > 0.8
     assert CENTRE.of_passage(one) @ CENTRE.of_passage(other) < 0.2
@@ -27,14 +27,14 @@ def test_vectors_keep_length_one() -> None:
     assert np.linalg.norm(CENTRE.of_query(unit(1, 2, 3))) == pytest.approx(1)
 
 
-def test_questions_have_a_mean_of_their_own() -> None:
+def test_queries_have_their_own_mean() -> None:
     assert CENTRE.of_query(unit(1, 2, 3))[0] > unit(1, 2, 3)[0] > CENTRE.of_passage(unit(1, 2, 3))[0]
 
 
-def test_the_mean_itself_stays_finite() -> None:
+def test_centring_the_mean_itself_is_finite() -> None:
     assert np.isfinite(CENTRE.of_passage(MEAN[0])).all()
 
 
-def test_without_a_mean_vectors_stay_as_they_are() -> None:
+def test_vectors_are_unchanged_without_a_mean() -> None:
     vector = unit(1, 2, 3)
     assert PooledCentre.of({}).of_passage(vector) is vector

@@ -1,4 +1,4 @@
-"""The embedder's process: it may die at any moment, and must not outlive its worker."""
+"""The embedder's process: it may die at any moment, and never outlives its worker."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ async def embedder(model: LocalModel) -> AsyncIterator[ProcessEmbedder]:
 
 
 async def soon(embedder: ProcessEmbedder, text: str) -> Encoded:
-    """Ask until the process is there again."""
+    """Retry until the process is restarted."""
     while True:
         try:
             return await embedder.passage(text)
@@ -43,14 +43,14 @@ async def soon(embedder: ProcessEmbedder, text: str) -> Encoded:
             await asyncio.sleep(0.05)
 
 
-async def test_a_process_that_was_killed_is_started_again_and_gives_the_same_vectors(embedder: ProcessEmbedder) -> None:
+async def test_killed_process_is_restarted_with_the_same_vectors(embedder: ProcessEmbedder) -> None:
     before = await embedder.passage("the red house")
     os.kill(embedder._child._process.pid, signal.SIGKILL)
     after = await soon(embedder, "the red house")
     assert np.array_equal(before.pooled, after.pooled)
 
 
-async def test_texts_that_a_killed_process_had_in_hand_are_unavailable(embedder: ProcessEmbedder) -> None:
+async def test_unanswered_texts_of_a_killed_process_are_unavailable(embedder: ProcessEmbedder) -> None:
     await embedder.query("open")
     os.kill(embedder._child._process.pid, signal.SIGSTOP)
     asked = [asyncio.create_task(embedder.passage("red " * 50)) for _ in range(20)]
@@ -60,14 +60,14 @@ async def test_texts_that_a_killed_process_had_in_hand_are_unavailable(embedder:
     assert {type(answer) for answer in answers} == {Unavailable}
 
 
-async def test_features_for_the_worker_do_not_end_it(embedder: ProcessEmbedder) -> None:
+async def test_worker_signals_do_not_end_the_process(embedder: ProcessEmbedder) -> None:
     _ = embedder.fingerprint
     for order in (signal.SIGTERM, signal.SIGINT):
         os.kill(embedder._child._process.pid, order)
     assert (await embedder.passage("the red house")).pooled.shape == (32,)
 
 
-def test_it_ends_when_its_worker_is_killed(model: LocalModel) -> None:
+def test_process_ends_when_its_worker_is_killed(model: LocalModel) -> None:
     code = (
         "import sys, time; from pathlib import Path;"
         "from streams.adapters.embedding.inference.local_model import LocalModel;"
@@ -86,7 +86,7 @@ def test_it_ends_when_its_worker_is_killed(model: LocalModel) -> None:
     os.close(reading)
 
 
-def test_it_ends_with_its_worker_also_while_it_loads() -> None:
+def test_process_ends_with_its_worker_while_loading() -> None:
     code = "import time; from streams.adapters.parent_watch import exit_with_parent; exit_with_parent(); time.sleep(99)"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as child:
         assert child.stdin
@@ -97,14 +97,14 @@ def test_it_ends_with_its_worker_also_while_it_loads() -> None:
             child.kill()
 
 
-def test_a_model_that_cannot_be_loaded_is_missing_with_the_reason(model: LocalModel) -> None:
+def test_model_that_fails_to_load_is_missing_with_the_reason(model: LocalModel) -> None:
     started = ProcessEmbedder.start(replace(model, dim=31), 1)
     with pytest.raises(ModelMissing, match="declared with 31 dimensions"):
         _ = started.fingerprint
     asyncio.run(started.close())
 
 
-async def test_a_folder_without_the_model_is_missing_with_what_to_put_where(model: LocalModel) -> None:
+async def test_folder_without_the_model_is_missing_with_instructions(model: LocalModel) -> None:
     (model.directory / "model.onnx").unlink()
     started = ProcessEmbedder.start(model, 1)
     with pytest.raises(ModelMissing, match=rf"^model.onnx not found: put .* into {model.directory}"):
@@ -112,7 +112,7 @@ async def test_a_folder_without_the_model_is_missing_with_what_to_put_where(mode
     await started.close()
 
 
-async def test_a_process_that_ends_while_it_loads_is_a_missing_model() -> None:
+async def test_process_that_ends_while_loading_is_a_missing_model() -> None:
     started = ProcessEmbedder([sys.executable, "-c", "raise SystemExit(7)"])
     with pytest.raises(ModelMissing, match="ended with code 7"):
         await started.load()
@@ -130,9 +130,7 @@ async def test_closing_while_it_loads_ends_the_process(model: LocalModel) -> Non
     assert started._child._process.returncode == -signal.SIGKILL
 
 
-async def test_a_model_that_became_another_is_not_served_under_the_first_ones_name(
-    model: LocalModel, embedder: ProcessEmbedder
-) -> None:
+async def test_restart_with_another_model_stays_unavailable(model: LocalModel, embedder: ProcessEmbedder) -> None:
     await embedder.load()
     write_tiny_model(model.directory, 32, words=("other",), seed=2)
     os.kill(embedder._child._process.pid, signal.SIGKILL)
@@ -149,7 +147,7 @@ async def outcome(embedder: ProcessEmbedder) -> object:
         return refusal
 
 
-async def test_a_prefix_that_is_given_stands_in_place_of_the_models_own(model: LocalModel) -> None:
+async def test_given_prefix_replaces_the_models_own(model: LocalModel) -> None:
     started = ProcessEmbedder.start(replace(model, query_prefix="red ", passage_prefix="red "), 1)
     await started.load()
     for call in (started.passage, started.query):
@@ -162,12 +160,12 @@ async def test_a_prefix_that_is_given_stands_in_place_of_the_models_own(model: L
 
 @pytest.mark.parametrize("prefix", ["", "query: ", "\ud83d é"])
 @pytest.mark.parametrize("text", ["", "東京", "half \ud83d of a pair"])
-def test_questions_survive_the_pipe(prefix: str, text: str) -> None:
+def test_requests_survive_the_pipe(prefix: str, text: str) -> None:
     assert decode_request(encode_request(prefix, text)) == (prefix, text)
 
 
 @pytest.mark.parametrize("tokens", [0, 1, 7])
-def test_a_questions_vectors_survive_the_pipe_with_their_places(tokens: int) -> None:
+def test_query_vectors_survive_the_pipe_with_their_spans(tokens: int) -> None:
     numbers = np.random.default_rng(1)
     spans = numbers.integers(0, 99, (tokens, 2), np.int32)
     encoded = Encoded(numbers.random(5, np.float32), numbers.random((tokens, 3), np.float32), spans=spans)
@@ -183,7 +181,7 @@ def test_a_questions_vectors_survive_the_pipe_with_their_places(tokens: int) -> 
 
 
 @pytest.mark.parametrize("tokens", [0, 3])
-def test_what_a_passage_is_for_survives_the_pipe_with_its_vectors(tokens: int) -> None:
+def test_interaction_probabilities_survive_the_pipe(tokens: int) -> None:
     numbers = np.random.default_rng(1)
     shares = np.full(5, 0.2, np.float32)
     on_grid = dequantise_tokens(numbers.integers(-127, 128, (tokens, 128)).astype(np.int8))

@@ -1,4 +1,4 @@
-"""The general embedder's process reads what passages are for, in the same pass."""
+"""The process of `general` classifies passages in the pass that embeds them."""
 
 from collections.abc import AsyncIterator
 
@@ -16,7 +16,7 @@ TEXT = "Why does the login fail after five minutes?"
 
 @pytest.fixture
 async def reading(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ProcessEmbedder]:
-    """The general model with the classifier that comes with the project."""
+    """The model of `general` with the project's classifier."""
     folder = exported_minilm("int8", tmp_path_factory)
     local = LocalModel("all-MiniLM-L6-v2", folder, 384, "int8", max_tokens=256)
     started = ProcessEmbedder.start(local, 1, classifier=INTERACTION_MODEL)
@@ -24,12 +24,12 @@ async def reading(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pro
     await started.close()
 
 
-async def test_a_passage_comes_with_what_the_classifier_makes_of_it(reading: ProcessEmbedder) -> None:
+async def test_passage_comes_with_interaction_probabilities(reading: ProcessEmbedder) -> None:
     encoded = await reading.passage(TEXT)
     assert encoded.interaction_probabilities is not None
     classifier = InteractionClassifier.loads(INTERACTION_MODEL.read_bytes())
     assert np.allclose(encoded.interaction_probabilities, classifier.probabilities(TEXT, encoded.pooled), atol=1e-5)
 
 
-async def test_a_question_is_embedded_and_no_more(reading: ProcessEmbedder) -> None:
+async def test_query_comes_without_interaction_probabilities(reading: ProcessEmbedder) -> None:
     assert (await reading.query(TEXT)).interaction_probabilities is None

@@ -1,4 +1,4 @@
-"""One pass serves everyone who needs a text's vector."""
+"""The cache of passage vectors: one pass for all uses of a text."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from streams.adapters.embedding.catalog.recent_vectors import VectorCache
 
 
 class Passes:
-    """Embeds a text as its length, and each letter as a token, when it is let; notes every pass."""
+    """Embeds a text as its length, and each letter as a token, once it is released; records every pass."""
 
     def __init__(self) -> None:
         self.made: list[tuple[str, str]] = []
@@ -33,7 +33,7 @@ def passes() -> Passes:
     return Passes()
 
 
-async def test_a_text_that_comes_again_costs_no_pass(passes: Passes) -> None:
+async def test_repeated_text_is_not_embedded_again(passes: Passes) -> None:
     recent = VectorCache(passes)
     first, again = await recent.passage("abc", ""), await recent.passage("abc", "")
     assert passes.made == [("abc", "")]
@@ -41,14 +41,14 @@ async def test_a_text_that_comes_again_costs_no_pass(passes: Passes) -> None:
     assert np.array_equal(again.pooled, first.pooled)
 
 
-async def test_another_text_or_prefix_is_another_pass_also_where_they_read_alike_together(passes: Passes) -> None:
+async def test_cache_key_separates_prefix_and_text(passes: Passes) -> None:
     recent = VectorCache(passes)
     for text, prefix in (("bc", "a"), ("c", "ab"), ("abc", ""), ("abd", "")):
         await recent.passage(text, prefix)
     assert passes.made == [("bc", "a"), ("c", "ab"), ("abc", ""), ("abd", "")]
 
 
-async def test_the_token_vectors_are_there_again_with_the_pooled_one(passes: Passes) -> None:
+async def test_token_vectors_are_cached_with_the_pooled_one(passes: Passes) -> None:
     recent = VectorCache(passes)
     for _ in range(2):
         encoded = await recent.passage("abc", "")
@@ -56,13 +56,13 @@ async def test_the_token_vectors_are_there_again_with_the_pooled_one(passes: Pas
     assert len(passes.made) == 1
 
 
-async def test_what_is_changed_by_one_who_was_given_token_vectors_is_not_seen_by_the_next(passes: Passes) -> None:
+async def test_changed_token_vectors_do_not_change_the_cache(passes: Passes) -> None:
     recent = VectorCache(passes)
     (await recent.passage("abc", "")).tokens[:] = 7
     assert np.array_equal((await recent.passage("abc", "")).tokens, np.full((3, 2), 0.5, np.float32))
 
 
-async def test_only_a_copy_of_the_pooled_vector_is_kept_and_nobody_can_change_it(passes: Passes) -> None:
+async def test_cached_pooled_vector_is_a_read_only_copy(passes: Passes) -> None:
     encoded = await VectorCache(passes).passage("abc", "")
     assert encoded.pooled.base is None
     assert encoded.pooled.dtype == np.float32
@@ -70,7 +70,7 @@ async def test_only_a_copy_of_the_pooled_vector_is_kept_and_nobody_can_change_it
         encoded.pooled[0] = 1
 
 
-async def test_callers_at_the_same_time_share_a_pass(passes: Passes) -> None:
+async def test_concurrent_callers_share_one_pass(passes: Passes) -> None:
     recent = VectorCache(passes)
     passes.let.clear()
     asked = [asyncio.create_task(recent.passage("abc", "")) for _ in range(5)]
@@ -81,7 +81,7 @@ async def test_callers_at_the_same_time_share_a_pass(passes: Passes) -> None:
 
 
 @pytest.mark.parametrize("leaving", [0, 1])
-async def test_a_caller_that_is_cancelled_leaves_the_pass_to_the_others(passes: Passes, leaving: int) -> None:
+async def test_cancelled_caller_leaves_the_pass_to_the_others(passes: Passes, leaving: int) -> None:
     recent = VectorCache(passes)
     passes.let.clear()
     asked = [asyncio.create_task(recent.passage("abc", "")) for _ in range(2)]
@@ -94,7 +94,7 @@ async def test_a_caller_that_is_cancelled_leaves_the_pass_to_the_others(passes: 
     assert passes.made == [("abc", "")]
 
 
-async def test_a_pass_that_nobody_waits_for_any_more_is_kept(passes: Passes) -> None:
+async def test_pass_without_waiting_callers_is_cached(passes: Passes) -> None:
     recent = VectorCache(passes)
     passes.let.clear()
     asked = asyncio.create_task(recent.passage("abc", ""))
@@ -106,7 +106,7 @@ async def test_a_pass_that_nobody_waits_for_any_more_is_kept(passes: Passes) -> 
     assert passes.made == [("abc", "")]
 
 
-async def test_a_failure_reaches_all_who_wait_and_is_not_kept(passes: Passes) -> None:
+async def test_failure_reaches_all_callers_and_is_not_cached(passes: Passes) -> None:
     recent = VectorCache(passes)
     passes.failure = Unavailable("away")
     failed = await asyncio.gather(*(recent.passage("abc", "") for _ in range(2)), return_exceptions=True)
@@ -117,14 +117,14 @@ async def test_a_failure_reaches_all_who_wait_and_is_not_kept(passes: Passes) ->
     assert len(passes.made) == 2
 
 
-async def test_the_texts_used_last_are_kept(passes: Passes) -> None:
+async def test_least_recently_used_text_is_evicted(passes: Passes) -> None:
     recent = VectorCache(passes, size=2)
     for text in ("a", "b", "a", "c", "a", "b"):
         await recent.passage(text, "")
     assert [text for text, _ in passes.made] == ["a", "b", "c", "b"]
 
 
-async def test_long_texts_leave_earlier_so_that_what_is_kept_has_an_end_in_bytes(passes: Passes) -> None:
+async def test_cache_is_bounded_in_bytes(passes: Passes) -> None:
     each = 8 + 2 * 10
     recent = VectorCache(passes, size=100, size_bytes=3 * each)
     texts = [letter * 10 for letter in "abcd"]
@@ -133,14 +133,14 @@ async def test_long_texts_leave_earlier_so_that_what_is_kept_has_an_end_in_bytes
     assert [text for text, _ in passes.made] == [*texts, texts[0]]
 
 
-async def test_a_text_that_is_larger_than_all_that_may_be_kept_is_embedded_and_not_kept(passes: Passes) -> None:
+async def test_text_larger_than_the_cache_is_embedded_but_not_cached(passes: Passes) -> None:
     recent = VectorCache(passes, size_bytes=50)
     for text in ("a", "b" * 100, "a", "a"):
         assert len((await recent.passage(text, "")).tokens) == len(text)
     assert [text for text, _ in passes.made] == ["a", "b" * 100, "a"]
 
 
-async def test_a_text_with_half_a_pair_of_surrogates_is_a_text_like_any_other(passes: Passes) -> None:
+async def test_text_with_a_lone_surrogate_is_cached(passes: Passes) -> None:
     recent = VectorCache(passes)
     for _ in range(2):
         await recent.passage("half \ud83d of a pair", "")

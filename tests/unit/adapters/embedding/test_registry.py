@@ -1,4 +1,4 @@
-"""The registry's processes: how many, what happens when they die, and that none is left."""
+"""The registry's processes: their number, restarts, and the end of all."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ JOURNAL = Mode(name="any", embedder="BAAI/bge-base-en-v1.5", embedding_dim=768)
 
 
 class Waiting:
-    """Notes what was loaded, and waits for it."""
+    """Records which models are loaded, and waits for them."""
 
     def __init__(self, registry: EmbedderRegistry) -> None:
         self.registry = registry
@@ -59,7 +59,7 @@ def pids(registry: EmbedderRegistry) -> list[int]:
 
 
 async def ready(registry: EmbedderRegistry, mode: Mode) -> ModeEmbedder:
-    """The embedder of a mode whose model is there."""
+    """Return the embedder of a mode once its model is loaded."""
     waiting = Waiting(registry)
     try:
         found = registry.of(mode)
@@ -72,7 +72,7 @@ async def ready(registry: EmbedderRegistry, mode: Mode) -> ModeEmbedder:
     return found
 
 
-async def test_the_process_of_general_runs_before_anything_is_asked_and_the_others_do_not(
+async def test_only_the_process_of_general_runs_from_the_start(
     registry: EmbedderRegistry,
 ) -> None:
     assert len(pids(registry)) == 1
@@ -80,7 +80,7 @@ async def test_the_process_of_general_runs_before_anything_is_asked_and_the_othe
 
 
 @pytest.mark.parametrize("needed", [True, False])
-async def test_the_model_of_other_languages_is_loaded_from_the_start_where_it_was_needed_before(
+async def test_multilingual_model_is_loaded_at_start_if_it_was_exported(
     registry: EmbedderRegistry, tmp_path: Path, needed: bool
 ) -> None:
     others = CatalogEntry("multilingual-small", LocalModel("multilingual-e5-small", tmp_path / "others", 8, "int8"))
@@ -91,7 +91,7 @@ async def test_the_model_of_other_languages_is_loaded_from_the_start_where_it_wa
     assert ("multilingual-small" in registry.status()) is needed
 
 
-async def test_a_model_that_loads_says_so(registry: EmbedderRegistry) -> None:
+async def test_loading_model_is_reported_as_loading(registry: EmbedderRegistry) -> None:
     with pytest.raises(ModelMissing, match="'tiny' is missing: its model is being loaded"):
         registry.of(TINY)
     assert registry.status()["tiny"] == {"state": "loading", "error": None}
@@ -105,27 +105,27 @@ async def test_all_modes_of_a_model_share_one_process(registry: EmbedderRegistry
     assert len(pids(registry)) == 2
 
 
-async def test_a_mode_gets_the_same_object_again(registry: EmbedderRegistry) -> None:
+async def test_equal_modes_share_one_embedder_object(registry: EmbedderRegistry) -> None:
     embedder = await ready(registry, TINY)
     assert registry.of(TINY) is embedder
     assert registry.of(TINY.model_copy(update={"name": "other"})) is embedder
 
 
-async def test_prefixes_without_end_do_not_fill_the_memory(registry: EmbedderRegistry) -> None:
+async def test_number_of_cached_views_is_bounded(registry: EmbedderRegistry) -> None:
     await ready(registry, TINY)
     for number in range(MAX_VIEWS + 10):
         registry.of(TINY.model_copy(update={"query_prefix": str(number)}))
     assert len(registry._views) <= MAX_VIEWS
 
 
-async def test_a_presets_folder_below_the_models_is_used(registry: EmbedderRegistry, tmp_path: Path) -> None:
+async def test_preset_folder_below_the_models_is_used(registry: EmbedderRegistry, tmp_path: Path) -> None:
     folder = write_tiny_model(tmp_path / "journal", 768, words=("red",))
     (folder / "model.onnx").rename(folder / "model_optimized.onnx")
     fingerprint = (await ready(registry, JOURNAL)).fingerprint
     assert (fingerprint.embedder, fingerprint.dim, fingerprint.pooling) == ("bge-base-en-v1.5", 768, "cls")
 
 
-async def test_a_preset_without_files_is_missing_with_what_to_do(registry: EmbedderRegistry) -> None:
+async def test_preset_without_files_is_missing_with_instructions(registry: EmbedderRegistry) -> None:
     while registry.status().get("journal", {}).get("state") != "missing":
         with pytest.raises(ModelMissing):
             registry.of(JOURNAL)
@@ -134,9 +134,7 @@ async def test_a_preset_without_files_is_missing_with_what_to_do(registry: Embed
         registry.of(JOURNAL)
 
 
-async def test_a_damaged_model_is_missing_with_the_reason_until_it_is_put_right(
-    registry: EmbedderRegistry, tmp_path: Path
-) -> None:
+async def test_damaged_model_is_missing_until_it_is_repaired(registry: EmbedderRegistry, tmp_path: Path) -> None:
     (tmp_path / "tiny" / "model.onnx").write_bytes(b"cut off")
     loading = asyncio.create_task(ready(registry, TINY))
     while not (error := registry.status().get("tiny", {}).get("error")):
@@ -147,7 +145,7 @@ async def test_a_damaged_model_is_missing_with_the_reason_until_it_is_put_right(
     assert registry.status()["tiny"] == {"state": "ready", "error": None}
 
 
-async def test_a_process_that_is_killed_is_unavailable_and_started_again(registry: EmbedderRegistry) -> None:
+async def test_killed_process_is_unavailable_and_restarted(registry: EmbedderRegistry) -> None:
     embedder = await ready(registry, TINY)
     before = await embedder.query("red")
     os.kill(pids(registry)[-1], signal.SIGKILL)
@@ -163,7 +161,7 @@ async def answer(embedder: ModeEmbedder, text: str) -> Vector:
             await asyncio.sleep(0.05)
 
 
-async def test_what_fails_after_a_model_was_loaded_harms_nobody(registry: EmbedderRegistry) -> None:
+async def test_failing_on_loaded_callback_leaves_the_model_usable(registry: EmbedderRegistry) -> None:
     called = asyncio.Event()
 
     def fails(name: str) -> None:
@@ -208,11 +206,11 @@ async def test_closing_leaves_no_process(registry: EmbedderRegistry, loaded: boo
 @pytest.mark.parametrize(
     ("pauses", "expected"), [(LoadBackoff(), [30, 60, 120, 240, 480, 600, 600]), (LoadBackoff(700, 600), [600, 600])]
 )
-def test_pauses_double_up_to_the_longest(pauses: Iterable[float], expected: list[Any]) -> None:
+def test_load_backoff_doubles_up_to_the_maximum(pauses: Iterable[float], expected: list[Any]) -> None:
     assert list(islice(pauses, len(expected))) == expected
 
 
-def test_a_configured_general_is_refused_before_anything_is_started(tmp_path: Path) -> None:
+def test_configured_general_is_refused_before_a_process_starts(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="EMBEDDERS may not hold 'general'"):
         EmbedderRegistry.open(tmp_path, {"general": ConfiguredEmbedder(path=tmp_path, dim=384)}, "int8")
     assert list(tmp_path.iterdir()) == []

@@ -43,12 +43,12 @@ def test_no_states_give_no_rows(projection: TokenProjection) -> None:
 
 
 @pytest.mark.parametrize("projection", [loaded(), TokenProjection.plain(384)])
-def test_a_state_of_nothing_stays_finite(projection: TokenProjection) -> None:
+def test_zero_state_stays_finite(projection: TokenProjection) -> None:
     assert np.isfinite(projection.of_passage(0 * states(2, 384))).all()
 
 
 @pytest.mark.parametrize("dim", [384, 768, 1024])
-def test_the_plain_projection_keeps_how_alike_states_are(dim: int) -> None:
+def test_plain_projection_preserves_similarities(dim: int) -> None:
     one, other = states(400, dim), states(400, dim)
     other[200:] = one[200:] + 0.5 * np.roll(one[200:], 1, axis=0)
     projection = TokenProjection.plain(dim)
@@ -58,13 +58,13 @@ def test_the_plain_projection_keeps_how_alike_states_are(dim: int) -> None:
     assert np.abs(kept - real).mean() < 0.1
 
 
-def test_the_plain_projection_leaves_short_states_as_they_are() -> None:
+def test_plain_projection_keeps_short_states() -> None:
     projection, some = TokenProjection.plain(32), states(9, 32)
     assert projection.dim == 32
     assert cosines(projection.of_query(some)) == pytest.approx(cosines(some), abs=1e-5)
 
 
-def test_names_tell_projections_apart(tmp_path: Path) -> None:
+def test_projections_have_distinct_names(tmp_path: Path) -> None:
     other = tmp_path / "other.bin"
     content = bytearray(LEARNED.read_bytes())
     content[-4:] = np.array([0.5], "<f4").tobytes()
@@ -75,7 +75,7 @@ def test_names_tell_projections_apart(tmp_path: Path) -> None:
     assert loaded().name == names[0]
 
 
-def test_a_file_may_map_questions_otherwise(tmp_path: Path) -> None:
+def test_learned_file_may_map_queries_differently(tmp_path: Path) -> None:
     path, some = tmp_path / "two.bin", states(3, 2)
     arrays = [{"name": name, "shape": [2, 2]} for name in ("passage", "question")]
     numbers = np.array([1, 0, 0, 1, 0, 1, 1, 0], "<f4")
@@ -90,13 +90,13 @@ def test_a_file_may_map_questions_otherwise(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"something else", LEARNED_MAGIC + b'{"kind":"x","arrays":[]}\n', LEARNED_MAGIC + b"x\n", SHORT]
 )
-def test_a_file_that_is_no_projection_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_file_of_another_format_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "broken.bin"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"projection|map of passages|Expecting|reshape"):
         loaded(path)
 
 
-def test_maps_that_do_not_fit_each_other_are_refused() -> None:
+def test_maps_of_different_shapes_are_refused() -> None:
     with pytest.raises(ValueError, match="shapes"):
         TokenProjection("odd", states(4, 3), states(4, 2))

@@ -1,4 +1,4 @@
-"""Which token vectors are kept of a text, and what becomes of them."""
+"""Token vectors: selection of content words, quantisation and limits."""
 
 import re
 
@@ -11,11 +11,11 @@ from streams.adapters.embedding.inference.token_projection import TokenProjectio
 from streams.adapters.embedding.inference.token_vectors import MAX_TOKEN_ROWS, TokenVectors, content_token_mask
 
 PIECE = re.compile(r"\w{1,4}|[^\w\s]")
-"""Tokens of at most four letters: longer words are several."""
+"""Tokens of at most four letters: longer words have several."""
 
 
 def pieces(text: str) -> Spans:
-    """Where the tokens of a text stand."""
+    """Return the spans of a text's tokens."""
     return np.array([match.span() for match in PIECE.finditer(text)], np.int32).reshape(-1, 2)
 
 
@@ -39,12 +39,12 @@ def kept(text: str) -> list[str]:
         ("cake \U0001f389", "cake"),
     ],
 )
-def test_tokens_of_stop_words_and_punctuation_are_left_out_and_words_stay_whole(text: str, expected: str) -> None:
+def test_stop_words_and_punctuation_are_dropped_whole(text: str, expected: str) -> None:
     assert kept(text) == expected.split()
 
 
 @pytest.mark.parametrize("text", ["Is it? It is!", "?!", "\U0001f389", "don't"])
-def test_a_text_in_which_no_word_tells_anything_keeps_all_its_tokens(text: str) -> None:
+def test_text_of_stop_words_keeps_all_tokens(text: str) -> None:
     assert content_token_mask(text, pieces(text)).all()
     assert len(kept(text)) == len(pieces(text))
 
@@ -55,7 +55,7 @@ def test_a_token_that_begins_before_its_word_belongs_to_it() -> None:
     assert list(content_token_mask(text, spans)) == [False, True, True]
 
 
-def test_no_text_has_no_tokens() -> None:
+def test_empty_text_has_no_tokens() -> None:
     assert content_token_mask("", pieces("")).shape == (0,)
 
 
@@ -65,7 +65,7 @@ def drawn(rows: int, columns: int) -> Matrix:
     return unit
 
 
-def test_rows_on_the_grid_stay_where_they_are_and_others_move_by_half_a_step_at_most() -> None:
+def test_quantisation_moves_rows_by_half_a_step_at_most() -> None:
     rows = drawn(200, 128)
     moved = dequantise_tokens(quantise_tokens(rows))
     assert np.abs(moved - rows).max() <= 0.5 / QUANTISATION_STEPS
@@ -73,19 +73,19 @@ def test_rows_on_the_grid_stay_where_they_are_and_others_move_by_half_a_step_at_
     assert np.array_equal(moved.astype(np.float16).astype(np.float32), moved)
 
 
-def test_products_of_rows_on_the_grid_are_those_of_the_rows_to_the_second_digit() -> None:
+def test_quantised_dot_products_are_within_a_hundredth() -> None:
     rows, question = drawn(200, 128), drawn(100, 128)[50:]
     assert np.abs(question @ dequantise_tokens(quantise_tokens(rows)).T - question @ rows.T).max() < 0.01
 
 
 @pytest.mark.parametrize("value", [1.0, -1.0])
-def test_the_ends_are_cut_not_wrapped(value: float) -> None:
+def test_quantisation_clips_and_does_not_wrap(value: float) -> None:
     assert dequantise_tokens(quantise_tokens(np.full((1, 1), value, np.float32))) == pytest.approx(
         value, abs=1 / QUANTISATION_STEPS
     )
 
 
-def test_of_a_long_text_the_first_tokens_are_kept_and_of_a_passage_the_first_telling_ones() -> None:
+def test_long_text_keeps_its_first_token_rows() -> None:
     vectors = TokenVectors(TokenProjection.plain(16))
     text = "the red " * 300
     spans = np.array([match.span() for match in re.finditer(r"\w+", text)], np.int32)

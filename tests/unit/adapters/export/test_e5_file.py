@@ -1,4 +1,4 @@
-"""The file that brings multilingual-e5-small: read from made-up ones, and from nothing that is not the known one."""
+"""The file of multilingual-e5-small: small artificial ones are read, corrupt and unknown ones refused."""
 
 import hashlib
 import struct
@@ -38,14 +38,14 @@ def test_a_block_of_4_bit_weights_gives_its_floats() -> None:
     assert FourBitTensor.of(content, 32).floats().tolist() == [expected]
 
 
-def test_neighbours_have_the_left_weight_in_the_low_half() -> None:
+def test_packed_levels_have_the_left_weight_in_the_low_half() -> None:
     pairs = [low | (15 - low) << 4 for low in range(16)]
     packed = FourBitTensor.of(struct.pack("<e16B", 0.5, *pairs), 32).packed_levels()
     levels = [*range(16), *range(15, -1, -1)]
     assert packed.tolist() == [[left | right << 4 for left, right in zip(levels[::2], levels[1::2], strict=True)]]
 
 
-def test_pieces_scores_and_sizes_are_those_of_the_file(e5: E5File) -> None:
+def test_pieces_scores_and_sizes_are_read(e5: E5File) -> None:
     assert e5.pieces == [piece for piece, _ in PIECES]
     assert e5.scores.tolist() == pytest.approx([score for _, score in PIECES])
     assert e5.specials == (0, 1, 2, 3)
@@ -53,7 +53,7 @@ def test_pieces_scores_and_sizes_are_those_of_the_file(e5: E5File) -> None:
     assert (config["hidden_size"], config["num_hidden_layers"], config["layer_norm_eps"]) == (HIDDEN, LAYERS, 1e-12)
 
 
-def test_a_table_in_4_bits_gives_the_states_that_its_floats_give(e5: E5File) -> None:
+def test_4_bit_embeddings_give_the_states_of_their_floats(e5: E5File) -> None:
     weights, words, config = e5_tensors(e5), e5_word_table(e5), e5_config(e5)
     ids = [0, 5, 8, 7, 2]
     found = states(bert_model(weights, config, words), ids)
@@ -78,7 +78,7 @@ def test_the_same_file_gives_the_same_bytes(e5: E5File, tmp_path: Path) -> None:
     assert sorted(written[0]) == sorted(E5.tokenizer_files)
 
 
-def test_a_known_file_is_read_and_any_other_is_refused(tmp_path: Path) -> None:
+def test_only_the_file_with_the_known_hash_is_read(tmp_path: Path) -> None:
     content = made_e5()
     file = tmp_path / "model.bin"
     file.write_bytes(content)
@@ -87,7 +87,7 @@ def test_a_known_file_is_read_and_any_other_is_refused(tmp_path: Path) -> None:
         read_e5(file)
 
 
-def test_a_file_that_is_cut_short_anywhere_is_refused() -> None:
+def test_truncated_file_is_refused() -> None:
     content = made_e5()
     for length in range(0, len(content), 97):
         with pytest.raises(ValueError, match=r"short|takes .* bytes"):

@@ -1,4 +1,4 @@
-"""The exporter as a program: started where an export is missing, ended with its parent."""
+"""The exporter as a program: started if an export is missing, ended with its parent."""
 
 import subprocess
 import sys

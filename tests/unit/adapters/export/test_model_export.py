@@ -1,4 +1,4 @@
-"""The export against an independent computation, the published example, and whoever kills or copies it."""
+"""The export of MiniLM: an independent computation, the published example, kills and concurrency."""
 
 import json
 import math
@@ -56,7 +56,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 class PlainBert:
-    """The published encoder in NumPy, straight from the paper's formulas and the tensors' names; one text a time."""
+    """The published encoder in NumPy, from the paper's formulas and the tensors' names; one text at a time."""
 
     def __init__(self) -> None:
         self.weights = read_weights(minilm_folder())
@@ -109,7 +109,7 @@ def plain_tokens(text: str) -> list[int]:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_fp32_gives_what_the_formulas_give(fp32: FastembedModel, text: str) -> None:
+def test_fp32_matches_an_independent_computation(fp32: FastembedModel, text: str) -> None:
     states = PlainBert().states(plain_tokens(text))
     expected = states.mean(axis=0)
     encoded = fp32.passage(text)
@@ -118,7 +118,7 @@ def test_fp32_gives_what_the_formulas_give(fp32: FastembedModel, text: str) -> N
     assert np.allclose(fp32.query(text).tokens, projected, atol=1e-4)
 
 
-def test_fp32_gives_the_published_similarities(fp32: FastembedModel) -> None:
+def test_fp32_matches_the_published_similarities(fp32: FastembedModel) -> None:
     happy = fp32.query("That is a happy person").pooled
     found = {text: float(happy @ fp32.passage(text).pooled) for text in PUBLISHED}
     assert found == pytest.approx(PUBLISHED, abs=0.01)
@@ -147,7 +147,7 @@ def test_padding_in_a_batch_changes_no_vector(tmp_path_factory: pytest.TempPathF
     assert np.allclose(padded, alone[0][0], atol=1e-5)
 
 
-def test_texts_are_cut_where_the_published_model_cuts_them(int8: FastembedModel) -> None:
+def test_texts_are_truncated_at_the_published_limit(int8: FastembedModel) -> None:
     assert int8.fingerprint.max_tokens == 256
     assert len(int8.passage("word " * 1000).tokens) == 254
 
@@ -161,7 +161,7 @@ def test_a_complete_export_is_left_as_it_is(tmp_path_factory: pytest.TempPathFac
     assert lines == []
 
 
-def test_a_killed_export_leaves_nothing_that_looks_complete_and_the_next_gives_the_same_bytes(
+def test_killed_export_is_repeated_with_the_same_bytes(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     target = tmp_path / "model"
@@ -173,7 +173,7 @@ def test_a_killed_export_leaves_nothing_that_looks_complete_and_the_next_gives_t
 
 
 def kill_at(target: Path, line: str) -> None:
-    """Export in another process and kill it when it says `line`."""
+    """Run the exporter, and kill it when it prints `line`."""
     root = Path(__file__).resolve().parents[4]
     command = [sys.executable, "-m", "streams.adapters.export", MINILM, str(target), "int8"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
@@ -182,7 +182,7 @@ def kill_at(target: Path, line: str) -> None:
         process.kill()
 
 
-def test_of_two_exports_at_once_one_works_and_the_other_waits(tmp_path: Path) -> None:
+def test_concurrent_exports_run_once(tmp_path: Path) -> None:
     lines: list[str] = []
     with ThreadPoolExecutor(2) as pool:
         exports = [pool.submit(export_model, MINILM, tmp_path / "model", "fp32", lines.append) for _ in range(2)]
@@ -192,9 +192,7 @@ def test_of_two_exports_at_once_one_works_and_the_other_waits(tmp_path: Path) ->
     onnx.checker.check_model(str(tmp_path / "model" / "model.onnx"))
 
 
-def test_a_folder_of_another_precision_or_without_a_file_is_made_anew(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_incomplete_export_is_replaced(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     complete = exported_minilm("fp32", tmp_path_factory)
     assert is_complete(MINILM, complete, "fp32")
     assert not is_complete(MINILM, complete, "int8")
@@ -206,7 +204,7 @@ def test_a_folder_of_another_precision_or_without_a_file_is_made_anew(
     assert contents(target) == contents(complete)
 
 
-def test_weights_that_are_not_the_published_ones_are_refused(tmp_path: Path) -> None:
+def test_weights_with_another_hash_are_refused(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"something else")
     with pytest.raises(ValueError, match="sha256"):
         read_weights(tmp_path)

@@ -58,11 +58,11 @@ def test_a_schema_has_no_keyword_that_strict_mode_refuses(answer: type[BaseModel
     assert not keywords_in(strict_schema(answer)) & REFUSED
 
 
-def test_a_reference_stands_alone() -> None:
+def test_reference_has_no_other_keywords() -> None:
     assert strict_schema(Limited)["properties"]["part"] == {"$ref": "#/$defs/Part"}
 
 
-def test_limits_are_told_in_words() -> None:
+def test_limits_are_in_the_description() -> None:
     properties = strict_schema(Limited)["properties"]
     assert properties["many"]["description"] == "Some of them. At most 3 entries"
     assert properties["share"]["description"] == "Not above 1; above 0"
@@ -74,7 +74,7 @@ def test_the_smallest_answer_to_a_schema_is_valid() -> None:
     assert read_answer(answer, Understanding) == Understanding(mode="code")
 
 
-def test_an_answer_with_free_keys_can_not_be_asked_for() -> None:
+def test_answer_type_with_free_keys_is_refused() -> None:
     with pytest.raises(ValueError, match="free keys"):
         strict_schema(Free)
 
@@ -91,7 +91,7 @@ def test_an_answer_with_free_keys_can_not_be_asked_for() -> None:
         '{"mode": "code", "items": null, "interaction_confidence": null, "intention": {"goals": null}}',
     ],
 )
-def test_an_answer_is_found_in_what_stands_around_it(text: str) -> None:
+def test_answer_is_found_in_surrounding_text(text: str) -> None:
     assert read_answer(text, Understanding).mode == "code"
 
 
@@ -116,13 +116,13 @@ def test_an_answer_is_found_in_what_stands_around_it(text: str) -> None:
         ('{"topic": ' + "1" * 10_000 + "}", "no complete JSON object"),
     ],
 )
-def test_what_is_no_valid_answer_is_refused_with_the_reason(text: str, reason: str) -> None:
+def test_invalid_answer_is_refused_with_the_reason(text: str, reason: str) -> None:
     with pytest.raises(InvalidAnswer) as refused:
         read_answer(text, Understanding)
     assert reason in str(refused.value)
 
 
-def test_a_refusal_does_not_repeat_what_the_answer_said() -> None:
+def test_reason_does_not_repeat_the_answer() -> None:
     with pytest.raises(InvalidAnswer) as refused:
         read_answer('{"interaction_mode": "my secret diary"}', Understanding)
     assert "diary" not in str(refused.value)
@@ -132,7 +132,7 @@ def arguments(way: StructuredOutput) -> dict[str, Any]:
     return CompletionRequest(PROMPT, Understanding, way).arguments()
 
 
-def test_by_json_schema_the_schema_goes_with_the_request_and_not_into_the_prompt() -> None:
+def test_json_schema_is_sent_with_the_request() -> None:
     asked = arguments("json_schema")
     assert asked["messages"][0]["content"] == "Describe."
     given = asked["response_format"]["json_schema"]
@@ -140,7 +140,7 @@ def test_by_json_schema_the_schema_goes_with_the_request_and_not_into_the_prompt
 
 
 @pytest.mark.parametrize("way", ["json_object", "prompt"])
-def test_by_the_other_ways_the_schema_stands_in_the_system_message(way: StructuredOutput) -> None:
+def test_otherwise_the_schema_is_in_the_system_message(way: StructuredOutput) -> None:
     asked = arguments(way)
     assert json.dumps(strict_schema(Understanding), ensure_ascii=False) in asked["messages"][0]["content"]
     assert asked.get("response_format") == ({"type": "json_object"} if way == "json_object" else None)

@@ -1,4 +1,4 @@
-"""Work beside the event loop, in a thread of its own."""
+"""Work in a background event loop, in a thread of its own."""
 
 import asyncio
 import threading
@@ -8,7 +8,7 @@ import pytest
 from streams.adapters.language.background_loop import BackgroundEventLoop
 
 
-async def test_what_holds_its_own_loop_does_not_hold_the_callers() -> None:
+async def test_blocking_work_does_not_block_the_callers_loop() -> None:
     aside, released, turns = BackgroundEventLoop("aside"), threading.Event(), 0
 
     async def hold() -> str:
@@ -25,7 +25,7 @@ async def test_what_holds_its_own_loop_does_not_hold_the_callers() -> None:
     await aside.stop()
 
 
-async def test_an_exception_comes_back() -> None:
+async def test_exception_is_raised_to_the_caller() -> None:
     aside = BackgroundEventLoop("aside")
 
     async def fail() -> None:
@@ -36,7 +36,7 @@ async def test_an_exception_comes_back() -> None:
     await aside.stop()
 
 
-async def test_what_is_cancelled_here_is_cancelled_there() -> None:
+async def test_cancellation_is_passed_on() -> None:
     aside, begun, ended = BackgroundEventLoop("aside"), threading.Event(), threading.Event()
 
     async def wait_for_ever() -> None:
@@ -55,7 +55,7 @@ async def test_what_is_cancelled_here_is_cancelled_there() -> None:
     await aside.stop()
 
 
-async def test_its_thread_ends() -> None:
+async def test_stop_ends_the_thread() -> None:
     aside = BackgroundEventLoop("aside that ends")
     await aside.run(asyncio.sleep(0))
     await aside.stop()

@@ -31,7 +31,7 @@ def fail(breaker: CircuitBreaker, times: int = 1, *, timed_out: bool = False) ->
 
 
 def state(breaker: CircuitBreaker) -> str:
-    """Read anew each time; the type checker would take it for fixed."""
+    """Read the state in a function: the type checker would narrow it."""
     return breaker.state
 
 
@@ -56,14 +56,14 @@ def test_three_timeouts_in_a_row_open_it(breaker: CircuitBreaker) -> None:
     assert state(breaker) == "open"
 
 
-def test_an_answer_between_failures_begins_the_count_anew(breaker: CircuitBreaker) -> None:
+def test_answer_resets_the_count_of_failures(breaker: CircuitBreaker) -> None:
     fail(breaker, 4)
     breaker.passed()
     fail(breaker, 4)
     assert state(breaker) == "closed"
 
 
-def test_after_its_rest_it_lets_exactly_one_through(breaker: CircuitBreaker, seconds: Seconds) -> None:
+def test_half_open_breaker_admits_exactly_one(breaker: CircuitBreaker, seconds: Seconds) -> None:
     fail(breaker, 5)
     seconds.now += 0.9
     assert state(breaker) == "open"
@@ -73,7 +73,7 @@ def test_after_its_rest_it_lets_exactly_one_through(breaker: CircuitBreaker, sec
     assert breaker.enter() is None
 
 
-def test_a_probe_that_is_answered_closes_it(breaker: CircuitBreaker, seconds: Seconds) -> None:
+def test_answered_probe_closes_it(breaker: CircuitBreaker, seconds: Seconds) -> None:
     fail(breaker, 5)
     seconds.now += 1
     entered(breaker)
@@ -83,7 +83,7 @@ def test_a_probe_that_is_answered_closes_it(breaker: CircuitBreaker, seconds: Se
     assert state(breaker) == "closed"
 
 
-def test_each_probe_that_fails_doubles_the_rest_up_to_the_longest(breaker: CircuitBreaker, seconds: Seconds) -> None:
+def test_failed_probe_doubles_the_open_time_up_to_the_maximum(breaker: CircuitBreaker, seconds: Seconds) -> None:
     fail(breaker, 5)
     rests = []
     for _ in range(4):
@@ -95,7 +95,7 @@ def test_each_probe_that_fails_doubles_the_rest_up_to_the_longest(breaker: Circu
     assert rests == [1.0, 2.0, 4.0, 4.0]
 
 
-def test_a_rest_after_a_recovery_is_a_short_one_again(breaker: CircuitBreaker, seconds: Seconds) -> None:
+def test_open_time_is_short_again_after_a_recovery(breaker: CircuitBreaker, seconds: Seconds) -> None:
     fail(breaker, 5)
     seconds.now += 1
     fail(breaker)
@@ -107,7 +107,7 @@ def test_a_rest_after_a_recovery_is_a_short_one_again(breaker: CircuitBreaker, s
     assert state(breaker) == "half_open"
 
 
-def test_chance_shortens_a_rest_by_a_quarter_at_most(seconds: Seconds) -> None:
+def test_jitter_shortens_the_open_time_by_a_quarter_at_most(seconds: Seconds) -> None:
     breaker = CircuitBreaker(LIMITS, seconds, lambda: 1.0)
     fail(breaker, 5)
     seconds.now += 0.74
@@ -116,7 +116,7 @@ def test_chance_shortens_a_rest_by_a_quarter_at_most(seconds: Seconds) -> None:
     assert state(breaker) == "half_open"
 
 
-def test_an_attempt_from_before_the_rest_that_fails_changes_nothing(breaker: CircuitBreaker, seconds: Seconds) -> None:
+def test_late_failure_of_an_earlier_attempt_is_ignored(breaker: CircuitBreaker, seconds: Seconds) -> None:
     straggler = entered(breaker)
     fail(breaker, 5)
     breaker.failed(straggler)
@@ -127,14 +127,14 @@ def test_an_attempt_from_before_the_rest_that_fails_changes_nothing(breaker: Cir
     assert state(breaker) == "half_open"
 
 
-def test_an_attempt_from_before_the_rest_that_is_answered_closes_it(breaker: CircuitBreaker) -> None:
+def test_late_answer_of_an_earlier_attempt_closes_it(breaker: CircuitBreaker) -> None:
     entered(breaker)
     fail(breaker, 5)
     breaker.passed()
     assert state(breaker) == "closed"
 
 
-def test_a_probe_that_is_given_up_leaves_its_place_to_the_next(breaker: CircuitBreaker, seconds: Seconds) -> None:
+def test_cancelled_probe_admits_the_next(breaker: CircuitBreaker, seconds: Seconds) -> None:
     fail(breaker, 5)
     seconds.now += 1
     breaker.left(entered(breaker))
@@ -142,9 +142,7 @@ def test_a_probe_that_is_given_up_leaves_its_place_to_the_next(breaker: CircuitB
     entered(breaker)
 
 
-def test_a_rest_that_the_provider_asks_for_begins_at_once_and_is_bounded(
-    breaker: CircuitBreaker, seconds: Seconds
-) -> None:
+def test_retry_after_opens_it_at_once_and_is_bounded(breaker: CircuitBreaker, seconds: Seconds) -> None:
     breaker.failed(entered(breaker), retry_after_s=86_400)
     assert state(breaker) == "open"
     seconds.now += 119
@@ -153,7 +151,7 @@ def test_a_rest_that_the_provider_asks_for_begins_at_once_and_is_bounded(
     assert state(breaker) == "half_open"
 
 
-async def test_those_who_wait_go_on_when_the_rest_is_over() -> None:
+async def test_waiters_continue_when_it_is_half_open() -> None:
     loop = asyncio.get_running_loop()
     breaker = CircuitBreaker(BreakerLimits(failures=1, initial_open_s=0.01), loop.time, lambda: 0.0)
     fail(breaker)
@@ -161,9 +159,7 @@ async def test_those_who_wait_go_on_when_the_rest_is_over() -> None:
     assert breaker.admits
 
 
-async def test_those_who_wait_behind_a_probe_go_on_when_it_is_answered(
-    breaker: CircuitBreaker, seconds: Seconds
-) -> None:
+async def test_waiters_continue_when_the_probe_is_answered(breaker: CircuitBreaker, seconds: Seconds) -> None:
     fail(breaker, 5)
     seconds.now += 1
     entered(breaker)
@@ -174,7 +170,7 @@ async def test_those_who_wait_behind_a_probe_go_on_when_it_is_answered(
     await asyncio.wait_for(waiting, 5)
 
 
-async def test_those_who_wait_behind_a_probe_that_fails_wait_on() -> None:
+async def test_waiters_keep_waiting_when_the_probe_fails() -> None:
     loop = asyncio.get_running_loop()
     breaker = CircuitBreaker(BreakerLimits(failures=1, initial_open_s=0.01), loop.time, lambda: 0.0)
     fail(breaker)

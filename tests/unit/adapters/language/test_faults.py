@@ -12,7 +12,7 @@ PROFILE = Profile(model="openai/any", api_key_env="ANY_KEY", timeout_s=3)
 
 
 class Answer(Exception):
-    """As LiteLLM raises: with a status and the response's headers."""
+    """An error like LiteLLM's, with a status and the response's headers."""
 
     def __init__(self, status: int, words: str = "as told", retry_after: str | None = None) -> None:
         super().__init__(words)
@@ -21,7 +21,7 @@ class Answer(Exception):
 
 
 class ContentPolicyViolationError(Answer):
-    """Named as LiteLLM's."""
+    """Named like LiteLLM's."""
 
 
 @pytest.mark.parametrize(
@@ -43,45 +43,45 @@ class ContentPolicyViolationError(Answer):
         (ValueError("no such provider"), "other", False),
     ],
 )
-def test_an_error_is_worth_another_attempt_where_that_may_help(error: Exception, kind: FaultKind, passes: bool) -> None:
+def test_errors_are_classified_as_transient_or_not(error: Exception, kind: FaultKind, passes: bool) -> None:
     fault = fault_of(error, "default", PROFILE, ())
     assert (fault.kind, fault.is_transient) == (kind, passes)
 
 
-def test_a_message_names_the_profile_and_what_to_look_at() -> None:
+def test_message_names_the_profile_and_what_to_check() -> None:
     message = fault_of(Answer(401, "Incorrect key"), "fast", PROFILE, ()).message
     assert message == "the model openai/any (profile fast) refuses the credentials (401): Incorrect key; check ANY_KEY"
 
 
-def test_a_secret_that_a_provider_repeats_is_in_neither_message_nor_cause() -> None:
+def test_repeated_secret_is_in_neither_message_nor_cause() -> None:
     fault = fault_of(Answer(401, f"Incorrect API key: {SECRET}, not sk-other1234"), "default", PROFILE, (SECRET,))
     for text in (fault.message, str(fault.cause), repr(fault.cause)):
         assert SECRET not in text
         assert "other1234" not in text
 
 
-def test_a_text_that_is_refused_is_not_repeated() -> None:
+def test_refused_text_is_not_repeated() -> None:
     fault = fault_of(ContentPolicyViolationError(400, "flagged: my diary"), "default", PROFILE, ())
     assert "diary" not in fault.message + str(fault.cause)
 
 
 @pytest.mark.parametrize(("header", "seconds"), [("7", 7), ("0.5", 0.5), ("soon", 0), ("-3", 0), ("inf", 0), (None, 0)])
-def test_a_provider_s_wish_for_a_pause_is_read_where_it_makes_sense(header: str | None, seconds: float) -> None:
+def test_valid_retry_after_header_is_read(header: str | None, seconds: float) -> None:
     assert fault_of(Answer(429, retry_after=header), "default", PROFILE, ()).retry_after_s == seconds
 
 
-def test_pauses_double_up_to_the_longest_and_chance_takes_any_part_of_them() -> None:
+def test_backoff_doubles_up_to_the_maximum_with_full_jitter() -> None:
     pacing, fault = RetryPolicy(initial_backoff_s=1, max_backoff_s=4), fault_of(Answer(500), "default", PROFILE, ())
     assert [pacing.backoff_s(fault, attempts, lambda: 1.0) for attempts in (1, 2, 3, 4)] == [1, 2, 4, 4]
     assert pacing.backoff_s(fault, 3, lambda: 0.25) == 1
 
 
-def test_a_pause_is_never_shorter_than_the_provider_asked_for() -> None:
+def test_backoff_is_at_least_retry_after() -> None:
     fault = fault_of(Answer(429, retry_after="7"), "default", PROFILE, ())
     assert RetryPolicy().backoff_s(fault, 1, lambda: 0.0) == 7
 
 
-def test_a_pause_that_is_too_long_for_one_call_ends_it() -> None:
+def test_too_long_retry_after_is_not_retried() -> None:
     fault = fault_of(Answer(429, retry_after="60"), "default", PROFILE, ())
     assert not RetryPolicy().should_retry(fault, attempts=1, retries=5)
     assert RetryPolicy().exceeds_max_retry_after(fault)
@@ -98,15 +98,15 @@ def test_a_pause_that_is_too_long_for_one_call_ends_it() -> None:
         ("nothing to hide", "nothing to hide"),
     ],
 )
-def test_what_looks_like_a_secret_is_taken_out(text: str, expected: str) -> None:
+def test_everything_that_looks_like_a_secret_is_masked(text: str, expected: str) -> None:
     assert redacted(text) == expected
 
 
-def test_a_placeholder_for_a_key_is_left_where_it_stands() -> None:
+def test_placeholder_for_a_key_is_not_masked() -> None:
     assert redacted("none of them answers", ["none"]) == "none of them answers"
 
 
-def test_a_library_s_log_events_lose_secrets_and_tracebacks() -> None:
+def test_log_events_lose_secrets_and_tracebacks() -> None:
     record = logging.LogRecord("LiteLLM", logging.WARNING, "f", 1, "key %s", (SECRET,), None)
     record.exc_info = (ValueError, ValueError(SECRET), None)
     assert RedactingFilter([SECRET]).filter(record)

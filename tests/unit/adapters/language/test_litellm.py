@@ -1,4 +1,4 @@
-"""The adapter over a real HTTP server: what is sent, what is counted, and what is told to nobody."""
+"""The adapter over a real HTTP server: requests, counts, and secrets that never leave."""
 
 import logging
 import subprocess
@@ -14,14 +14,14 @@ ROOT = Path(__file__).parents[4]
 
 
 @pytest.mark.parametrize("way", ["json_schema", "json_object", "prompt"])
-async def test_each_way_to_ask_for_an_object_gets_one(rig: Rig, way: str) -> None:
+async def test_every_way_of_structured_output_gets_an_answer(rig: Rig, way: str) -> None:
     answered = await ask(rig.models(structured_output=way))
     assert answered.answer.mode == "code"
     sent = rig.server.questions[0].body.get("response_format", {}).get("type")
     assert sent == (None if way == "prompt" else way)
 
 
-async def test_a_request_carries_what_the_profile_says(rig: Rig) -> None:
+async def test_request_has_the_arguments_of_the_profile(rig: Rig) -> None:
     await ask(rig.models(temperature=0.3, max_tokens=77))
     question = rig.server.questions[0]
     assert (question.body["model"], question.body["temperature"], question.body["max_tokens"]) == ("any", 0.3, 77)
@@ -34,9 +34,7 @@ async def test_a_temperature_of_none_is_left_to_the_model(rig: Rig) -> None:
     assert "temperature" not in rig.server.questions[0].body
 
 
-async def test_an_own_server_never_gets_the_key_that_is_meant_for_openai(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_own_server_never_gets_the_key_for_openai(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     await ask(rig.models(api_key_env=None))
     assert KEY not in rig.server.questions[0].authorization
@@ -63,7 +61,7 @@ async def test_a_model_without_a_known_price_has_no_cost(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("behaviour", [400, 401, 429, 500])
-async def test_no_secret_is_in_an_error_its_causes_the_standing_or_a_log(
+async def test_no_secret_is_in_errors_status_or_logs(
     rig: Rig, behaviour: Behaviour, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     rig.server.error = f"{KEY} is not a key, nor is sk-proj-1234567890"
@@ -105,7 +103,7 @@ def test_litellm_is_not_loaded_before_the_first_question(tmp_path: Path) -> None
     assert run_python(program, tmp_path).strip() == "False"
 
 
-def test_loading_litellm_reads_no_settings_file_uses_no_network_and_burdens_no_garbage_collection(
+def test_loading_litellm_has_no_side_effects(
     tmp_path: Path,
 ) -> None:
     (tmp_path / ".env").write_text("FROM_A_FILE=1\n")

@@ -1,4 +1,4 @@
-"""The adapter while its server is away: it rests, probes, and asks no more at once than it may."""
+"""The adapter while its server is down: circuit breaker, probes and concurrency."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ async def test_five_failures_open_the_breaker_and_then_nothing_is_sent(rig: Rig)
     assert rig.number("breaker") == 2
 
 
-async def test_an_open_breaker_ends_the_retries_of_a_question(rig: Rig) -> None:
+async def test_open_breaker_ends_the_retries_of_a_call(rig: Rig) -> None:
     rig.server.become(500)
     assert isinstance(await failure(rig.models(BreakerLimits(failures=2), retries=9)), Unavailable)
     assert len(rig.server.questions) == 2
@@ -43,7 +43,7 @@ async def test_a_probe_that_is_answered_closes_the_breaker(rig: Rig) -> None:
     assert rig.number("breaker") == 0
 
 
-async def test_of_many_questions_after_a_rest_one_probes(rig: Rig) -> None:
+async def test_half_open_breaker_admits_one_of_many_calls(rig: Rig) -> None:
     rig.server.become(500)
     models = rig.models(BreakerLimits(failures=1, initial_open_s=0.01))
     await failure(models)
@@ -58,7 +58,7 @@ async def test_of_many_questions_after_a_rest_one_probes(rig: Rig) -> None:
     assert models.available("understand.turn", "understand")
 
 
-async def test_no_more_requests_are_under_way_than_the_profile_admits(rig: Rig) -> None:
+async def test_concurrency_is_limited_by_the_profile(rig: Rig) -> None:
     models = rig.models(max_concurrency=3)
     rig.server.become("wait")
     asked = [asyncio.create_task(ask(models)) for _ in range(20)]

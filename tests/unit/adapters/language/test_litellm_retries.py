@@ -1,4 +1,4 @@
-"""The adapter over a server that misbehaves in every way that was thought of: what is tried again, and repaired."""
+"""The adapter over a misbehaving server: retries, repairs and errors."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.harnesses.language_models import PROMPT, Rig, ask, failure
 
 
 @pytest.mark.parametrize("behaviour", ["hang", "slow"])
-async def test_a_model_that_does_not_answer_in_time_is_unavailable(rig: Rig, behaviour: Behaviour) -> None:
+async def test_timeout_is_unavailable(rig: Rig, behaviour: Behaviour) -> None:
     rig.server.become(behaviour)
     problem = await failure(rig.models(timeout_s=0.5))
     assert isinstance(problem, Unavailable)
@@ -18,7 +18,7 @@ async def test_a_model_that_does_not_answer_in_time_is_unavailable(rig: Rig, beh
 
 
 @pytest.mark.parametrize("behaviour", ["hang", "close", "page", 408, 409, 429, 500, 502, 503])
-async def test_what_may_pass_is_tried_again_as_often_as_the_profile_says(rig: Rig, behaviour: Behaviour) -> None:
+async def test_transient_fault_is_retried_as_often_as_the_profile_says(rig: Rig, behaviour: Behaviour) -> None:
     rig.server.become(behaviour)
     assert isinstance(await failure(rig.models(retries=2, timeout_s=0.5)), Unavailable)
     assert len(rig.server.questions) == 3
@@ -26,7 +26,7 @@ async def test_what_may_pass_is_tried_again_as_often_as_the_profile_says(rig: Ri
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
-async def test_what_does_not_pass_is_asked_once(rig: Rig, status: int) -> None:
+async def test_permanent_fault_is_not_retried(rig: Rig, status: int) -> None:
     rig.server.become(status)
     assert isinstance(await failure(rig.models(retries=2)), Unavailable)
     assert len(rig.server.questions) == 1
@@ -38,14 +38,14 @@ async def test_an_attempt_that_succeeds_ends_the_retries(rig: Rig) -> None:
     assert len(rig.server.questions) == 3
 
 
-async def test_a_rate_limit_s_own_pause_is_honoured(rig: Rig) -> None:
+async def test_retry_after_is_honoured(rig: Rig) -> None:
     rig.server.headers = {"Retry-After": "7"}
     rig.server.next(429)
     await ask(rig.models(retries=1))
     assert rig.pauses == [7.5]
 
 
-async def test_a_rate_limit_with_a_long_pause_is_not_waited_for_but_rested_out(rig: Rig) -> None:
+async def test_long_retry_after_opens_the_breaker(rig: Rig) -> None:
     rig.server.headers = {"Retry-After": "60"}
     rig.server.become(429)
     models = rig.models(retries=5)
@@ -54,21 +54,21 @@ async def test_a_rate_limit_with_a_long_pause_is_not_waited_for_but_rested_out(r
     assert not models.available("understand.turn", "understand")
 
 
-async def test_an_account_without_credit_is_not_asked_again(rig: Rig) -> None:
+async def test_account_without_credit_is_not_retried(rig: Rig) -> None:
     rig.server.error = "You exceeded your quota (insufficient_quota)"
     rig.server.become(429)
     assert "no credit" in str(await failure(rig.models(retries=5)))
     assert len(rig.server.questions) == 1
 
 
-async def test_a_request_that_is_refused_though_others_are_answered_is_unanswerable(rig: Rig) -> None:
+async def test_refusal_after_other_answers_is_unanswerable(rig: Rig) -> None:
     models = rig.models()
     await ask(models)
     rig.server.next(400)
     assert isinstance(await failure(models), Unanswerable)
 
 
-async def test_a_missing_key_is_said_and_nothing_is_sent(rig: Rig) -> None:
+async def test_missing_key_is_reported_and_nothing_is_sent(rig: Rig) -> None:
     models = rig.models(environment={})
     problem = await failure(models)
     assert isinstance(problem, Unavailable)
@@ -79,7 +79,7 @@ async def test_a_missing_key_is_said_and_nothing_is_sent(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("behaviour", ["garbage", "cut", "empty"])
-async def test_an_invalid_answer_is_repaired_by_a_second_one(rig: Rig, behaviour: Behaviour) -> None:
+async def test_invalid_answer_is_repaired(rig: Rig, behaviour: Behaviour) -> None:
     rig.server.next(behaviour)
     answered = await ask(rig.models())
     assert (answered.answer.mode, answered.repaired) == ("code", True)
@@ -96,7 +96,7 @@ async def test_the_repair_shows_the_model_its_answer_and_the_error(rig: Rig) -> 
     assert repair.endswith(PROMPT.user)
 
 
-async def test_an_answer_that_was_cut_off_is_told_so(rig: Rig) -> None:
+async def test_repair_mentions_that_the_answer_was_cut_off(rig: Rig) -> None:
     rig.server.next("cut")
     await ask(rig.models(max_tokens=50))
     assert "cut off at 50 tokens" in rig.server.questions[1].messages[-1]
@@ -112,7 +112,7 @@ async def test_two_invalid_answers_are_unanswerable(rig: Rig, text: str) -> None
     assert rig.number("answers_total", outcome="unanswerable") == 1
 
 
-async def test_an_answer_that_a_filter_stopped_is_not_asked_for_again(rig: Rig) -> None:
+async def test_filtered_answer_is_not_repaired(rig: Rig) -> None:
     rig.server.become("refuse")
     assert isinstance(await failure(rig.models()), Unanswerable)
     assert len(rig.server.questions) == 1

@@ -20,9 +20,7 @@ def profiles(**named: dict[str, object]) -> Profiles:
         ("distil", "consolidate", "default"),
     ],
 )
-def test_a_step_s_own_profile_comes_before_its_role_s_and_that_before_the_default(
-    step: str, role: str, expected: str
-) -> None:
+def test_profile_of_step_precedes_role_and_default(step: str, role: str, expected: str) -> None:
     there = profiles(
         **{
             "default": SMALL,
@@ -34,7 +32,7 @@ def test_a_step_s_own_profile_comes_before_its_role_s_and_that_before_the_defaul
     assert there.profile_for(step, role) == expected
 
 
-def test_without_profiles_none_is_chosen() -> None:
+def test_no_profile_is_chosen_without_profiles() -> None:
     assert Profiles().profile_for("understand.turn", "understand") is None
     assert not Profiles()
 
@@ -44,7 +42,7 @@ def test_profiles_without_a_default_are_refused() -> None:
         profiles(fast=SMALL)
 
 
-def test_an_unknown_field_is_refused_with_the_name_of_its_profile() -> None:
+def test_unknown_field_is_refused_with_its_profiles_name() -> None:
     with pytest.raises(ValidationError) as refused:
         profiles(default=SMALL, fast=SMALL | {"temprature": 0})
     assert "fast.temprature" in str(refused.value)
@@ -56,7 +54,7 @@ def test_a_role_of_two_profiles_is_refused() -> None:
 
 
 @pytest.mark.parametrize("field", ["api_key_env", "api_key"])
-def test_a_key_in_place_of_its_variable_s_name_is_refused_and_not_repeated(field: str) -> None:
+def test_api_key_as_variable_name_is_refused_and_not_repeated(field: str) -> None:
     with pytest.raises(ValidationError) as refused:
         profiles(default=SMALL | {field: "sk-1234567890abcdef"})
     assert "1234567890" not in str(refused.value)
@@ -66,12 +64,12 @@ def test_a_key_in_place_of_its_variable_s_name_is_refused_and_not_repeated(field
     ("field", "value"),
     [("retries", -1), ("timeout_s", 0), ("max_tokens", 0), ("structured_output", "xml"), ("max_concurrency", 0)],
 )
-def test_values_that_make_no_sense_are_refused(field: str, value: object) -> None:
+def test_invalid_values_are_refused(field: str, value: object) -> None:
     with pytest.raises(ValidationError):
         profiles(default=SMALL | {field: value})
 
 
-def test_the_contract_s_own_example_is_a_valid_profile() -> None:
+def test_example_of_the_contract_is_a_valid_profile() -> None:
     example = (
         '{"default":{"model":"openai/gpt-x","api_base":null,"api_key_env":"OPENAI_API_KEY","temperature":0,'
         '"max_tokens":1000,"timeout_s":20,"retries":2,"structured_output":"json_schema"}}'

@@ -1,4 +1,4 @@
-"""The word index when the disk is full, and what it keeps in memory when a memory changes its kind."""
+"""The writer on a full disk, and the cached columns after changes of traits."""
 
 import sqlite3
 from pathlib import Path
@@ -16,12 +16,12 @@ from tests.builders.memories import made
 
 
 def halves(connection: sqlite3.Connection) -> tuple[LexicalWriter, LexicalReader]:
-    """Both halves of an open index."""
-    rosters, keys = MemoryColumnsCache(), KeyCache(connection)
-    return LexicalWriter(connection, rosters, keys), LexicalReader(connection, rosters, keys)
+    """The writer and the reader of an open index."""
+    cache, keys = MemoryColumnsCache(), KeyCache(connection)
+    return LexicalWriter(connection, cache, keys), LexicalReader(connection, cache, keys)
 
 
-def test_when_the_open_transaction_is_lost_every_later_call_says_so(tmp_path: Path) -> None:
+def test_calls_after_a_lost_transaction_are_unavailable(tmp_path: Path) -> None:
     connection = open_file(tmp_path / "words.sqlite")
     writer, reader = halves(connection)
     writer.put(LexicalDocument(made("violin", 0)))
@@ -45,29 +45,29 @@ def test_when_the_open_transaction_is_lost_every_later_call_says_so(tmp_path: Pa
 
 
 def kinds(reader: LexicalReader, boundary: str = "ana") -> dict[str, str]:
-    """The mode of every memory, as readers see it."""
-    roster = reader.memory_columns(boundary)
-    modes = [kind.mode for kind in roster.kinds]
-    return {one: modes[roster.columns.kinds[number]] for one, number in roster.number_of.items()}
+    """The mode of every memory in the columns."""
+    columns = reader.memory_columns(boundary)
+    modes = [kind.mode for kind in columns.kinds]
+    return {one: modes[columns.columns.kinds[number]] for one, number in columns.number_of.items()}
 
 
-def test_a_roster_follows_memories_that_change_their_mode_without_being_read_again(tmp_path: Path) -> None:
+def test_cached_columns_apply_changes_of_mode(tmp_path: Path) -> None:
     connection = open_file(tmp_path / "words.sqlite")
     writer, reader = halves(connection)
     memories = [made("violin", number, mode="code") for number in range(3)]
     for memory in memories:
         writer.put(LexicalDocument(memory))
-    kept = reader.memory_columns("ana")
+    cached = reader.memory_columns("ana")
     for mode in ("craft", "journal"):
         for memory in memories:
             writer.put(LexicalDocument(memory.model_copy(update={"mode": mode})))
             assert kinds(reader)[memory.memory_id] == mode
-    assert reader.memory_columns("ana") is kept, "read once: a mode of 5,000 memories would be read 5,000 times"
+    assert reader.memory_columns("ana") is cached, "read once: a mode of 5,000 memories would be read 5,000 times"
     assert kinds(halves(connection)[1]) == kinds(reader)
     connection.close()
 
 
-def test_a_kind_that_is_gone_never_lends_its_id_to_another(tmp_path: Path) -> None:
+def test_ids_of_deleted_traits_are_not_reused(tmp_path: Path) -> None:
     connection = open_file(tmp_path / "words.sqlite")
     writer, reader = halves(connection)
     stays, moves = made("violin", 0, mode="code"), made("violin", 1)
@@ -78,7 +78,7 @@ def test_a_kind_that_is_gone_never_lends_its_id_to_another(tmp_path: Path) -> No
     connection.close()
 
 
-def test_an_index_of_an_older_form_is_begun_anew(tmp_path: Path) -> None:
+def test_file_of_an_older_version_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "words.sqlite"
     connection = open_file(path)
     writer, _ = halves(connection)
@@ -93,7 +93,7 @@ def test_an_index_of_an_older_form_is_begun_anew(tmp_path: Path) -> None:
     connection.close()
 
 
-def test_a_boundary_that_left_and_came_back_is_read_under_its_new_number(tmp_path: Path) -> None:
+def test_boundary_that_returns_is_read_under_its_new_id(tmp_path: Path) -> None:
     connection = open_file(tmp_path / "words.sqlite")
     writer, reader = halves(connection)
     memory = made("violin")

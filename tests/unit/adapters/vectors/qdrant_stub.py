@@ -1,4 +1,4 @@
-"""A small HTTP server that answers as a Qdrant server would, or as a test tells it to, and notes what it was asked."""
+"""A small HTTP server that answers like Qdrant, or as a test says, and records the requests."""
 
 import asyncio
 import json
@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 DONE = {"operation_id": 1, "status": "completed"}
-"""The answer to a write that was applied."""
+"""The response to an applied write."""
 
 
 ALREADY = "already exists"
-"""Stands for the answer to one who makes a collection that another has just made."""
+"""The response to the creation of a collection that another worker has just created."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Asked:
 
 @dataclass
 class QdrantStub:
-    """Keeps one collection's description and no data."""
+    """Has the description of one collection, and no data."""
 
     port: int = 0
     status: int | None = None
@@ -96,7 +96,7 @@ class QdrantStub:
 
 
 def described(created: dict[str, Any]) -> dict[str, Any]:
-    """A collection's description as a server gives it."""
+    """The description of a collection in the server's format."""
     hnsw = {"m": 0, "payload_m": 16, "ef_construct": 100, "full_scan_threshold": 10000}
     optimizer = {"deleted_threshold": 0.2, "vacuum_min_vector_number": 1000, "default_segment_number": 0}
     config = {

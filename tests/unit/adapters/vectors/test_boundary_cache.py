@@ -1,4 +1,4 @@
-"""Vectors that are held beside the embedded engine: they say what the engine says, and take no more room than told."""
+"""The cache of boundaries' vectors: equal to the engine, and bounded."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -32,7 +32,7 @@ def unit_rows(seed: int, count: int, dim: int) -> Matrix:
 
 
 def fifths(seed: int) -> Matrix:
-    """A question of five tokens that count alike."""
+    """A query of five tokens of equal weight."""
     return (unit_rows(seed, 5, 32) / 5).astype(np.float32)
 
 
@@ -84,7 +84,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[EdgeIndex]:
     await opened.close()
 
 
-async def test_what_is_held_follows_every_write(index: EdgeIndex, engine: EdgeIndex) -> None:
+async def test_cache_follows_every_write(index: EdgeIndex, engine: EdgeIndex) -> None:
     for one in (index, engine):
         await one.upsert(SPACE, [made(number) for number in range(60)])
     assert_alike(await answers(index), await answers(engine))
@@ -95,7 +95,7 @@ async def test_what_is_held_follows_every_write(index: EdgeIndex, engine: EdgeIn
     assert_alike(await answers(index), await answers(engine))
 
 
-async def test_late_scores_are_those_of_exact_arithmetic(index: EdgeIndex) -> None:
+async def test_maxsim_scores_match_exact_arithmetic(index: EdgeIndex) -> None:
     await index.upsert(SPACE, [made(number) for number in range(60)])
     rows = fifths(8)
     found = await index.maxsim(SPACE, rows, EVERYTHING, 100)
@@ -107,7 +107,7 @@ async def test_late_scores_are_those_of_exact_arithmetic(index: EdgeIndex) -> No
         assert one.score == pytest.approx(exact, abs=5e-6)
 
 
-async def test_a_point_that_changes_its_boundary_leaves_the_one_before(index: EdgeIndex) -> None:
+async def test_point_that_changes_its_boundary_leaves_the_old_one(index: EdgeIndex) -> None:
     await index.upsert(SPACE, [made(1), made(2)])
     await answers(index)
     await index.upsert(SPACE, [made(1, "u2")])
@@ -115,9 +115,7 @@ async def test_a_point_that_changes_its_boundary_leaves_the_one_before(index: Ed
     assert [one.memory_id for one in (await answers(index, "u2"))[0]] == [memory(1)]
 
 
-async def test_scores_are_the_same_to_the_last_digit_however_rows_came_to_stand(
-    index: EdgeIndex, tmp_path: Path
-) -> None:
+async def test_scores_do_not_depend_on_the_order_of_rows(index: EdgeIndex, tmp_path: Path) -> None:
     points = [made(number) for number in range(90)]
     await index.upsert(SPACE, points)
     first = await answers(index)
@@ -132,7 +130,7 @@ async def test_scores_are_the_same_to_the_last_digit_however_rows_came_to_stand(
     await again.close()
 
 
-async def test_a_point_that_is_written_while_a_boundary_is_read_is_found(index: EdgeIndex) -> None:
+async def test_point_written_during_a_read_is_found(index: EdgeIndex) -> None:
     many = [made(number) for number in range(POINT_PAGE_SIZE + 500)]
     await index.upsert(SPACE, many)
     question = unit_rows(7, 1, 16)[0]
@@ -145,7 +143,7 @@ async def test_a_point_that_is_written_while_a_boundary_is_read_is_found(index: 
     assert (await index.search(SPACE, question, EVERYTHING, 1))[0].memory_id == memory(3)
 
 
-async def test_tokens_off_the_grid_leave_their_boundary_to_the_engine(index: EdgeIndex) -> None:
+async def test_unquantised_tokens_leave_their_boundary_to_the_engine(index: EdgeIndex) -> None:
     odd = replace(made(5), tokens=np.full((1, 32), 0.123, np.float32))
     assert pack_point(SPACE.fingerprint, odd) is None
     long = replace(made(5), tokens=np.full((1, 32), 0.75, np.float32))
@@ -157,7 +155,7 @@ async def test_tokens_off_the_grid_leave_their_boundary_to_the_engine(index: Edg
     assert found.score == pytest.approx(0.123, abs=1e-4)
 
 
-async def test_a_write_that_fails_is_not_believed(index: EdgeIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_write_drops_the_cached_collection(index: EdgeIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     await index.upsert(SPACE, [made(1), made(2)])
     await answers(index)
 
@@ -188,7 +186,7 @@ def unpacked_of(one: Point) -> Unpacked:
     return unpack_vectors(SPACE.fingerprint, data)
 
 
-def test_the_boundary_that_was_asked_longest_ago_is_given_up_first() -> None:
+def test_least_recently_queried_boundary_is_evicted() -> None:
     size = filled(50).size
     cache = BoundaryCache(max_bytes=3 * size)
     for name in ("a", "b", "c"):
@@ -200,7 +198,7 @@ def test_the_boundary_that_was_asked_longest_ago_is_given_up_first() -> None:
     assert [name for name in ("a", "c", "d", "large") if cache.has(("x", name))] == ["large"]
 
 
-def test_a_boundary_that_grows_makes_others_go() -> None:
+def test_growing_boundary_evicts_others() -> None:
     cache = BoundaryCache(max_bytes=3 * filled(50).size)
     cache.put(("x", "other"), filled(50))
     cache.put(("x", "u1"), filled(50))
@@ -210,14 +208,14 @@ def test_a_boundary_that_grows_makes_others_go() -> None:
     assert not cache.has(("x", "other"))
 
 
-def test_a_boundary_that_becomes_too_large_is_left_to_the_engine() -> None:
+def test_boundary_that_grows_too_large_is_left_to_the_engine() -> None:
     cache = BoundaryCache(max_points=10)
     cache.put(("x", "u1"), filled(10))
     cache.written("x", [(made(99), unpacked_of(made(99)))])
     assert cache.get(("x", "u1")) is None
 
 
-def test_rows_that_died_are_let_go_by_reading_anew() -> None:
+def test_boundary_with_many_dead_rows_is_dropped() -> None:
     cache = BoundaryCache()
     cache.put(("x", "u1"), filled(10))
     for _ in range(20):

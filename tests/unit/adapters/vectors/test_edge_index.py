@@ -1,4 +1,4 @@
-"""The embedded index's own hazards: one owner, kills at any moment, an engine that stops flushing."""
+"""The hazards of the embedded index: a second owner, kills at any moment, an engine that stops flushing."""
 
 import asyncio
 import os
@@ -58,7 +58,7 @@ async def kept_in(root: Path, numbers: range) -> set[str]:
         await index.close()
 
 
-async def test_a_closed_index_opened_again_has_everything(tmp_path: Path) -> None:
+async def test_reopened_index_has_everything(tmp_path: Path) -> None:
     first = EdgeIndex(tmp_path)
     await first.upsert(SPACE, points(range(10)))
     await first.delete(SPACE, [memory(3)])
@@ -71,7 +71,7 @@ async def test_a_closed_index_opened_again_has_everything(tmp_path: Path) -> Non
     await again.close()
 
 
-async def test_token_vectors_are_there_again_when_it_is_opened(tmp_path: Path) -> None:
+async def test_reopened_index_has_the_token_vectors(tmp_path: Path) -> None:
     first, question = EdgeIndex(tmp_path), np.eye(2, 4, dtype=np.float32)
     await first.upsert(TOKEN_SPACE, [*long_points(range(2)), *points(range(2, 4))])
     before = await first.maxsim(TOKEN_SPACE, question, MemoryFilter("u1"), 10)
@@ -83,7 +83,7 @@ async def test_token_vectors_are_there_again_when_it_is_opened(tmp_path: Path) -
     await again.close()
 
 
-async def test_a_second_owner_is_refused_by_name_and_does_the_first_no_harm(tmp_path: Path) -> None:
+async def test_second_owner_is_refused_and_does_no_harm(tmp_path: Path) -> None:
     owner = EdgeIndex(tmp_path)
     await owner.upsert(SPACE, points(range(2)))
     with pytest.raises(RuntimeError, match=f"another process owns .*{tmp_path}"):
@@ -95,7 +95,7 @@ async def test_a_second_owner_is_refused_by_name_and_does_the_first_no_harm(tmp_
     assert len(await kept_in(tmp_path, range(4))) == 4
 
 
-async def test_a_closed_index_answers_no_more(tmp_path: Path) -> None:
+async def test_closed_index_refuses_calls(tmp_path: Path) -> None:
     index = EdgeIndex(tmp_path)
     await index.upsert(SPACE, points(range(2)))
     await index.close()
@@ -108,7 +108,7 @@ async def test_a_closed_index_answers_no_more(tmp_path: Path) -> None:
 CHILD = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from streams.adapters import durable_files as synced
+from streams.adapters import durable_files
 from streams.adapters.vectors.embedded import edge_collections, edge_shard
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from tests.unit.adapters.vectors.test_edge_index import SPACE, points
@@ -143,7 +143,7 @@ def run_child(root: Path, code: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("acknowledged", [1, 40, 200])
-async def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path, acknowledged: int) -> None:
+async def test_kill_loses_no_acknowledged_write(tmp_path: Path, acknowledged: int) -> None:
     with run_child(tmp_path, "asyncio.run(write_forever())") as child:
         assert child.stdout
         promised = [int(child.stdout.readline()) for _ in range(acknowledged)][-1]
@@ -159,14 +159,14 @@ async def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path, acknow
         "edge_shard.create_index_operation = die",
         "edge_shard.write_durably = die",
         "edge_collections.write_durably = die",
-        "synced.os.fsync = die",
+        "durable_files.os.fsync = die",
         "Path.rename = die",
         "edge_shard.CollectionShard.__init__ = die",
         "edge_shard.CollectionShard.index = die",
         "edge_shard.PackedVectors = die",
     ],
 )
-async def test_a_kill_while_a_collection_is_made_is_repaired(tmp_path: Path, moment: str) -> None:
+async def test_kill_during_creation_of_a_collection_is_repaired(tmp_path: Path, moment: str) -> None:
     with run_child(tmp_path, f"{moment}\nasyncio.run(write_once())") as child:
         assert child.wait() == -signal.SIGKILL
     index = EdgeIndex(tmp_path)
@@ -181,13 +181,11 @@ async def test_a_kill_while_a_collection_is_made_is_repaired(tmp_path: Path, mom
     await index.close()
 
 
-async def test_an_engine_that_cannot_flush_any_more_is_loaded_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_engine_that_cannot_flush_is_reloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.adapters.vectors.embedded.edge_index.MAX_UNFLUSHED_WRITES", 1)
     index = EdgeIndex(tmp_path)
     await index.upsert(SPACE, points(range(4)))
-    # The engine's own damage: a refused second opening of the directory.
+    # The engine damages its state when a second opening of the directory is refused.
     with pytest.raises(Exception, match="WAL"):
         EdgeShard.load(str(tmp_path / SPACE.collection), shard_config(SPACE.fingerprint))
     engine = index._collections._shards[SPACE.collection]._shard
@@ -211,9 +209,7 @@ async def test_an_error_of_the_engine_is_unavailable_with_its_cause(tmp_path: Pa
     index._collections._lock.close()
 
 
-def test_a_part_of_the_log_that_is_renamed_meanwhile_reaches_the_disk_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_renamed_log_segment_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parts = {name: tmp_path / name for name in ("open-1", "open-2")}
     for path in parts.values():
         path.write_text("written")
@@ -242,7 +238,7 @@ async def test_a_damaged_collection_is_unavailable_and_is_not_replaced(tmp_path:
     await again.close()
 
 
-async def test_a_full_disk_while_a_collection_is_made_is_unavailable_and_passes(tmp_path: Path) -> None:
+async def test_full_disk_during_creation_is_unavailable_and_passes(tmp_path: Path) -> None:
     index = EdgeIndex(tmp_path)
     obstacle = tmp_path / "general.alias.new"
     obstacle.mkdir()
@@ -253,7 +249,7 @@ async def test_a_full_disk_while_a_collection_is_made_is_unavailable_and_passes(
     await index.close()
 
 
-async def test_every_filtered_field_is_indexed_and_the_files_say_what_they_hold(tmp_path: Path) -> None:
+async def test_filtered_fields_are_indexed_and_fingerprints_stored(tmp_path: Path) -> None:
     index = EdgeIndex(tmp_path)
     await index.upsert(SPACE, points(range(1)))
     await index.close()
@@ -276,7 +272,7 @@ async def test_every_filtered_field_is_indexed_and_the_files_say_what_they_hold(
 
 
 @pytest.mark.parametrize("written", [points(range(1024)), long_points(range(32))], ids=["many", "long"])
-async def test_a_large_write_lets_others_run_between_its_batches(
+async def test_large_write_yields_between_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: list[Point]
 ) -> None:
     index, calls = EdgeIndex(tmp_path), [0]

@@ -1,4 +1,4 @@
-"""Packed vectors beside the embedded engine: by boundary, and never more true than the engine."""
+"""Packed vectors of the embedded index: sorted by boundary, and derived from the engine."""
 
 import asyncio
 import shutil
@@ -34,7 +34,7 @@ def ids(store: PackedVectors, boundary: str) -> list[str]:
 
 
 async def answers(index: EdgeIndex) -> dict[tuple[str, str], float]:
-    """Cosines and late interaction, by memory."""
+    """Cosines and MaxSim scores by memory."""
     near = await index.search(SPACE, QUESTION, MemoryFilter("u1"), 100)
     late = await index.maxsim(SPACE, np.ones((1, 2), np.float32), MemoryFilter("u1"), 100)
     found = [("near", one) for one in near] + [("late", one) for one in late]
@@ -42,7 +42,7 @@ async def answers(index: EdgeIndex) -> dict[tuple[str, str], float]:
 
 
 def failed(*_: object) -> None:
-    """A disk that takes nothing."""
+    """A disk on which every write fails."""
     raise OSError("no space left")
 
 
@@ -53,7 +53,7 @@ def store(tmp_path: Path) -> Iterator[PackedVectors]:
     opened.close()
 
 
-def test_a_row_is_what_was_written(store: PackedVectors) -> None:
+def test_row_equals_the_written_point(store: PackedVectors) -> None:
     written(store, made(2))
     [row] = store.of("u1")
     assert (row.memory_id, row.kind.mode, row.kind.type, row.occurred_ms) == (
@@ -67,7 +67,7 @@ def test_a_row_is_what_was_written(store: PackedVectors) -> None:
     assert row.vectors.tokens.tolist() == [[64, 64], [64, 64]]
 
 
-def test_boundaries_whose_names_begin_alike_are_apart(store: PackedVectors) -> None:
+def test_boundaries_with_a_common_prefix_are_separate(store: PackedVectors) -> None:
     written(store, made(1, "u"), made(2, "u1"), made(3, "u1\x00"), made(4, "ü1"))
     assert [ids(store, name) for name in ("u", "u1", "u1\x00", "ü1", "u2")] == [
         [memory(1)],
@@ -78,20 +78,20 @@ def test_boundaries_whose_names_begin_alike_are_apart(store: PackedVectors) -> N
     ]
 
 
-def test_a_point_has_one_row_wherever_it_moves(store: PackedVectors) -> None:
+def test_moved_point_has_one_row(store: PackedVectors) -> None:
     written(store, made(1), made(2))
     written(store, made(1, "u2"), made(2))
     assert (ids(store, "u1"), ids(store, "u2")) == ([memory(2)], [memory(1)])
 
 
-def test_what_is_removed_or_can_not_be_packed_has_no_row(store: PackedVectors) -> None:
+def test_removed_or_unpackable_point_has_no_row(store: PackedVectors) -> None:
     written(store, made(1), made(2), made(3))
     store.remove([memory(1), memory(9)])
     store.put([(made(2), None)])
     assert ids(store, "u1") == [memory(3)]
 
 
-def test_a_broken_store_is_begun_anew(tmp_path: Path) -> None:
+def test_broken_store_is_replaced(tmp_path: Path) -> None:
     store = PackedVectors(tmp_path, SPACE.fingerprint)
     written(store, made(1))
     store.close()
@@ -103,7 +103,7 @@ def test_a_broken_store_is_begun_anew(tmp_path: Path) -> None:
     again.close()
 
 
-async def test_what_is_missing_is_read_from_the_engine_and_packed(tmp_path: Path) -> None:
+async def test_missing_row_is_read_from_the_engine_and_packed(tmp_path: Path) -> None:
     first = EdgeIndex(tmp_path)
     await first.upsert(SPACE, [made(number) for number in range(100)])
     before = await answers(first)
@@ -113,14 +113,14 @@ async def test_what_is_missing_is_read_from_the_engine_and_packed(tmp_path: Path
     again = EdgeIndex(tmp_path)
     after = await answers(again)
     await again.close()
-    # The engine brings vectors to length 1 in 32 bits, which may move the last of them.
+    # The engine normalises in 32 bits, which may change the last digit.
     assert after == pytest.approx(before, abs=1e-6)
     store = PackedVectors(lost, SPACE.fingerprint)
     assert len(ids(store, "u1")) == 100
     store.close()
 
 
-async def test_what_is_deleted_while_it_is_read_from_the_engine_is_not_found(tmp_path: Path) -> None:
+async def test_point_deleted_during_a_read_is_not_found(tmp_path: Path) -> None:
     first = EdgeIndex(tmp_path)
     await first.upsert(SPACE, [made(number) for number in range(100)])
     await first.close()
@@ -133,7 +133,7 @@ async def test_what_is_deleted_while_it_is_read_from_the_engine_is_not_found(tmp
     await index.close()
 
 
-async def test_a_deletion_that_fails_leaves_a_point_as_it_was_until_it_is_repeated(
+async def test_failed_deletion_keeps_the_point_until_it_is_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = EdgeIndex(tmp_path)
@@ -163,7 +163,7 @@ async def test_a_row_without_a_point_is_not_found(tmp_path: Path) -> None:
     await again.close()
 
 
-async def test_what_is_deleted_is_nowhere(tmp_path: Path) -> None:
+async def test_deleted_point_is_in_no_file(tmp_path: Path) -> None:
     index = EdgeIndex(tmp_path)
     await index.upsert(SPACE, [made(1), made(2)])
     await index.delete(SPACE, [memory(1)])

@@ -1,4 +1,4 @@
-"""The server adapter's own hazards: a server that is away, slow or broken, and what it is asked for."""
+"""The index on a Qdrant server: requests, and a server that is down, slow or broken."""
 
 import asyncio
 import socket
@@ -81,7 +81,7 @@ async def test_a_closed_port_is_unavailable() -> None:
 
 @pytest.mark.parametrize("seen_before", [False, True])
 @pytest.mark.parametrize("status", [500, 502, 503, 429, 408, 401, 403])
-async def test_a_failure_that_may_pass_is_unavailable(
+async def test_transient_failure_is_unavailable(
     index: QdrantIndex, stub: QdrantStub, status: int, *, seen_before: bool
 ) -> None:
     if seen_before:
@@ -92,13 +92,13 @@ async def test_a_failure_that_may_pass_is_unavailable(
     await index.upsert(SPACE, [POINT])
 
 
-async def test_a_busy_server_that_says_when_to_come_back_is_unavailable(index: QdrantIndex, stub: QdrantStub) -> None:
+async def test_busy_server_with_retry_after_is_unavailable(index: QdrantIndex, stub: QdrantStub) -> None:
     stub.status, stub.headers = 429, "retry-after: 1\r\n"
     await assert_unavailable(index)
 
 
 @pytest.mark.parametrize("seen_before", [False, True])
-async def test_a_server_that_hangs_is_unavailable_within_the_timeout(stub: QdrantStub, *, seen_before: bool) -> None:
+async def test_hanging_server_is_unavailable_within_the_timeout(stub: QdrantStub, *, seen_before: bool) -> None:
     index = QdrantIndex.connect(stub.url, prefix="test-", timeout_s=1)
     if seen_before:
         await index.upsert(SPACE, [POINT])
@@ -108,12 +108,12 @@ async def test_a_server_that_hangs_is_unavailable_within_the_timeout(stub: Qdran
     await index.close()
 
 
-async def test_an_answer_that_is_no_qdrant_answer_is_unavailable(index: QdrantIndex, stub: QdrantStub) -> None:
+async def test_response_of_another_program_is_unavailable(index: QdrantIndex, stub: QdrantStub) -> None:
     stub.body = b"<html>a proxy's page</html>"
     await assert_unavailable(index)
 
 
-async def test_a_request_that_the_server_refuses_for_good_is_a_defect(index: QdrantIndex, stub: QdrantStub) -> None:
+async def test_permanently_refused_request_raises_the_clients_error(index: QdrantIndex, stub: QdrantStub) -> None:
     stub.status = 400
     for call in every_call(index):
         with pytest.raises(UnexpectedResponse):
@@ -131,9 +131,7 @@ async def test_a_write_that_is_not_applied_yet_is_unavailable(
             await call
 
 
-async def test_everything_that_is_filtered_by_is_indexed_before_data_arrives(
-    index: QdrantIndex, stub: QdrantStub
-) -> None:
+async def test_filtered_fields_are_indexed_before_data_arrives(index: QdrantIndex, stub: QdrantStub) -> None:
     await index.upsert(SPACE, [POINT])
     indexes = {asked.body["field_name"]: asked.body["field_schema"] for asked in stub.asked if "/index" in asked.line}
     tenant, partition, time = (indexes.pop(name) for name in ("boundary", "partition", "occurred_ms"))
@@ -148,7 +146,7 @@ async def test_everything_that_is_filtered_by_is_indexed_before_data_arrives(
     assert "/points" not in " ".join(stub.lines[:-1])
 
 
-async def test_a_collection_has_no_graphs_its_fingerprint_and_an_alias(index: QdrantIndex, stub: QdrantStub) -> None:
+async def test_collection_has_fingerprint_and_alias_but_no_graphs(index: QdrantIndex, stub: QdrantStub) -> None:
     await index.upsert(SPACE, [POINT])
     [created] = [asked.body for asked in stub.asked if asked.line == f"PUT /collections/{NAME}"]
     assert created["vectors"] == {"size": 2, "distance": "Cosine"}
@@ -157,7 +155,7 @@ async def test_a_collection_has_no_graphs_its_fingerprint_and_an_alias(index: Qd
     assert stub.aliases == {"test-general.alias": NAME}
 
 
-async def test_a_second_write_asks_for_nothing_but_the_write(index: QdrantIndex, stub: QdrantStub) -> None:
+async def test_second_write_sends_only_the_write(index: QdrantIndex, stub: QdrantStub) -> None:
     await index.upsert(SPACE, [POINT])
     stub.asked.clear()
     await index.upsert(SPACE, [POINT])
@@ -170,7 +168,7 @@ async def test_a_second_write_asks_for_nothing_but_the_write(index: QdrantIndex,
     assert stub.asked[1].body["with_vector"] is False
 
 
-async def test_token_vectors_lie_beside_the_pooled_one_in_half_precision(index: QdrantIndex, stub: QdrantStub) -> None:
+async def test_token_vectors_are_stored_in_half_precision(index: QdrantIndex, stub: QdrantStub) -> None:
     await index.upsert(TOKEN_SPACE, [replace(POINT, tokens=ROWS)])
     [created] = [asked.body for asked in stub.asked if asked.line == f"PUT /collections/test-{TOKEN_SPACE.collection}"]
     assert created["vectors"] == {
@@ -199,7 +197,7 @@ async def test_every_search_is_exact_and_names_its_vector(index: QdrantIndex, st
     assert {"has_id": [ID]} not in over_all["filter"]["must"]
 
 
-async def test_another_process_indexes_again_and_leaves_the_alias(index: QdrantIndex, stub: QdrantStub) -> None:
+async def test_another_process_keeps_the_alias(index: QdrantIndex, stub: QdrantStub) -> None:
     await index.upsert(SPACE, [POINT])
     stub.aliases["test-general.alias"] = "a newer one"
     stub.asked.clear()
@@ -211,9 +209,7 @@ async def test_another_process_indexes_again_and_leaves_the_alias(index: QdrantI
     assert f"PUT /collections/{NAME}" not in stub.lines
 
 
-async def test_an_alias_that_a_failure_left_out_is_set_by_the_next_process(
-    index: QdrantIndex, stub: QdrantStub
-) -> None:
+async def test_missing_alias_is_set_by_the_next_process(index: QdrantIndex, stub: QdrantStub) -> None:
     await index.upsert(SPACE, [POINT])
     stub.aliases.clear()
     other = QdrantIndex.connect(stub.url, prefix="test-")
@@ -222,9 +218,7 @@ async def test_an_alias_that_a_failure_left_out_is_set_by_the_next_process(
     assert stub.aliases == {"test-general.alias": NAME}
 
 
-async def test_a_collection_that_was_deleted_behind_its_back_is_made_again(
-    index: QdrantIndex, stub: QdrantStub
-) -> None:
+async def test_deleted_collection_is_created_again(index: QdrantIndex, stub: QdrantStub) -> None:
     await index.upsert(SPACE, [POINT])
     stub.collection = None
     with pytest.raises(Unavailable):
@@ -245,15 +239,13 @@ async def test_a_collection_without_a_fingerprint_is_refused(index: QdrantIndex,
             await call
 
 
-async def test_a_worker_that_was_slower_to_make_the_collection_uses_it(index: QdrantIndex, stub: QdrantStub) -> None:
+async def test_collection_created_by_another_worker_is_used(index: QdrantIndex, stub: QdrantStub) -> None:
     stub.another_is_faster = True
     await index.upsert(SPACE, [POINT])
     assert stub.lines[-1] == f"PUT /collections/{NAME}/points?wait=true"
 
 
-async def test_of_two_writers_at_the_same_time_none_writes_before_the_indexes_exist(
-    index: QdrantIndex, stub: QdrantStub
-) -> None:
+async def test_concurrent_writers_wait_for_the_indexes(index: QdrantIndex, stub: QdrantStub) -> None:
     await asyncio.gather(index.upsert(SPACE, [POINT]), index.upsert(SPACE, [POINT]))
     kinds = ["index" if "/index" in line else "points" for line in stub.lines if "/index" in line or "/points" in line]
     assert kinds == ["index"] * 6 + ["points"] * 2
@@ -262,7 +254,7 @@ async def test_of_two_writers_at_the_same_time_none_writes_before_the_indexes_ex
 @pytest.mark.parametrize(
     "nothing", [MemoryFilter("u1", {"project_id": ()}), MemoryFilter("u1", modes=()), MemoryFilter("u1", types=())]
 )
-async def test_a_filter_that_admits_nothing_is_not_even_asked(
+async def test_filter_that_admits_nothing_sends_no_request(
     index: QdrantIndex, stub: QdrantStub, nothing: MemoryFilter
 ) -> None:
     await index.upsert(SPACE, [POINT])
