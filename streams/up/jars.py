@@ -14,6 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from tenacity import Retrying, stop_after_attempt, stop_when_event_set, wait_exponential
+from tenacity.nap import sleep_using_event
+
 from schemas.failures import Unavailable
 from streams.up.console import DownloadProgress, PrintLine
 
@@ -115,17 +118,18 @@ class Download:
         return [home / jar.name for jar in self._jars]
 
     def _fetch(self, jar: Jar, staging: Path) -> None:
-        for attempt in range(MAX_DOWNLOAD_ATTEMPTS):
-            if attempt and self._cancelled.wait(INITIAL_DOWNLOAD_BACKOFF_S * 2 ** (attempt - 1)):
-                break
-            try:
-                self._attempt(jar, Path(tempfile.mkdtemp(dir=staging))).rename(staging / "jars" / jar.name)
-            except Exception as error:
-                if attempt == MAX_DOWNLOAD_ATTEMPTS - 1 or self._cancelled.is_set():
-                    raise Unavailable(f"{jar.coordinate} can't be fetched: {error}") from error
-            else:
-                return
-        raise Unavailable("the download was cancelled")
+        attempts = Retrying(
+            stop=stop_after_attempt(MAX_DOWNLOAD_ATTEMPTS) | stop_when_event_set(self._cancelled),
+            wait=wait_exponential(multiplier=INITIAL_DOWNLOAD_BACKOFF_S),
+            sleep=sleep_using_event(self._cancelled),
+            reraise=True,
+        )
+        try:
+            # Each attempt gets a repository of its own: what an earlier one has left there may be damaged.
+            path = attempts(lambda: self._attempt(jar, Path(tempfile.mkdtemp(dir=staging))))
+        except Exception as error:
+            raise Unavailable(f"{jar.coordinate} can't be fetched: {error}") from error
+        path.rename(staging / "jars" / jar.name)
 
     def _attempt(self, jar: Jar, repository: Path) -> Path:
         # Imported late: it takes 0.4 s, and a start with installed jars does not need it.
