@@ -11,7 +11,7 @@ import numpy as np
 from agents.rules.interaction.classifier import InteractionClassifier
 from training.interaction.examples import CUES, HELD_OUT, Turn, read_turns, training_turns
 from training.interaction.fitting import mode_indexes
-from training.interaction.report import document, method, quality
+from training.interaction.report import describe_method, format_quality, join_parts
 from training.interaction.training import train_classifier
 from training.interaction.vectors import Vectors, embed_texts
 
@@ -39,15 +39,15 @@ def _train(models: Path) -> None:
     MODEL.write_bytes(result.model)
     notes = [NOTES.read_text().strip()] if NOTES.exists() else []
     parts = [
-        method(turns, result.pool, result.temperature),
-        quality(result.shares, result.modes, turns),
+        describe_method(turns, result.pool, result.temperature),
+        format_quality(result.shares, result.modes, turns),
         f"The model has {len(result.model) / 1e6:.2f} MB.",
         _latency(turns, vectors, result.model),
         *notes,
     ]
     REPORT.parent.mkdir(exist_ok=True)
-    REPORT.write_text(document(parts))
-    print(document(parts))  # noqa: T201
+    REPORT.write_text(join_parts(parts))
+    print(join_parts(parts))  # noqa: T201
 
 
 def _measure(models: Path) -> None:
@@ -57,7 +57,7 @@ def _measure(models: Path) -> None:
     shares = np.array(
         [classifier.probabilities(turn.text, vector) for turn, vector in zip(turns, vectors, strict=True)]
     )
-    print(quality(shares, mode_indexes(turns), turns))  # noqa: T201
+    print(format_quality(shares, mode_indexes(turns), turns))  # noqa: T201
 
 
 def _latency(turns: Sequence[Turn], vectors: Vectors, model: bytes) -> str:

@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 
-def quality(shares: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
+def format_quality(shares: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
     """Return the tables about predictions; `shares` are the calibrated probabilities, shape (turns, 5)."""
     return "\n\n".join(
         [
@@ -28,12 +28,12 @@ def quality(shares: Floats, modes: Labels, turns: Sequence[Turn]) -> str:
     )
 
 
-def document(parts: Iterable[str]) -> str:
+def join_parts(parts: Iterable[str]) -> str:
     """Join the parts."""
     return "\n\n".join(parts) + "\n"
 
 
-def method(turns: Sequence[Turn], pool: dict[str, float], temperature: float) -> str:
+def describe_method(turns: Sequence[Turn], pool: dict[str, float], temperature: float) -> str:
     """Describe the training data, the model, and the trade-off of the threshold."""
     conversations = len({turn.conversation for turn in turns})
     languages = len({turn.language for turn in turns})

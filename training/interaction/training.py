@@ -8,13 +8,13 @@ from agents.rules.interaction.cues import CueTable
 from training.interaction.calibration import best_pool, best_temperature
 from training.interaction.examples import Turn, digest
 from training.interaction.fitting import Floats, Labels, classifier_arrays, feature_matrix, fit_regression, mode_indexes
-from training.interaction.model_file import dumps
+from training.interaction.model_file import serialise_model
 from training.interaction.validation import cross_validated_logits
 from training.interaction.vectors import Vectors
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingResult:
+class TrainedClassifier:
     """The model file, and its cross-validated predictions; `shares` has shape (turns, 5)."""
 
     model: bytes
@@ -24,7 +24,7 @@ class TrainingResult:
     pool: dict[str, float]
 
 
-def train_classifier(turns: Sequence[Turn], vectors: Vectors, cue_table: str) -> TrainingResult:
+def train_classifier(turns: Sequence[Turn], vectors: Vectors, cue_table: str) -> TrainedClassifier:
     """Cross-validate, calibrate on the predictions, and fit to all turns; deterministic."""
     rows, modes = feature_matrix(turns, vectors, CueTable.loads(cue_table)), mode_indexes(turns)
     logits = cross_validated_logits(rows, modes, turns)
@@ -32,5 +32,5 @@ def train_classifier(turns: Sequence[Turn], vectors: Vectors, cue_table: str) ->
     shares = softmax(logits * temperature)
     pool = best_pool(shares, modes)
     arrays = classifier_arrays(fit_regression(rows, modes), vectors.shape[1], temperature)
-    model = dumps(arrays, pool, cue_table, digest(turns, cue_table))
-    return TrainingResult(model, pool_confidences(shares, **pool), modes, temperature, pool)
+    model = serialise_model(arrays, pool, cue_table, digest(turns, cue_table))
+    return TrainedClassifier(model, pool_confidences(shares, **pool), modes, temperature, pool)

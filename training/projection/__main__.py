@@ -17,10 +17,10 @@ from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.inference.token_projection import TokenProjection
 from streams.adapters.embedding.inference.token_vectors import TokenVectors
 from streams.adapters.export.model_export import export_model
-from training.projection.components import DIM, components
+from training.projection.components import DIM, principal_components
 from training.projection.conversations import CONVERSATIONS, read_conversations
-from training.projection.means import means
-from training.projection.projection_file import dumps
+from training.projection.means import common_means
+from training.projection.projection_file import serialise_arrays
 from training.projection.token_states import Haystack, build_haystacks
 from training.projection.validation import Figures, cross_validate, recalls
 
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def _write(made: Sequence[Haystack], local: LocalModel) -> None:
-    content = dumps("linear", {"passage": components(made), **means(made)})
+    content = serialise_arrays("linear", {"passage": principal_components(made), **common_means(made)})
     EMBEDDING.joinpath(local.learned).write_bytes(content)
     print(TokenVectors.of(local.learned_arrays(), local.dim).name)  # noqa: T201
 
@@ -53,7 +53,7 @@ def _write(made: Sequence[Haystack], local: LocalModel) -> None:
 def _validate(made: Sequence[Haystack], local: LocalModel) -> None:
     """Print recall@5 and recall@10, of single turns and of turns with their neighbours, for several projections."""
     for dim in (DIM, 96, 64):
-        _show(f"components, {dim}", cross_validate(made, partial(components, dim=dim)))
+        _show(f"components, {dim}", cross_validate(made, partial(principal_components, dim=dim)))
     learned = local.learned_arrays()
     assert learned is not None
     shipped, plain = TokenProjection.of(learned), TokenProjection.plain(local.dim)

@@ -16,7 +16,7 @@ part common to all tokens then counts less: recall is about half a point above t
 to that of the full states. From 0.25 to 0.75 it is nearly the same."""
 
 
-def components(haystacks: Sequence[Haystack], dim: int = DIM) -> Matrix:
+def principal_components(haystacks: Sequence[Haystack], dim: int = DIM) -> Matrix:
     """Return a map of shape (states' dim, `dim`) with a sum of squares of `dim`; conversations weigh the same."""
     squares = sum(one.passages.T @ one.passages / len(one.passages) for one in haystacks) / len(haystacks)
     shares, directions = np.linalg.eigh(np.asarray(squares, np.float64))

@@ -12,7 +12,7 @@ MIN_MEAN_LENGTH = 0.5
 """Minimum length of a subtracted mean: multilingual-e5-small has 0.9; MiniLM has 0.2, and needs no correction."""
 
 
-def means(haystacks: Sequence[Haystack]) -> Mapping[str, Matrix]:
+def common_means(haystacks: Sequence[Haystack]) -> Mapping[str, Matrix]:
     """Return the means of passages and of questions, each of shape (1, dim); an empty mapping if one is short."""
     both: Matrix = np.mean([one.means for one in haystacks], axis=0)
     if np.linalg.norm(both, axis=1).min() < MIN_MEAN_LENGTH:

@@ -12,7 +12,7 @@ DIGITS = 4
 """Decimals of numbers of about 0.05; smaller differences depend on the machine."""
 
 
-def dumps(kind: str, arrays: Mapping[str, Matrix]) -> bytes:
+def serialise_arrays(kind: str, arrays: Mapping[str, Matrix]) -> bytes:
     """Return the file's content: `passage`, the map of all tokens, and further arrays; `kind` names the method."""
     described = [{"name": name, "shape": array.shape} for name, array in arrays.items()]
     line = json.dumps({"kind": kind, "arrays": described}, separators=(",", ":"))

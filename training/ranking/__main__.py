@@ -12,12 +12,12 @@ from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
 from agents.rules.ranking.weights import RankingWeights
 from training.ranking.conversations import Conversation, read_conversations
 from training.ranking.embedding import CachedEmbedder
-from training.ranking.feature_list import feature_names_of
+from training.ranking.feature_list import list_features
 from training.ranking.fitting import TrainingTable, dump_weights
-from training.ranking.library import Question, questions_of
+from training.ranking.library import Question, load_questions
 from training.ranking.measuring import measure_recall
-from training.ranking.report import Quality, document, table_of
-from training.ranking.samples import Sample, sample_of
+from training.ranking.report import Quality, format_report, format_table
+from training.ranking.samples import Sample, compute_sample
 from training.ranking.validation import held_out_recalls, question_weights
 
 ROOT = Path(__file__).parents[2]
@@ -54,13 +54,13 @@ def _train(conversations: Sequence[Conversation], embedder: CachedEmbedder) -> N
     mixed = _samples(_mixed_users(conversations, embedder), MAX_MIXED_ROWS)
     qualities, models = [], {}
     for variant in MODEL_VARIANTS:
-        table = TrainingTable([*own[variant], *mixed[variant]], feature_names_of(variant))
+        table = TrainingTable([*own[variant], *mixed[variant]], list_features(variant))
         fitted = table.fit(question_weights(table))
         qualities.append(Quality(variant, own[variant], held_out_recalls(table, fitted, own[variant])))
         models[variant] = (fitted, table.names, table.deviations)
     WEIGHTS.write_text(dump_weights(models))
-    REPORT.write_text(document(conversations, qualities, WEIGHTS.read_text(), EXPERIMENTS.read_text()))
-    print("\n\n".join(table_of(quality) for quality in qualities))  # noqa: T201
+    REPORT.write_text(format_report(conversations, qualities, WEIGHTS.read_text(), EXPERIMENTS.read_text()))
+    print("\n\n".join(format_table(quality) for quality in qualities))  # noqa: T201
 
 
 def _samples(questions: Iterable[Question], max_rows: int) -> dict[ModelVariant, list[Sample]]:
@@ -68,26 +68,26 @@ def _samples(questions: Iterable[Question], max_rows: int) -> dict[ModelVariant,
     found: dict[ModelVariant, list[Sample]] = {variant: [] for variant in MODEL_VARIANTS}
     for question in questions:
         for variant in MODEL_VARIANTS:
-            found[variant].append(sample_of(question, variant, feature_names_of(variant), max_rows))
+            found[variant].append(compute_sample(question, variant, list_features(variant), max_rows))
     return found
 
 
 def _separate_users(conversations: Sequence[Conversation], embedder: CachedEmbedder) -> Iterable[Question]:
     """Yield the questions of each conversation, stored as a user of its own."""
     for one in conversations:
-        yield from questions_of(one.name, [one], embedder)
+        yield from load_questions(one.name, [one], embedder)
 
 
 def _mixed_users(conversations: Sequence[Conversation], embedder: CachedEmbedder) -> Iterable[Question]:
     """Yield the questions of users with several conversations each."""
     for place in range(MIXED_USERS):
-        yield from questions_of(f"mixed-{place}", conversations[place::MIXED_USERS], embedder)
+        yield from load_questions(f"mixed-{place}", conversations[place::MIXED_USERS], embedder)
 
 
 def _measure(conversations: Sequence[Conversation], embedder: CachedEmbedder, *, together: bool) -> None:
     weights = RankingWeights.loads(WEIGHTS.read_text())
     questions = (
-        questions_of("together", conversations, embedder) if together else _separate_users(conversations, embedder)
+        load_questions("together", conversations, embedder) if together else _separate_users(conversations, embedder)
     )
     for line in measure_recall(weights, questions):
         print(line)  # noqa: T201

@@ -25,7 +25,7 @@ _ANSWER_LABELS = {
 """Labels typical of an answer, by question type."""
 
 
-def feature_names_of(variant: ModelVariant) -> list[str]:
+def list_features(variant: ModelVariant) -> list[str]:
     """Return the names of all features of a variant, before those without effect are removed."""
     fields = _FIELDS[variant]
     near = [f"{field}{step}" for field in fields for step in ("-1", "+1")]

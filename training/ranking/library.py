@@ -69,7 +69,7 @@ class DayAfterClock:
         return (self.last + timedelta(days=1)).astimezone(UTC)
 
 
-def questions_of(user: str, conversations: Sequence[Conversation], embedder: CachedEmbedder) -> Iterator[Question]:
+def load_questions(user: str, conversations: Sequence[Conversation], embedder: CachedEmbedder) -> Iterator[Question]:
     """Store the conversations as one user's, and yield all their questions."""
     with tempfile.TemporaryDirectory() as folder:
         index = SqliteLexicalIndex(Path(folder))

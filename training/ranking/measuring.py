@@ -22,17 +22,17 @@ def measure_recall(weights: RankingWeights, questions: Iterable[Question]) -> It
         for variant in MODEL_VARIANTS:
             found[variant].append(_recalls(weights, question, variant))
     for variant in MODEL_VARIANTS:
-        yield f"{variant:8s} {by_category(np.array(found[variant]), np.array(categories))}"
+        yield f"{variant:8s} {format_by_category(np.array(found[variant]), np.array(categories))}"
 
 
-def by_category(recalls: Recalls, categories: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> str:
+def format_by_category(recalls: Recalls, categories: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> str:
     """Format the recall of all questions, then of each category, in per cent."""
     parts = {"all": np.ones(len(categories), np.bool_)}
     parts |= {name: categories == place for place, name in CATEGORIES.items() if (categories == place).any()}
-    return "  ".join(f"{name} {percent(recalls[mask])}" for name, mask in parts.items())
+    return "  ".join(f"{name} {format_percent(recalls[mask])}" for name, mask in parts.items())
 
 
-def percent(recalls: Recalls) -> str:
+def format_percent(recalls: Recalls) -> str:
     """Format mean recalls, `81.2 / 87.0`."""
     return " / ".join(f"{100 * value:.1f}" for value in recalls.mean(axis=0))
 

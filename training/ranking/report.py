@@ -9,7 +9,7 @@ import numpy as np
 from agents.rules.ranking.query_features import ModelVariant
 from training.ranking.conversations import CATEGORIES, Conversation
 from training.ranking.fitting import L2_STRENGTH, MAX_FITTED_ROWS
-from training.ranking.measuring import percent
+from training.ranking.measuring import format_percent
 from training.ranking.samples import BY_HAND, Sample
 from training.ranking.validation import FOLDS, Recalls
 
@@ -26,7 +26,7 @@ class Quality:
     recalls: Recalls
 
 
-def document(
+def format_report(
     conversations: Sequence[Conversation], qualities: Sequence[Quality], weights: str, experiments: str
 ) -> str:
     """Return the report as Markdown."""
@@ -43,7 +43,7 @@ def document(
         f"weights that have not seen its conversation ({FOLDS} folds)."
     )
     parts = ["# How hits are ranked, and what that finds", how]
-    parts += [f"## Variant `{one.variant}`\n\n{table_of(one)}" for one in qualities]
+    parts += [f"## Variant `{one.variant}`\n\n{format_table(one)}" for one in qualities]
     parts += [
         "## The greatest weights",
         *(_weights(name, model) for name, model in json.loads(weights).items()),
@@ -52,7 +52,7 @@ def document(
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
-def table_of(quality: Quality) -> str:
+def format_table(quality: Quality) -> str:
     """Return a table of recall by conversation and by category of question."""
     names = np.array([one.conversation for one in quality.samples])
     categories = np.array([one.question.labelled.category for one in quality.samples])
@@ -66,11 +66,11 @@ def table_of(quality: Quality) -> str:
         f"| --- | {' | '.join('---' for _ in ['all', *kinds])} |",
     ]
     for name, mask in rows:
-        cells = [percent(quality.recalls[mask])]
+        cells = [format_percent(quality.recalls[mask])]
         for place, kind in CATEGORIES.items():
             if kind in kinds:
                 both = mask & (categories == place)
-                cells.append(percent(quality.recalls[both]) if both.any() else "-")
+                cells.append(format_percent(quality.recalls[both]) if both.any() else "-")
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

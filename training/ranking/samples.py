@@ -38,7 +38,7 @@ class Sample:
         return self.question.conversation
 
 
-def sample_of(question: Question, variant: ModelVariant, names: Sequence[str], max_rows: int) -> Sample:
+def compute_sample(question: Question, variant: ModelVariant, names: Sequence[str], max_rows: int) -> Sample:
     """Compute the features of the `max_rows` memories with the best first-stage scores."""
     query_features = restrict_to_variant(question.query_features, variant)
     fields = compute_fields(query_features)

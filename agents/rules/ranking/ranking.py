@@ -42,8 +42,8 @@ class VectorlessRows:
 class Ranking:
     """Scored memories: their numbers, log-odds and features; shapes (rows,).
 
-    `vectorless` is None if all rows or none have a vector. `topics` is the share of a memory's topic that the question
-    names, None if topics were not read.
+    `vectorless` is None if one model scored all rows. `topics` is the share of its topic that the question names, or
+    None if topics were not read.
     """
 
     numbers: IntArray

@@ -9,10 +9,10 @@ from schemas.vectors import Matrix
 from streams.adapters.embedding.inference.learned_arrays import read_learned
 from streams.adapters.embedding.inference.pooled_centre import PooledCentre
 from streams.adapters.embedding.inference.token_projection import TokenProjection
-from training.projection.components import components
+from training.projection.components import principal_components
 from training.projection.conversations import read_conversations
-from training.projection.means import means
-from training.projection.projection_file import dumps
+from training.projection.means import common_means
+from training.projection.projection_file import serialise_arrays
 from training.projection.token_states import Haystack
 from training.projection.token_weights import piece_counts, pieces, token_weights
 from training.projection.validation import recalls
@@ -56,20 +56,20 @@ def test_conversation_is_read_by_session_with_captions_without_names(tmp_path: P
 
 def test_components_are_whitened() -> None:
     some = haystack(turns=400)
-    mapped = some.passages @ components([some], DIM)
+    mapped = some.passages @ principal_components([some], DIM)
     squares = mapped.T @ mapped
     assert squares / squares[0, 0] == pytest.approx(np.eye(DIM), abs=0.01)
 
 
 def test_sign_of_a_component_does_not_depend_on_the_library() -> None:
-    made = components([haystack(), haystack(seed=4)], DIM)
+    made = principal_components([haystack(), haystack(seed=4)], DIM)
     assert (made.max(axis=0) == np.abs(made).max(axis=0)).all()
 
 
 def test_projection_file_round_trip(tmp_path: Path) -> None:
     some, path = haystack(), tmp_path / "made.bin"
-    both = components([some], 4)
-    path.write_bytes(dumps("linear", {"passage": both}))
+    both = principal_components([some], 4)
+    path.write_bytes(serialise_arrays("linear", {"passage": both}))
     read = TokenProjection.of(read_learned(path))
     assert read.name.startswith("linear-4-")
     assert read.of_passage(some.passages) == pytest.approx(unit(some.passages @ both), abs=0.001)
@@ -112,6 +112,8 @@ def test_only_neighbours_of_the_same_session_count() -> None:
 
 def test_only_a_long_common_mean_is_learned(tmp_path: Path) -> None:
     narrow, path = replace(haystack(), means=np.full((2, DIM), 0.3, np.float32)), tmp_path / "narrow.bin"
-    path.write_bytes(dumps("linear", {"passage": components([narrow], 4), **means([narrow])}))
+    path.write_bytes(
+        serialise_arrays("linear", {"passage": principal_components([narrow], 4), **common_means([narrow])})
+    )
     assert PooledCentre.of(read_learned(path).arrays).passage == pytest.approx(narrow.means[0])
-    assert means([replace(narrow, means=narrow.means / np.float32(3))]) == {}
+    assert common_means([replace(narrow, means=narrow.means / np.float32(3))]) == {}

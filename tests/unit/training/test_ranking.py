@@ -12,10 +12,10 @@ from agents.rules.ranking.weights import RankingWeights
 from agents.rules.text.non_english import is_non_english
 from tests.builders.query_features import Said, clues_of
 from training.ranking.conversations import CROSSING, OWN, LabelledQuestion, read_conversations
-from training.ranking.feature_list import feature_names_of, must_help
+from training.ranking.feature_list import list_features, must_help
 from training.ranking.fitting import FittedModel, TrainingTable, dump_weights
 from training.ranking.library import Question
-from training.ranking.samples import BY_HAND, Sample, sample_of
+from training.ranking.samples import BY_HAND, Sample, compute_sample
 from training.ranking.validation import recall_at_k
 
 TALK = {
@@ -64,7 +64,7 @@ def test_cross_lingual_questions_reuse_turns_but_no_training_questions() -> None
 
 @pytest.mark.parametrize("variant", MODEL_VARIANTS)
 def test_each_variant_has_only_features_it_can_compute(variant: ModelVariant) -> None:
-    names = feature_names_of(variant)
+    names = list_features(variant)
     assert len(names) == len(set(names))
     assert all(is_feature_name(name, maxsim=variant == "tokens", dense=variant != "words") for name in names)
 
@@ -124,7 +124,7 @@ def test_same_samples_give_the_same_readable_file() -> None:
 def test_shipped_weights_use_known_features_with_allowed_signs() -> None:
     path = Path(__file__).parents[3] / "agents" / "data" / "ranking_weights.json"
     for name, model in RankingWeights.loads(path.read_text()).models.items():
-        assert set(model.weights) <= {*feature_names_of(name), *BY_HAND}
+        assert set(model.weights) <= {*list_features(name), *BY_HAND}
         assert all(weight > 0 for feature, weight in model.weights.items() if must_help(feature))
 
 
@@ -133,7 +133,7 @@ def test_sample_has_likeliest_memories_first_and_marks_answers() -> None:
     question = Question(
         "u", "u", LabelledQuestion("violin", ("m1",), 1, 4), features, features.columns.live, frozenset({1})
     )
-    sample = sample_of(question, "words", ["words", "?when*date"], 2)
+    sample = compute_sample(question, "words", ["words", "?when*date"], 2)
     assert sample.hits.tolist() == [True, False]
     assert sample.features.shape == (2, 2)
     assert sample.features[0, 0] > sample.features[1, 0] == sample.features[1, 1] == 0
