@@ -9,10 +9,39 @@ An exception ends the run: unacknowledged events are delivered again.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequence
+from typing import Generic, Protocol, TypeVar, cast
+
+import faust
 
 from schemas.records import Record
+
+
+class HeldEvent(faust.Event):
+    """An event that is acknowledged by `settle` alone."""
+
+    @property
+    def record(self) -> Record:
+        """What was read, as bytes."""
+        message = self.message
+        return Record(
+            topic=message.topic,
+            partition=message.partition,
+            offset=message.offset,
+            timestamp_ms=round((message.timestamp or 0) * 1000),
+            key=message.key,
+            value=message.value,
+            headers=tuple(cast(Iterable[tuple[str, bytes | None]], message.headers or ())),
+        )
+
+    def ack(self) -> bool:
+        """Do nothing: Faust calls this too early."""
+        return False
+
+    def settle(self) -> None:
+        """Acknowledge: the effects of this event and of all before it are durable."""
+        super().ack()
+
 
 Finished = TypeVar("Finished")
 

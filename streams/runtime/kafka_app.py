@@ -8,9 +8,8 @@ import structlog
 
 from schemas.records import Record
 from streams.runtime.consumer import SafeAssignmentApp
-from streams.runtime.delivery import Delivery
+from streams.runtime.delivery import Delivery, HeldEvent
 from streams.runtime.fast_start_worker import FastStartTables
-from streams.runtime.held_event import HeldEvent
 from streams.settings import Settings
 from streams.topics import MAX_OUTPUT_BYTES, group_id, topics_with_prefix
 

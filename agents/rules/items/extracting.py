@@ -5,18 +5,62 @@ lies inside its text; the text of an item by rule is exactly its span; the same 
 memory; time linear in the text. Questions and suppositions give no items.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
+from agents.rules.cues.label_cues import ASSERTIVE, find_cue_labels
 from agents.rules.items.extracted_item import ExtractedItem, SourceText, build_extracted_item
-from agents.rules.items.item_sentences import classify_sentence
-from agents.rules.items.kinds import ALLOWED_KINDS, FIRST_PERSON_VOICES, RULE_KINDS, Voice, voice_of
-from agents.rules.items.procedures import find_step_lists
+from agents.rules.items.facts import states_fact
+from agents.rules.items.kinds import ALLOWED_KINDS, FIRST_PERSON_VOICES, RULE_KINDS, Voice, kind_of, voice_of
+from agents.rules.items.procedures import find_step_lists, is_procedure
 from agents.rules.prompts.prompting import verify_items
 from agents.rules.text.chunking import Span, chunk_text, sentence_spans
-from agents.rules.text.sentences import MAX_PARSED_CHARS
-from schemas.memories import Memory
+from agents.rules.text.languages import stop_words_of
+from agents.rules.text.sentences import MAX_PARSED_CHARS, Sentence, parse_sentence, written_words
+from schemas.memories import ItemKind, Memory
 from schemas.understanding import Understanding
+
+MAX_ITEM_CHARS = 500
+"""A longer sentence is a list or a log."""
+
+MIN_ITEM_WORDS, MIN_CONTENT_WORDS = 3, 2
+"""Words of an item, and its words without stop words unless it is a fact: `We decided that` says little."""
+
+_DASH = re.compile("\u2014|[\u2013-](?=\\s)")
+"""A dash separates clauses like a comma."""
+
+
+def classify_sentence(text: str, *, has_first_person: bool) -> ItemKind | None:
+    """Return the kind of item of a sentence; without `has_first_person`, facts in the first person are none."""
+    if len(text) > MAX_ITEM_CHARS:
+        return None
+    text = _DASH.sub(", ", text)
+    sentence = parse_sentence(text)
+    if len(sentence.words) < MIN_ITEM_WORDS or sentence.is_question:
+        return None
+    kind = _kind(sentence, written_words(text), has_first_person=has_first_person)
+    return kind if kind == "fact" or (kind and _has_content(sentence.words)) else None
+
+
+def _kind(sentence: Sentence, written: list[str], *, has_first_person: bool) -> ItemKind | None:
+    words, spaced = sentence
+    labels = find_cue_labels(sentence)
+    if "SPECULATION" in labels:
+        labels -= ASSERTIVE
+    if is_procedure(spaced):
+        return "procedure"
+    if kind := kind_of(labels, spaced):
+        return kind
+    if "SPECULATION" in labels or len(written) != len(words):
+        return None
+    return "fact" if states_fact(words, written, spaced, has_first_person=has_first_person) else None
+
+
+def _has_content(words: list[str]) -> bool:
+    stop_words = stop_words_of(words)
+    return sum(word not in stop_words and word[0].isalnum() for word in words) >= MIN_CONTENT_WORDS
+
 
 MAX_RULE_ITEMS = 8
 """Maximum items per text by rule: a text with more is a page, and is found by its segments."""

@@ -13,10 +13,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.rules.clustering.average_linkage import cluster_by_average_linkage
 from agents.rules.clustering.knn import background_cosine
 from agents.rules.text.tokenizer import content_terms
 from schemas.vectors import Matrix, Vector
+
+
+def cluster_by_average_linkage(unit: Matrix, min_cosine: float) -> list[list[int]]:
+    """Merge groups until no two have a mean cosine of `min_cosine` or more."""
+    cosines = (unit @ unit.T).astype(np.float64)
+    np.fill_diagonal(cosines, -np.inf)
+    groups = [[row] for row in range(len(unit))]
+    while groups and cosines.max() >= min_cosine:
+        one, other = divmod(int(cosines.argmax()), len(unit))
+        size_one, size_other = len(groups[one]), len(groups[other])
+        mean = (size_one * cosines[one] + size_other * cosines[other]) / (size_one + size_other)
+        cosines[one], cosines[:, one] = mean, mean
+        cosines[other], cosines[:, other], cosines[one, one] = -np.inf, -np.inf, -np.inf
+        groups[one] += groups[other]
+        groups[other] = []
+    remaining = [sorted(group) for group in groups if group]
+    return sorted(remaining, key=lambda group: (-len(group), group))
+
 
 GROUP_COHESION = 0.25
 """A group's minimum mean cosine, as a fraction of the way from the background cosine to 1. Of eight conversations in

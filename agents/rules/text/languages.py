@@ -7,20 +7,19 @@ nothing else is left.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from agents.rules.text.stop_words_eastern import RUSSIAN_STOP_WORDS, TURKISH_STOP_WORDS
-from agents.rules.text.stop_words_germanic import (
+from agents.rules.text.stop_words import (
     DANISH_STOP_WORDS,
     DUTCH_STOP_WORDS,
     ENGLISH_STOP_WORDS,
-    GERMAN_STOP_WORDS,
-    NORWEGIAN_STOP_WORDS,
-    SWEDISH_STOP_WORDS,
-)
-from agents.rules.text.stop_words_romance import (
     FRENCH_STOP_WORDS,
+    GERMAN_STOP_WORDS,
     ITALIAN_STOP_WORDS,
+    NORWEGIAN_STOP_WORDS,
     PORTUGUESE_STOP_WORDS,
+    RUSSIAN_STOP_WORDS,
     SPANISH_STOP_WORDS,
+    SWEDISH_STOP_WORDS,
+    TURKISH_STOP_WORDS,
 )
 
 UNKNOWN_LANGUAGE = 0
