@@ -94,7 +94,7 @@ def registry(folder: Path) -> Stage:
         bring(name)
     others = CatalogEntry(OTHERS, LocalModel("multilingual-e5-small", folder / OTHERS, 384, "fp32", max_tokens=256))
     english = LocalModel("all-MiniLM-L6-v2", folder / "general", 384, "fp32", max_tokens=256)
-    own = {OTHERS: others, GENERAL: CatalogEntry(GENERAL, english, others=others)}
+    own = {OTHERS: others, GENERAL: CatalogEntry(GENERAL, english, multilingual=others)}
     catalogued = build_catalog(folder, configured(folder), "int8")
     entries = {name: own.get(entry.name, entry) for name, entry in catalogued.items()}
     return Stage(EmbedderRegistry(entries, threads=1, pauses=LoadBackoff(0.01, 0.01)), bring)

@@ -73,7 +73,9 @@ class FakeEmbedders:
         """That of the vectors that an embedder makes, whether or not it is loaded."""
         entry, own = self._entries[name], self.model(name).fingerprint
         return (
-            own if name != GENERAL or entry.others is None else own.model_copy(update={"others": entry.others.identity})
+            own
+            if name != GENERAL or entry.multilingual is None
+            else own.model_copy(update={"others": entry.multilingual.identity})
         )
 
     def missing(self, name: str) -> None:
@@ -104,10 +106,10 @@ class FakeEmbedders:
             raise ModelMissing(f"embedder {mode.embedder!r} is missing")
         model, recent = self._models[entry.name], self._recent[entry.name]
         one = ModeEmbedder(model, recent, mode.query_prefix, mode.passage_prefix)
-        if mode.embedder != GENERAL or entry.others is None:
+        if mode.embedder != GENERAL or entry.multilingual is None:
             return one
-        others = Mode(name=mode.name, embedder=entry.others.name, embedding_dim=entry.others.local.dim)
-        return LanguageRoutingEmbedder(one, lambda: self.of(others), entry.others.identity)
+        others = Mode(name=mode.name, embedder=entry.multilingual.name, embedding_dim=entry.multilingual.local.dim)
+        return LanguageRoutingEmbedder(one, lambda: self.of(others), entry.multilingual.identity)
 
     def for_text(self, mode: Mode, text: str) -> Embedder:
         """The same, once the model is loaded that reads this text. Raises ModelMissing as `of` does."""
@@ -145,7 +147,7 @@ class FakeEmbedders:
 def catalogued(configured: Mapping[str, ConfiguredEmbedder]) -> dict[str, CatalogEntry]:
     """The catalog, with the model of other languages whether or not its package is installed."""
     entries = build_catalog(NOWHERE, configured, "int8")
-    general = replace(entries[GENERAL], others=entries[MULTILINGUAL_SMALL.name])
+    general = replace(entries[GENERAL], multilingual=entries[MULTILINGUAL_SMALL.name])
     return entries | dict.fromkeys(GENERAL_PRESET.names, general)
 
 

@@ -1,1 +1,1 @@
-"""Kafka: producers, topics and offsets beside Faust's own, and the client's connection."""
+"""Kafka: producers, topics and offsets apart from Faust's own, and the client's connection."""

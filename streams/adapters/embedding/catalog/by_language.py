@@ -19,14 +19,14 @@ from schemas.vectors import Encoded
 class LanguageRoutingEmbedder:
     """Implements `agents.ports.Embedder`."""
 
-    def __init__(self, english: Embedder, others: Callable[[], Embedder], others_name: str) -> None:
+    def __init__(self, english: Embedder, multilingual: Callable[[], Embedder], multilingual_name: str) -> None:
         """Take the English model, and a getter of the other one, which raises ModelMissing while that is not loaded.
 
-        `others_name` identifies the other model and everything that determines its vectors, before it is loaded.
+        `multilingual_name` identifies the other model and everything that determines its vectors, before it is loaded.
         """
         self._english = english
-        self._others = others
-        self._fingerprint = english.fingerprint.model_copy(update={"others": others_name})
+        self._multilingual = multilingual
+        self._fingerprint = english.fingerprint.model_copy(update={"others": multilingual_name})
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -43,9 +43,9 @@ class LanguageRoutingEmbedder:
 
     def model_for(self, text: str) -> Embedder:
         """Return the model that embeds a text. Raises ModelMissing as `passage`."""
-        return self._others() if is_non_english(text) else self._english
+        return self._multilingual() if is_non_english(text) else self._english
 
     def other_language_model(self, text: str) -> Embedder:
         """Return the model that does not embed this text by default. Raises ModelMissing as `passage`."""
-        others = self._others()
-        return self._english if is_non_english(text) else others
+        multilingual = self._multilingual()
+        return self._english if is_non_english(text) else multilingual

@@ -23,14 +23,14 @@ AS_FOUND = "as found"
 class CatalogEntry:
     """One embedder. `hub` is the repository to download its model from, `export` the precision to export it in.
 
-    `others` is the embedder of the languages that this one can't read.
+    `multilingual` is the embedder of the languages that this one can't read.
     """
 
     name: str
     local: LocalModel
     hub: str | None = None
     export: Precision | None = None
-    others: "CatalogEntry | None" = None
+    multilingual: "CatalogEntry | None" = None
 
     @property
     def identity(self) -> str:
@@ -60,7 +60,7 @@ def build_catalog(
     reject_general_override(configured)
     entries = {preset.name: _entry(models, preset, precision) for preset in PRESETS if preset.name not in configured}
     if E5.is_installed() and MULTILINGUAL_SMALL.name in entries:
-        entries[GENERAL] = replace(entries[GENERAL], others=entries[MULTILINGUAL_SMALL.name])
+        entries[GENERAL] = replace(entries[GENERAL], multilingual=entries[MULTILINGUAL_SMALL.name])
     by_name = {name: entries[preset.name] for preset in PRESETS if preset.name in entries for name in preset.names}
     return by_name | {name: configured_entry(name, embedder) for name, embedder in configured.items()}
 

@@ -85,8 +85,8 @@ class EmbedderRegistry:
         """Begin to load `general`, and its model of other languages if that was exported before."""
         general = self._entries[GENERAL]
         self._begin(general)
-        if general.others is not None and not missing_files(general.others.local):
-            self._begin(general.others)
+        if general.multilingual is not None and not missing_files(general.multilingual.local):
+            self._begin(general.multilingual)
 
     def described(self, name: str) -> EmbedderDescription | None:
         """Describe the embedder of that preset, model or configured name; None for an unknown name."""
@@ -105,9 +105,9 @@ class EmbedderRegistry:
         own = self._view(entry, mode.query_prefix, mode.passage_prefix)
         if len(self._views) >= MAX_VIEWS:
             self._views.clear()
-        if mode.embedder != GENERAL or entry.others is None:
+        if mode.embedder != GENERAL or entry.multilingual is None:
             return self._views.setdefault(key, own)
-        routing = LanguageRoutingEmbedder(own, partial(self._view, entry.others), entry.others.identity)
+        routing = LanguageRoutingEmbedder(own, partial(self._view, entry.multilingual), entry.multilingual.identity)
         return self._views.setdefault(key, routing)
 
     def for_text(self, mode: Mode, text: str) -> Embedder:

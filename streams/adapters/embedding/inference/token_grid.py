@@ -1,6 +1,6 @@
 """Quantises the token vectors of passages to 8-bit integers, for the pipe, the cache and the index.
 
-Enters: unit rows. Leaves: integers, and the rows that these stand for. Guaranteed: quantising such rows again gives the
+Enters: unit rows. Leaves: integers, and the rows that they encode. Guaranteed: quantising such rows again gives the
 same integers.
 """
 
@@ -26,5 +26,5 @@ def quantise_tokens(tokens: Matrix) -> QuantisedTokens:
 
 
 def dequantise_tokens(grid: QuantisedTokens) -> Matrix:
-    """Return the rows that the integers stand for."""
+    """Return the rows that the integers encode."""
     return grid.astype(np.float32) * np.float32(1 / QUANTISATION_STEPS)

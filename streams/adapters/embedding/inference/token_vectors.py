@@ -39,8 +39,8 @@ class TokenVectors:
 
     def of_passage(self, text: str, spans: Spans, states: Matrix) -> Matrix:
         """Return the rows of the text's content words, shape (at most `MAX_TOKEN_ROWS`, `dim`)."""
-        kept = states[content_token_mask(text, spans)][:MAX_TOKEN_ROWS]
-        return dequantise_tokens(quantise_tokens(self._projection.of_passage(kept)))
+        content = states[content_token_mask(text, spans)][:MAX_TOKEN_ROWS]
+        return dequantise_tokens(quantise_tokens(self._projection.of_passage(content)))
 
     def of_query(self, spans: Spans, states: Matrix) -> tuple[Matrix, Spans]:
         """Return a row for each token, shape (at most `MAX_TOKEN_ROWS`, `dim`), and its span."""
@@ -59,5 +59,5 @@ def content_token_mask(text: str, spans: Spans) -> NDArray[np.bool_]:
         if word not in stops:
             content[start + 1 : end + 1] = 1
     words_before = content.cumsum()
-    kept: NDArray[np.bool_] = words_before[spans[:, 1]] > words_before[spans[:, 0]]
-    return kept if kept.any() else np.ones(len(spans), np.bool_)
+    is_content: NDArray[np.bool_] = words_before[spans[:, 1]] > words_before[spans[:, 0]]
+    return is_content if is_content.any() else np.ones(len(spans), np.bool_)

@@ -67,27 +67,28 @@ class EdgeIndex:
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
         """Write points, in batches; other tasks run between these."""
-        fresh = validate_points(space, points)
-        if not fresh:
+        unique = validate_points(space, points)
+        if not unique:
             return
-        shard = self._collections.writable(space, fresh)
-        for batch in write_batches(fresh):
+        shard = self._collections.writable(space, unique)
+        for batch in write_batches(unique):
             self._upsert_batch(shard, space, batch)
             await asyncio.sleep(0)
-        await self._make_durable(shard, space, max(len(fresh), sum(map(count_token_rows, fresh)) // TYPICAL_TOKEN_ROWS))
+        rows = sum(map(count_token_rows, unique))
+        await self._make_durable(shard, space, max(len(unique), rows // TYPICAL_TOKEN_ROWS))
 
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
         """Remove points; unknown ids are ignored."""
-        known = validate_ids(memory_ids)
-        if not known or (shard := self._collections.readable(space)) is None:
+        ids = validate_ids(memory_ids)
+        if not ids or (shard := self._collections.readable(space)) is None:
             return
-        for batch in batches(known, POINT_BATCH_SIZE):
+        for batch in batches(ids, POINT_BATCH_SIZE):
             # The packed store first: after a kill in between it lacks a row, which is read from the engine.
             translate_engine_errors(partial(shard.packed.remove, batch))
             self._update(shard, space, UpdateOperation.delete_points(list(batch)))
             self._cache.removed(space.collection, batch)
             await asyncio.sleep(0)
-        await self._make_durable(shard, space, len(known))
+        await self._make_durable(shard, space, len(ids))
 
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
         """Return the nearest points that `where` admits: exact, best first, ties by id."""
@@ -117,32 +118,32 @@ class EdgeIndex:
             # Known ids were validated when they were written.
             validate_ids([memory_id for memory_id in memory_ids or () if memory_id not in vectors.rows])
             return vectors.maxsim(question, where, limit, memory_ids)
-        known = None if memory_ids is None else validate_ids(memory_ids)
+        ids = None if memory_ids is None else validate_ids(memory_ids)
         query = Query.Nearest(question.tolist(), using=TOKENS)
 
         async def fetch(count: int) -> list[Scored]:
-            return sort_by_score(self._query(space, query, where, count, known))
+            return sort_by_score(self._query(space, query, where, count, ids))
 
         return await fetch_nearest(fetch, limit)
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
         """Return the content hashes of these memories' points, of those that have one."""
-        known = validate_ids(memory_ids)
+        ids = validate_ids(memory_ids)
         found: dict[str, str] = {}
         if (shard := self._collections.readable(space)) is None:
             return found
-        for batch in batches(known, POINT_BATCH_SIZE):
+        for batch in batches(ids, POINT_BATCH_SIZE):
             found |= shard.ask(hash_query(batch))
             await asyncio.sleep(0)
         return found
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
         """Return the vectors of these memories' points, the pooled ones normalised, as a cosine index stores them."""
-        known = validate_ids(memory_ids)
+        ids = validate_ids(memory_ids)
         found: dict[str, Encoded] = {}
         if (shard := self._collections.readable(space)) is None:
             return found
-        for batch in batches(known, VECTOR_BATCH_SIZE):
+        for batch in batches(ids, VECTOR_BATCH_SIZE):
             found |= shard.ask(vector_query(space.fingerprint, batch))
             await asyncio.sleep(0)
         return found

@@ -56,6 +56,6 @@ def is_transient(status_code: int | None) -> bool:
 
 
 def is_missing(error: Unavailable) -> bool:
-    """True if the server said that the collection does not exist."""
+    """True if the server answered that the collection does not exist."""
     cause = error.__cause__
     return isinstance(cause, UnexpectedResponse) and cause.status_code == NOT_FOUND

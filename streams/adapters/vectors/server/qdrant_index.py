@@ -61,20 +61,20 @@ class QdrantIndex:
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
         """Write points; a point replaces the one with its id."""
-        fresh = validate_points(space, points)
-        if not fresh:
+        unique = validate_points(space, points)
+        if not unique:
             return
-        name = await self._collections.writable(space, fresh)
-        for batch in write_batches(fresh):
+        name = await self._collections.writable(space, unique)
+        for batch in write_batches(unique):
             structs = [server_point(space.fingerprint, point) for point in batch]
             await self._collections.write(name, self._client.upsert(name, structs, wait=True))
 
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
         """Remove points; unknown ids are ignored."""
-        known = validate_ids(memory_ids)
+        ids = validate_ids(memory_ids)
         if (name := await self._collections.readable(space)) is None:
             return
-        for batch in batches(known, POINT_BATCH_SIZE):
+        for batch in batches(ids, POINT_BATCH_SIZE):
             await self._collections.write(name, self._client.delete(name, list(batch), wait=True))
 
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
@@ -95,22 +95,22 @@ class QdrantIndex:
         memory_ids: Sequence[str] | None = None,
     ) -> list[Scored]:
         """Return the best points by MaxSim, exact, over all that `where` admits, or over those of these memories."""
-        rows, known = validate_rows(space, question), None if memory_ids is None else validate_ids(memory_ids)
-        if not rows or known == []:
+        rows, ids = validate_rows(space, question), None if memory_ids is None else validate_ids(memory_ids)
+        if not rows or ids == []:
             return []
 
         async def fetch(count: int) -> list[Scored]:
-            return sort_by_score(await self._query(space, rows, TOKENS, where, count, known))
+            return sort_by_score(await self._query(space, rows, TOKENS, where, count, ids))
 
         return await fetch_nearest(fetch, limit)
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
         """Return the content hashes of these memories' points, of those that have one."""
-        known = validate_ids(memory_ids)
+        ids = validate_ids(memory_ids)
         found: dict[str, str] = {}
         if (name := await self._collections.readable(space)) is None:
             return found
-        for batch in batches(known, POINT_BATCH_SIZE):
+        for batch in batches(ids, POINT_BATCH_SIZE):
             request = self._client.retrieve(name, list(batch), [HASH], with_vectors=False)
             records = await self._collections.ask(name, request)
             found |= {str(record.id): record.payload[HASH] for record in records if record.payload}
@@ -118,11 +118,11 @@ class QdrantIndex:
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
         """Return the vectors of these memories' points, the pooled ones normalised, as a cosine index stores them."""
-        known = validate_ids(memory_ids)
+        ids = validate_ids(memory_ids)
         found: dict[str, Encoded] = {}
         if (name := await self._collections.readable(space)) is None:
             return found
-        for batch in batches(known, VECTOR_BATCH_SIZE):
+        for batch in batches(ids, VECTOR_BATCH_SIZE):
             request = self._client.retrieve(name, list(batch), with_payload=False, with_vectors=True)
             records = await self._collections.ask(name, request)
             found |= {str(record.id): decode_point_vectors(space.fingerprint, record.vector) for record in records}

@@ -59,11 +59,11 @@ def test_general_uses_the_multilingual_model_if_installed(
 ) -> None:
     monkeypatch.setattr(ExportedModel, "is_installed", lambda _: True)
     entries = build_catalog(MODELS, {}, "int8")
-    assert entries["general"].others is entries["multilingual-small"]
+    assert entries["general"].multilingual is entries["multilingual-small"]
     mine = {"multilingual-small": ConfiguredEmbedder(path=Path("/there"), dim=7)}
-    assert build_catalog(MODELS, mine, "int8")["general"].others is None
+    assert build_catalog(MODELS, mine, "int8")["general"].multilingual is None
     monkeypatch.setattr(ExportedModel, "is_installed", lambda _: False)
-    assert build_catalog(MODELS, {}, "int8")["general"].others is None
+    assert build_catalog(MODELS, {}, "int8")["general"].multilingual is None
 
 
 def test_learned_file_changes_the_identity() -> None:

@@ -84,7 +84,7 @@ async def test_multilingual_model_is_loaded_at_start_if_it_was_exported(
     registry: EmbedderRegistry, tmp_path: Path, needed: bool
 ) -> None:
     others = CatalogEntry("multilingual-small", LocalModel("multilingual-e5-small", tmp_path / "others", 8, "int8"))
-    registry._entries = {**registry._entries, GENERAL: replace(registry._entries[GENERAL], others=others)}
+    registry._entries = {**registry._entries, GENERAL: replace(registry._entries[GENERAL], multilingual=others)}
     if needed:
         write_tiny_model(tmp_path / "others", 8)
     await registry.start()
