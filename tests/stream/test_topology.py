@@ -8,7 +8,7 @@ from streams.settings import Settings
 from streams.topics import topic_config, topics_with_prefix
 from streams.wire.partitioning import partition_of
 from tests.worlds.in_memory_publisher import Arrow
-from tests.worlds.wiring import observed_arrows, readers
+from tests.worlds.wiring import colleagues, observed_arrows, readers
 
 ARCHITECTURE = Path(__file__).parents[2] / "docs" / "architecture.md"
 
@@ -32,13 +32,12 @@ def short(topic: str) -> str:
 
 
 def drawn_arrows(text: str) -> set[Arrow]:
-    """The arrows of the mermaid block that has the topic `turns` in it.
+    """The arrows of the flowchart.
 
     Nodes are topics without their prefix and agents by their class, `retrieve --> Retrieve`; with any shape, text and
     kind of arrow, several by `&`, and chains.
     """
-    blocks = re.findall(r"```mermaid\n(.*?)```", text, re.DOTALL)
-    [block] = [block for block in blocks if re.search(r"\bturns\b", block)]
+    [block] = re.findall(r"```mermaid\n(flowchart.*?)```", text, re.DOTALL)
     arrow = re.compile(r"\s(?:-->|-\.->|==>)(?:\|[^|]*\|)?\s")
     lines = [[drawn_nodes(side) for side in arrow.split(line)] for line in block.splitlines()]
     return {drawn for sides in lines for pair in pairwise(sides) for drawn in product(*pair)}
@@ -92,4 +91,11 @@ flowchart LR
 
 
 async def test_architecture_diagram_has_the_arrows_of_the_wiring(tmp_path: Path) -> None:
-    assert drawn_arrows(ARCHITECTURE.read_text()) == await arrows(tmp_path)
+    drawn, wired = drawn_arrows(ARCHITECTURE.read_text()), await arrows(tmp_path)
+    assert drawn - wired == set()
+    # A record is observed to come from a step. The diagram names the agents of that step that cause it.
+    shared = colleagues(tmp_path)
+    missing = {
+        (left, right) for left, right in wired - drawn if not any((one, right) in drawn for one in shared.get(left, ()))
+    }
+    assert missing == set()

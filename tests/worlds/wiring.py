@@ -4,17 +4,31 @@ import asyncio
 from pathlib import Path
 
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.topology import BackgroundHooks, subscriptions
+from streams.topology import BackgroundHooks, Subscription, subscriptions
 from tests.fakes.language_model import ONE_PROFILE
 from tests.worlds.in_memory_pipeline import InMemoryMap, turn
 from tests.worlds.in_memory_publisher import Arrow
 
 
-def readers(directory: Path) -> set[Arrow]:
-    """Topics, and the agents that decide there, by their classes."""
+def wired_subscriptions(directory: Path) -> list[Subscription]:
+    """Return the subscriptions of a worker with a lexical index in this directory."""
     agents, ctx = InMemoryMap(directory).wired(SqliteLexicalIndex(directory))
-    beside = BackgroundHooks(lambda _partition, _memory: None, lambda _change, _partition: None)
-    return {(one.topic, decider) for one in subscriptions(agents, beside, ctx) for decider in one.agent_names}
+    hooks = BackgroundHooks(lambda _partition, _memory: None, lambda _change, _partition: None)
+    return subscriptions(agents, hooks, ctx)
+
+
+def readers(directory: Path) -> set[Arrow]:
+    """Return the topics with the agents that act on them, by their classes."""
+    return {(one.topic, agent) for one in wired_subscriptions(directory) for agent in one.agent_names}
+
+
+def colleagues(directory: Path) -> dict[str, set[str]]:
+    """Return for each agent those that share a step with it."""
+    shared: dict[str, set[str]] = {}
+    for one in wired_subscriptions(directory):
+        for agent in one.agent_names:
+            shared.setdefault(agent, set()).update(one.agent_names)
+    return shared
 
 
 async def observed_arrows(directory: Path) -> set[Arrow]:
