@@ -1,1 +1,1 @@
-"""The real parts behind the ports: models, indexes, Kafka. Vendor errors end here, translated."""
+"""Implementations of the ports: models, indexes, Kafka. Errors of vendors are translated here."""

@@ -97,7 +97,7 @@ def registry(folder: Path) -> Stage:
     own = {OTHERS: others, GENERAL: CatalogEntry(GENERAL, english, multilingual=others)}
     catalogued = build_catalog(folder, configured(folder), "int8")
     entries = {name: own.get(entry.name, entry) for name, entry in catalogued.items()}
-    return Stage(EmbedderRegistry(entries, threads=1, pauses=LoadBackoff(0.01, 0.01)), bring)
+    return Stage(EmbedderRegistry(entries, threads=1, backoff=LoadBackoff(0.01, 0.01)), bring)
 
 
 @pytest.fixture(params=[fake, registry], ids=lambda maker: maker.__name__)

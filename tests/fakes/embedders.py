@@ -18,7 +18,7 @@ from streams.adapters.embedding.catalog.by_language import LanguageRoutingEmbedd
 from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.mode_embedder import ModeEmbedder
 from streams.adapters.embedding.catalog.presets import GENERAL_PRESET, MULTILINGUAL_SMALL
-from streams.adapters.embedding.catalog.recent_vectors import VectorCache
+from streams.adapters.embedding.catalog.vector_cache import VectorCache
 from tests.fakes.embedder import FakeEmbedder
 
 NOWHERE = Path("nowhere")

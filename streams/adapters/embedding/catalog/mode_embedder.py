@@ -8,7 +8,7 @@ from typing import Protocol
 
 from schemas.modes import Fingerprint
 from schemas.vectors import Encoded
-from streams.adapters.embedding.catalog.recent_vectors import VectorCache
+from streams.adapters.embedding.catalog.vector_cache import VectorCache
 
 
 class Prefixable(Protocol):

@@ -34,13 +34,13 @@ class LoadBackoff:
 class ModelLoader:
     """Loads one model. `loaded` is the loaded model or None, `error` why the last attempt failed."""
 
-    def __init__(self, name: str, start: Callable[[], ProcessEmbedder], pauses: LoadBackoff) -> None:
+    def __init__(self, name: str, start: Callable[[], ProcessEmbedder], backoff: LoadBackoff) -> None:
         """Take what starts a process; it is called by `process_now` or `begin`, not before."""
         self.loaded: ProcessEmbedder | None = None
         self.error: str | None = None
         self._name = name
         self._start = start
-        self._pauses = pauses
+        self._backoff = backoff
         self._process: ProcessEmbedder | None = None
         self._attempts: asyncio.Task[None] | None = None
 
@@ -61,7 +61,7 @@ class ModelLoader:
         await self._end_process()
 
     async def _try_until_loaded(self, on_loaded: Callable[[], None]) -> None:
-        for pause in self._pauses:
+        for pause in self._backoff:
             if await self._try():
                 on_loaded()
                 return

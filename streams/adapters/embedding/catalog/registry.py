@@ -21,7 +21,7 @@ from streams.adapters.embedding.catalog.by_language import LanguageRoutingEmbedd
 from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.mode_embedder import ModeEmbedder
 from streams.adapters.embedding.catalog.model_loading import LoadBackoff, ModelLoader
-from streams.adapters.embedding.catalog.recent_vectors import VectorCache
+from streams.adapters.embedding.catalog.vector_cache import VectorCache
 from streams.adapters.embedding.inference.model_folder import missing_files
 from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
 from streams.adapters.exported_models import Precision
@@ -47,7 +47,7 @@ class EmbedderRegistry:
         self,
         entries: Mapping[str, CatalogEntry],
         threads: int = 0,
-        pauses: LoadBackoff | None = None,
+        backoff: LoadBackoff | None = None,
         classifier: Path | None = None,
     ) -> None:
         """Take the embedders by all their names, and start the process of `general`.
@@ -59,7 +59,7 @@ class EmbedderRegistry:
         self.on_loaded: Callable[[str], None] = lambda _: None
         self._entries = entries
         self._threads = threads
-        self._pauses = pauses or LoadBackoff()
+        self._backoff = backoff or LoadBackoff()
         self._models: dict[str, ModelLoader] = {}
         self._caches: dict[str, VectorCache] = {}
         self._views: dict[ViewKey, Embedder] = {}
@@ -166,7 +166,7 @@ class EmbedderRegistry:
                 hub=entry.hub,
                 classifier=self._classifier if entry is self._entries[GENERAL] else None,
             )
-            self._models[entry.name] = ModelLoader(entry.name, start, self._pauses)
+            self._models[entry.name] = ModelLoader(entry.name, start, self._backoff)
         return self._models[entry.name]
 
     def _loaded(self, name: str) -> None:

@@ -36,7 +36,9 @@ def ensure_exported(local: LocalModel, precision: Precision) -> None:
     export = subprocess.run(command, stderr=subprocess.PIPE, text=True, errors="replace", check=False)  # noqa: S603
     sys.stderr.write(export.stderr)
     if export.returncode:
-        reason = (export.stderr.strip().splitlines() or [f"the exporter ended with code {export.returncode}"])[-1]
+        code = f"the exporter ended with code {export.returncode}"
+        # Python's own status after an exception; a killed exporter has no reason on its last line.
+        reason = [code, *export.stderr.strip().splitlines()][-1] if export.returncode == 1 else code
         raise ModelMissing(f"{local.name} could not be exported: {reason}")
 
 

@@ -1,1 +1,1 @@
-"""The embedder in a process of its own, and the protocol with it."""
+"""The embedder in a process of its own, and its protocol."""

@@ -7,7 +7,7 @@ import pytest
 
 from schemas.failures import Unavailable
 from schemas.vectors import Encoded
-from streams.adapters.embedding.catalog.recent_vectors import VectorCache
+from streams.adapters.embedding.catalog.vector_cache import VectorCache
 
 
 class Passes:
