@@ -15,8 +15,28 @@ from agents.rules.index.columns import FloatArray, IntArray, Mask
 from agents.rules.ranking.features import RankingFeatures
 from agents.rules.ranking.field_scores import compute_fields, first_stage_score
 from agents.rules.ranking.query_features import QueryFeatures
-from agents.rules.ranking.rank_calibration import calibrate_by_rank
 from agents.rules.ranking.weights import LinearModel
+
+
+def calibrate_by_rank(by_words: FloatArray, by_all: FloatArray, embedded: Mask) -> FloatArray:
+    """Return log-odds of all memories on the scale of the full model; shapes (memories,).
+
+    Embedded memories keep `by_all`. Others get the `by_all` of the embedded memory with the same rank by `by_words`:
+    interpolated between ranks, extrapolated with slope 1 beyond the first and the last. Without embedded memories,
+    `by_words` is returned. With half of the turns of our conversations lacking a vector, recall@5 / recall@10 is
+    66.8 / 75.9 %; with estimated vector scores 62.4 / 68.6 %, by words alone for all memories 62.5 / 71.6 %.
+    """
+    if not embedded.any():
+        return by_words
+    distinct, first = np.unique(np.sort(-by_words[embedded]), return_index=True)
+    # Of ties by words take the best score: no memory may rank lower than by its words.
+    ranks, scores = -distinct[::-1], np.sort(by_all[embedded])[::-1][first][::-1]
+    vectorless = by_words[~embedded]
+    beyond = np.maximum(vectorless - ranks[-1], 0.0) + np.minimum(vectorless - ranks[0], 0.0)
+    calibrated = by_all.copy()
+    calibrated[~embedded] = np.interp(vectorless, ranks, scores) + beyond
+    return calibrated
+
 
 SCORE_DECIMALS = 6
 """Decimals of scores and log-odds; smaller differences are noise."""

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - Cyrillic letters are meant
-"""Stop words of languages other than English, folded by `agents.rules.text.tokenizer.fold`. Written for this project."""
+"""Stop words of languages other than English, folded by `agents.rules.text.tokenizer.fold`."""
 
 RUSSIAN_STOP_WORDS = """
     а без более больше будет будто буду будут бы был была были было быть в вам вами вас ваш ваша ваше ваши ведь весь

@@ -15,8 +15,7 @@ from schemas.failures import Rejected
 from schemas.records import Outgoing, Record
 from schemas.replies import ReplyAddress
 from streams.flow.requests.channel import Channel, ReplyOptions
-from streams.wire.partitioning import partition_of
-from streams.wire.relocation import may_move, relocate
+from streams.wire.partitioning import may_move, partition_of, relocate
 from streams.wire.reply_address import deadline_ms, parse_reply_address, with_reply_partition
 
 

@@ -15,7 +15,7 @@ from streams.flow.support.publisher import Publisher
 from streams.observability.metrics import Meters
 from streams.topics import MAX_OUTPUT_BYTES
 from streams.wire.dead_letters import dead_letter
-from streams.wire.relocation import original_record
+from streams.wire.partitioning import original_record
 
 log = structlog.get_logger()
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from schemas.records import Outgoing, Record
-from streams.wire.relocation import MAX_MOVES, MOVED_FROM, may_move, original_record, relocate
+from streams.wire.partitioning import MAX_MOVES, MOVED_FROM, may_move, original_record, relocate
 from tests.builders.turns import record
 
 NAMES = some.text(max_size=20).filter(lambda name: name != MOVED_FROM)

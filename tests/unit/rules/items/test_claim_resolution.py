@@ -1,6 +1,6 @@
 """Resolution of conflicting claims."""
 
-from agents.rules.items.claim_resolution import (
+from agents.rules.items.claims import (
     MAX_CLAIM_VALUES,
     apply_successor,
     claims_of,

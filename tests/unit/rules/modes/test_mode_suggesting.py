@@ -8,8 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.rules.clustering.average_linkage import cluster_by_average_linkage
-from agents.rules.modes.mode_suggesting import suggest_groups, suggest_mode_name, top_keywords
+from agents.rules.modes.mode_suggesting import (
+    cluster_by_average_linkage,
+    suggest_groups,
+    suggest_mode_name,
+    top_keywords,
+)
 from schemas.vectors import Matrix
 
 DIM = 512

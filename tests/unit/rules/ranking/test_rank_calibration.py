@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from agents.rules.index.columns import FloatArray, Mask
-from agents.rules.ranking.rank_calibration import calibrate_by_rank
+from agents.rules.ranking.ranking import calibrate_by_rank
 
 EMBEDDED = np.array([True, True, True, False, False])
 BY_ALL = np.array([2.0, 4.0, 1.0, 9.0, -9.0])
