@@ -29,12 +29,19 @@ from agents.retrieval.retrieve import Retrieve
 from agents.rules.prompts.prompting import Template
 from agents.rules.ranking.weights import RankingWeights
 from agents.understanding.understand import Understand
-from streams.adapters.language.prompt_files import read_prompt
 from streams.bootstrap.adapters import WorkerModels
 from streams.flow.stores.stores import PartitionStores
 from streams.flow.worker_context import WorkerContext
 from streams.settings import Settings
 from streams.topology import Agents, PartitionAgents
+
+PROMPTS = Path(__file__).parents[2] / "agents" / "data" / "prompts"
+
+
+def read_prompt(version: str) -> str:
+    """Return the template of a version such as `understand-1`. Raises FileNotFoundError for an unknown one."""
+    return (PROMPTS / f"{version}.md").read_text(encoding="utf-8")
+
 
 RANKING_WEIGHTS = Path(__file__).parents[2] / "agents" / "data" / "ranking_weights.json"
 """The weights that come with the project."""

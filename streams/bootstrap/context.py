@@ -16,9 +16,8 @@ from streams.observability.metrics import Meters
 from streams.runtime.kafka_app import App
 from streams.runtime.turns_log import KafkaTurnsLog
 from streams.settings import Settings
-from streams.tables.category_table import CategoryTable
-from streams.tables.intention_table import IntentionTable, scope_key
-from streams.tables.json_table import MAX_PARSED_MODES, ClaimTable, JsonTable
+from streams.tables.intention_table import IntentionTable
+from streams.tables.json_table import MAX_PARSED_MODES, CategoryTable, ClaimTable, JsonTable, scope_key
 from streams.tables.memory_table import MemoryTable
 from streams.topics import topics_with_prefix
 

@@ -1,20 +1,15 @@
 """The table `intentions`: goals, constraints, decisions and errors of each scope, as readable JSON under its values.
 
-The key is `user/project`, each percent-encoded for `%` and `/`; further fields of a deployment's scope model follow as
+The key of a scope is `user/project`, each percent-encoded for `%` and `/`; further fields of a deployment's scope model follow as
 `name=value`, by name.
 """
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
-from urllib.parse import unquote
 
 from schemas.intention import Intention
-from schemas.scopes import BOUNDARY_FIELD, PROJECT_FIELD, boundary_key
 from streams.runtime.kafka_app import App
-from streams.tables.json_table import JsonTable
-
-BASE_SCOPE_FIELDS = (BOUNDARY_FIELD, PROJECT_FIELD)
-"""The fields that every scope has, in the order of the key."""
+from streams.tables.json_table import JsonTable, scope_from_key, scope_key
 
 MAX_PARSED_INTENTIONS = 128
 """Intentions that are cached parsed, of the scopes read or written last: a full one is 66 kB and 2 ms of parsing."""
@@ -57,16 +52,3 @@ class IntentionTable(JsonTable[Mapping[str, str], Intention]):
             del self._recent[next(iter(self._recent))]
         self._recent[scope] = value, intention
         return intention
-
-
-def scope_key(scope: Mapping[str, str]) -> str:
-    """Return the canonical string of a scope's values, such as `u1/default`."""
-    further = [f"{name}={scope[name]}" for name in sorted(scope) if name not in BASE_SCOPE_FIELDS]
-    return boundary_key([*(scope[name] for name in BASE_SCOPE_FIELDS), *further])
-
-
-def scope_from_key(key: str) -> dict[str, str]:
-    """Return the scope with this canonical string."""
-    values = [unquote(value) for value in key.split("/")]
-    further = (value.partition("=") for value in values[len(BASE_SCOPE_FIELDS) :])
-    return dict(zip(BASE_SCOPE_FIELDS, values, strict=False)) | {name: value for name, _, value in further}

@@ -4,12 +4,17 @@
 `consolidations` (last runs by scope) are plain `JsonTable`s. Values are frozen: two reads may return the same object.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Generic, TypeVar
+from urllib.parse import unquote
 
 from pydantic import BaseModel
 
+from agents.rules.categories.taxonomy import merge_deployment_categories
+from schemas.categories import Taxonomy
 from schemas.claims import Claim
+from schemas.scopes import BOUNDARY_FIELD, PROJECT_FIELD, boundary_key
 from streams.runtime.awaited_table import create_table
 from streams.runtime.kafka_app import App
 from streams.tables.parsed_values import ParsedValueCache
@@ -69,3 +74,33 @@ class ClaimTable(JsonTable[str, Claim]):
             super().put(partition, key, value)
         elif self.table.read(partition, key):
             self.table[key.encode()] = b""
+
+
+MAX_PARSED_TAXONOMIES = 1024
+"""Taxonomies that are cached parsed, as every item reads one: some megabytes."""
+
+
+BASE_SCOPE_FIELDS = (BOUNDARY_FIELD, PROJECT_FIELD)
+"""The fields that every scope has, in the order of the key."""
+
+
+def scope_key(scope: Mapping[str, str]) -> str:
+    """Return the canonical string of a scope's values, such as `u1/default`."""
+    further = [f"{name}={scope[name]}" for name in sorted(scope) if name not in BASE_SCOPE_FIELDS]
+    return boundary_key([*(scope[name] for name in BASE_SCOPE_FIELDS), *further])
+
+
+def scope_from_key(key: str) -> dict[str, str]:
+    """Return the scope with this canonical string."""
+    values = [unquote(value) for value in key.split("/")]
+    further = (value.partition("=") for value in values[len(BASE_SCOPE_FIELDS) :])
+    return dict(zip(BASE_SCOPE_FIELDS, values, strict=False)) | {name: value for name, _, value in further}
+
+
+class CategoryTable(JsonTable[Mapping[str, str], Taxonomy]):
+    """Taxonomies by scope. The deployment's categories are in every scope, also in scopes without a row."""
+
+    def __init__(self, app: App, deployment: Mapping[str, str]) -> None:
+        """`deployment`: the descriptions of the deployment's categories by name."""
+        complete = partial(merge_deployment_categories, deployment=deployment)
+        super().__init__(app, "categories", Taxonomy, scope_key, max_parsed=MAX_PARSED_TAXONOMIES, complete=complete)

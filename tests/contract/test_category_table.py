@@ -9,7 +9,7 @@ import pytest
 
 from schemas.categories import Category, Taxonomy
 from streams.flow.stores.tables import ScopeFields, Table
-from streams.tables.category_table import CategoryTable
+from streams.tables.json_table import CategoryTable
 from tests.fakes.categories import FakeCategories
 from tests.fakes.table_store import dict_store
 

@@ -12,8 +12,7 @@ import pytest
 from agents.ports.tokenizer import TokenCounter
 from agents.rules.context.rendering import MEMORY_SEPARATOR, build_messages, render_memory
 from schemas.failures import Unavailable
-from streams.adapters.tokens.cl100k import encoding_file
-from streams.adapters.tokens.tiktoken_counter import OFFLOAD_CHARS, TiktokenCounter
+from streams.adapters.tokens.tiktoken_counter import OFFLOAD_CHARS, TiktokenCounter, encoding_file
 from tests.builders.memories import made
 from tests.fakes.tokenizer import FakeTokens
 

@@ -9,13 +9,45 @@ import asyncio
 import gc
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from streams.adapters.language.background_loop import BackgroundEventLoop
 from streams.adapters.language.redaction import RedactingFilter
+
+Result = TypeVar("Result")
+
+
+class BackgroundEventLoop:
+    """Runs coroutines outside of the caller's loop. The thread starts with the first one, and ends with `stop`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    async def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run a coroutine; return its result or raise its exception. Cancellation is passed on."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._ensure_started()))
+
+    async def stop(self) -> None:
+        """End the thread; no coroutine may be running."""
+        if self._loop is None or self._thread is None:
+            return
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        await asyncio.to_thread(self._thread.join)
+        self._loop.close()
+        self._loop = self._thread = None
+
+    def _ensure_started(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
+            self._thread.start()
+        return self._loop
+
 
 IMPORT_ENVIRONMENT = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MODE": "PRODUCTION"}
 """Without the first, loading fetches prices from a server; without the second, it loads a `.env` file."""

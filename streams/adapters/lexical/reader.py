@@ -14,8 +14,7 @@ from agents.rules.index.traits import Trait
 from agents.rules.index.vocabulary import Vocabulary
 from schemas.memories import EmbeddingStatus, VectorLocation
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
-from streams.adapters.lexical.file import NUMBER_BITS, translate_sqlite_errors
-from streams.adapters.lexical.keys import KeyCache
+from streams.adapters.lexical.file import NUMBER_BITS, KeyCache, translate_sqlite_errors
 from streams.adapters.lexical.text_analysis import AFTER_PREFIXES, COUNT_BITS, COUNT_MASK
 
 _PAGE = 1000

@@ -14,8 +14,7 @@ from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
 from schemas.memories import EmbeddingStatus, VectorLocation
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
-from streams.adapters.lexical.file import delete_file, open_file, translate_sqlite_errors
-from streams.adapters.lexical.keys import KeyCache
+from streams.adapters.lexical.file import KeyCache, delete_file, open_file, translate_sqlite_errors
 from streams.adapters.lexical.reader import LexicalReader
 from streams.adapters.lexical.text_analysis import category_term, entity_term
 from streams.adapters.lexical.writer import LexicalWriter

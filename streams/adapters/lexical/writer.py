@@ -14,8 +14,7 @@ from agents.rules.index.memory_columns import MemoryRow
 from agents.rules.index.traits import Trait
 from schemas.failures import Unavailable
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
-from streams.adapters.lexical.file import NUMBER_BITS, NUMBER_MASK, translate_sqlite_errors
-from streams.adapters.lexical.keys import KeyCache
+from streams.adapters.lexical.file import NUMBER_BITS, NUMBER_MASK, KeyCache, translate_sqlite_errors
 from streams.adapters.lexical.text_analysis import AnalyzedText
 
 _WRITE_MEMORY = """

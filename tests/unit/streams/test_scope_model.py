@@ -20,7 +20,7 @@ from schemas.turns import Turn
 from streams.api_docs.asyncapi import build_asyncapi
 from streams.bootstrap.scope_guard import check_scope_fields, save_scope_fields
 from streams.settings import Settings
-from streams.tables.intention_table import scope_from_key, scope_key
+from streams.tables.json_table import scope_from_key, scope_key
 from tests.builders.scopes import AgentScope, PlainScope
 
 EXAMPLES = "tests.builders.scopes"

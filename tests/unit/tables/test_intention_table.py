@@ -7,7 +7,8 @@ import pytest
 
 from schemas.intention import Intention, IntentionEntry
 from streams.tables import intention_table
-from streams.tables.intention_table import IntentionTable, scope_from_key, scope_key
+from streams.tables.intention_table import IntentionTable
+from streams.tables.json_table import scope_from_key, scope_key
 from tests.builders.memories import START
 from tests.fakes.table_store import dict_store
 

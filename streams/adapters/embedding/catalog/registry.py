@@ -17,9 +17,8 @@ from agents.ports.embedder import Embedder
 from schemas.embedders import ConfiguredEmbedder, EmbedderDescription
 from schemas.failures import ModelMissing
 from schemas.modes import GENERAL, Mode
-from streams.adapters.embedding.catalog.by_language import LanguageRoutingEmbedder
+from streams.adapters.embedding.catalog.by_language import LanguageRoutingEmbedder, ModeEmbedder
 from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
-from streams.adapters.embedding.catalog.mode_embedder import ModeEmbedder
 from streams.adapters.embedding.catalog.model_loading import LoadBackoff, ModelLoader
 from streams.adapters.embedding.catalog.vector_cache import VectorCache
 from streams.adapters.embedding.inference.model_folder import missing_files

@@ -16,8 +16,8 @@ from schemas.embedders import ConfiguredEmbedder
 from schemas.failures import ModelMissing, Unavailable
 from schemas.modes import GENERAL, GENERAL_MODE, Mode
 from schemas.vectors import Vector
+from streams.adapters.embedding.catalog.by_language import ModeEmbedder
 from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
-from streams.adapters.embedding.catalog.mode_embedder import ModeEmbedder
 from streams.adapters.embedding.catalog.model_loading import LoadBackoff
 from streams.adapters.embedding.catalog.registry import MAX_VIEWS, EmbedderRegistry
 from streams.adapters.embedding.inference.local_model import LocalModel

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from streams.adapters.language.background_loop import BackgroundEventLoop
+from streams.adapters.language.litellm_library import BackgroundEventLoop
 
 
 async def test_blocking_work_does_not_block_the_callers_loop() -> None:
