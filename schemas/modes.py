@@ -44,10 +44,7 @@ class Mode(BaseModel):
 
 
 GENERAL_MODE = Mode(
-    name=GENERAL,
-    embedder=GENERAL,
-    embedding_dim=GENERAL_DIM,
-    description="Everything that belongs to no other mode",
+    name=GENERAL, embedder=GENERAL, embedding_dim=GENERAL_DIM, description="Everything that belongs to no other mode"
 )
 """`general` until a user redeclares it."""
 

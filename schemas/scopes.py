@@ -69,8 +69,7 @@ def require_exact(value: object) -> object:
     """Refuse a selector that spans several boundaries."""
     if value == ANY_VALUE or isinstance(value, list):
         raise PydanticCustomError(
-            SELECTOR_REFUSED,
-            "user_id is a boundary: a request names one user exactly; send one request for each user",
+            SELECTOR_REFUSED, "user_id is a boundary: a request names one user exactly; send one request for each user"
         )
     return value
 

@@ -24,12 +24,7 @@ from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.bootstrap.adapters import (
-    INTERACTION_MODEL,
-    build_models,
-    open_index,
-    open_language_models,
-)
+from streams.bootstrap.adapters import INTERACTION_MODEL, build_models, open_index, open_language_models
 from streams.bootstrap.agents import build_agents
 from streams.bootstrap.context import build_context
 from streams.bootstrap.scope_guard import save_scope_fields

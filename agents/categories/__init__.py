@@ -1,1 +1,1 @@
-"""Keeps the categories: declarations, assignment of items, summaries. One writer for the table `categories`."""
+"""Categories: declarations, assignment of items, summaries. The only writer of the table `categories`."""

@@ -1,7 +1,6 @@
-"""Finds which categories items are under, by their vectors: when a vector is made, and when categories have changed.
+"""Match items with categories by their vectors: a new vector, or all items of a scope when categories have changed.
 
-Enters: an item with its vector, or a scope whose items are there already. Leaves: what they are under. It writes
-nothing; the keeper of memories does.
+Writes nothing: `agents.memory` stores the assignments.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,11 +22,11 @@ from schemas.scopes import boundary_of
 from schemas.vectors import Matrix, Vector
 
 BATCH_SIZE = 256
-"""Items whose vectors are read together: with their token vectors a megabyte."""
+"""Vectors that are read at once: with token vectors a megabyte."""
 
 
 class CategoryMatcher:
-    """Items in, their categories out. Raises Unavailable while the index or an embedder can't be reached."""
+    """Items in, their categories out. Raises Unavailable while the index or an embedder is not reachable."""
 
     def __init__(
         self,
@@ -38,7 +37,7 @@ class CategoryMatcher:
         spaces: VectorSpaces,
         vectors: CategoryVectors,
     ) -> None:
-        """Take the ports and the cache of category vectors, which partitions share."""
+        """`vectors` is a cache that partitions share."""
         self._categories = categories
         self._memories = memories
         self._members = members
@@ -47,49 +46,49 @@ class CategoryMatcher:
         self._vectors = vectors
 
     async def match(self, memory: Memory, vector: Vector, embedder: Embedder) -> tuple[CategoryAssignment, ...] | None:
-        """What an item with this vector is under; None for a turn, and where there are no categories."""
+        """Return the categories of an item with this vector; None for a turn, and in a scope without categories."""
         if memory.origin == "said":
             return None
         taxonomy = self._categories.get(memory.scope)
         if not len(taxonomy):
             return None
-        [fits] = await self._fitting(vector[np.newaxis], taxonomy, embedder)
-        return fits
+        [matched] = await self._match_rows(vector[np.newaxis], taxonomy, embedder)
+        return matched
 
     async def reassignments(self, scope: Mapping[str, str]) -> dict[str, tuple[CategoryAssignment, ...]]:
-        """By id the items of a scope that are under other categories than their records say, and under which.
+        """Return the new categories of the items of a scope that match others than their records have.
 
-        Items without a vector yet are looked at when they get it.
+        Items without a vector are matched when they get it.
         """
         found: dict[str, tuple[CategoryAssignment, ...]] = {}
-        under = self._members.by_item(scope, sorted(self._categories.get(scope).categories))
+        known = self._members.by_item(scope, sorted(self._categories.get(scope).categories))
         for mode, ids in self._members.items_by_mode(scope).items():
             for start in range(0, len(ids), BATCH_SIZE):
-                fits = await self._fits_of(mode, ids[start : start + BATCH_SIZE], scope)
-                found.update(self._differing(fits, under, scope))
+                matched = await self._match_items(mode, ids[start : start + BATCH_SIZE], scope)
+                found.update(self._changed(matched, known, scope))
         return found
 
-    def _differing(
+    def _changed(
         self,
-        fits: Mapping[str, tuple[CategoryAssignment, ...]],
-        under: Mapping[str, set[str]],
+        matched: Mapping[str, tuple[CategoryAssignment, ...]],
+        known: Mapping[str, set[str]],
         scope: Mapping[str, str],
     ) -> Iterator[tuple[str, tuple[CategoryAssignment, ...]]]:
-        """Those that are under others. Only their records are read: to read all would take most of the time."""
+        """Yield the items with other categories. Reads only their records: reading all would take most of the time."""
         taxonomy = self._categories.get(scope)
-        for memory_id, its in fits.items():
-            if {one.name for one in its} == under.get(memory_id, set()):
+        for memory_id, categories in matched.items():
+            if {one.name for one in categories} == known.get(memory_id, set()):
                 continue
             memory = self._memories.get(memory_id)
             if memory is not None and memory.item is not None:
-                after = reassign_categories(memory.item.categories, its, taxonomy)
+                after = reassign_categories(memory.item.categories, categories, taxonomy)
                 if {one.name for one in after} != {one.name for one in memory.item.categories}:
                     yield memory_id, after
 
-    async def _fits_of(
+    async def _match_items(
         self, mode: str, ids: Sequence[str], scope: Mapping[str, str]
     ) -> dict[str, tuple[CategoryAssignment, ...]]:
-        """What these items of a mode fit, as far as they have a vector in its space."""
+        """Match the items of a mode that have a vector in its space."""
         boundary = boundary_of(scope)
         try:
             embedder, space = self._spaces.resolve(self._spaces.mode(boundary, mode, scope))
@@ -97,12 +96,12 @@ class CategoryMatcher:
             if not vectors:
                 return {}
             rows = np.stack([one.pooled for one in vectors.values()])
-            fits = await self._fitting(rows, self._categories.get(scope), embedder)
+            matched = await self._match_rows(rows, self._categories.get(scope), embedder)
         except (ModelMissing, Rejected):
-            return {}  # Its items are looked at when the model is there and they get vectors of it.
-        return dict(zip(vectors, fits, strict=True))
+            return {}  # The items are matched when the model is loaded and embeds them.
+        return dict(zip(vectors, matched, strict=True))
 
-    async def _fitting(
+    async def _match_rows(
         self, rows: Matrix, taxonomy: Taxonomy, embedder: Embedder
     ) -> list[tuple[CategoryAssignment, ...]]:
         background = await self._vectors.background(embedder)

@@ -1,8 +1,4 @@
-"""Finds the members that stand for a category best, by their vectors.
-
-Enters: ids of members. Leaves: their records, the most typical first. Without the vector index the newest stand for
-all, so that nobody waits.
-"""
+"""Find the most typical members of a category by their vectors; the newest ones while the index is unavailable."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,11 +14,11 @@ from schemas.memories import Memory
 from schemas.scopes import boundary_of
 
 MAX_COMPARED_MEMBERS = 400
-"""Members whose vectors are compared: of more, every so many of them."""
+"""Members that are compared; a larger category is sampled evenly."""
 
 
 class CategoryMedoids:
-    """Members in, those that stand for all out. Vectors of different modes are never compared: the largest counts."""
+    """Members in, medoids out. Vectors of different modes are never compared: only the largest mode counts."""
 
     def __init__(self, memories: Memories, index: VectorIndex, spaces: VectorSpaces) -> None:
         self._memories = memories
@@ -30,18 +26,18 @@ class CategoryMedoids:
         self._spaces = spaces
 
     async def of(self, ids: Sequence[str], scope: Mapping[str, str], most: int) -> list[Memory]:
-        """At most so many of these, which come newest first."""
-        some = ids[:: max(1, -(-len(ids) // MAX_COMPARED_MEMBERS))]
-        read = [memory for one in some if (memory := self._memories.get(one)) is not None]
-        if not read:
+        """Return at most `most` of these members, the most typical first; `ids` come newest first."""
+        sample = ids[:: max(1, -(-len(ids) // MAX_COMPARED_MEMBERS))]
+        memories = [memory for one in sample if (memory := self._memories.get(one)) is not None]
+        if not memories:
             return []
-        counts = Counter(memory.mode for memory in read)
+        counts = Counter(memory.mode for memory in memories)
         mode = min(counts, key=lambda name: (-counts[name], name))
-        there = [memory for memory in read if memory.mode == mode]
+        in_mode = [memory for memory in memories if memory.mode == mode]
         try:
-            return await self._typical(there, mode, scope, most) or there[:most]
+            return await self._typical(in_mode, mode, scope, most) or in_mode[:most]
         except (Unavailable, ModelMissing, Rejected):
-            return there[:most]
+            return in_mode[:most]
 
     async def _typical(
         self, memories: Sequence[Memory], mode: str, scope: Mapping[str, str], most: int
@@ -49,8 +45,8 @@ class CategoryMedoids:
         boundary = boundary_of(scope)
         _, space = self._spaces.resolve(self._spaces.mode(boundary, mode, scope))
         vectors = await self._index.vectors(space, [memory.memory_id for memory in memories])
-        there = [memory for memory in memories if memory.memory_id in vectors]
-        if not there:
+        embedded = [memory for memory in memories if memory.memory_id in vectors]
+        if not embedded:
             return []
-        rows = np.stack([vectors[memory.memory_id].pooled for memory in there])
-        return [there[place] for place in select_anchors(rows, most)]
+        rows = np.stack([vectors[memory.memory_id].pooled for memory in embedded])
+        return [embedded[place] for place in select_anchors(rows, most)]

@@ -1,7 +1,6 @@
-"""Which items of a scope are under which category: derived from the word index, never counted by hand.
+"""The members of categories, read from the lexical index.
 
-An item is what was found in turns or distilled from them; a turn itself is under no category. What is superseded or
-forgotten is no member any more.
+Items and distilled memories can be members, turns cannot; nor can superseded or forgotten memories.
 """
 
 from collections import defaultdict
@@ -20,35 +19,35 @@ from schemas.vectors import MemoryFilter
 
 
 @dataclass(frozen=True, slots=True)
-class _Shelf:
-    """One shelf of a boundary, with the items of one scope there."""
+class _ScopeItems:
+    """The items of one scope in one index of its boundary."""
 
     name: str
-    roster: MemoryColumns
+    memories: MemoryColumns
     items: Mask
 
     def dated(self, mask: Mask) -> list[tuple[int, str]]:
-        """When each of these was said, and its id."""
+        """Return time and id of each of these items."""
         numbers = np.flatnonzero(mask & self.items).tolist()
-        return [(int(self.roster.columns.occurred_ms[number]), self.roster.id_of[number]) for number in numbers]
+        return [(int(self.memories.columns.occurred_ms[number]), self.memories.id_of[number]) for number in numbers]
 
 
 class CategoryMembers:
-    """Reads the word index of this worker. What it gives is of this moment: to be used before the next await."""
+    """Reads the lexical index. Use the results before the next await: later writes make them outdated."""
 
     def __init__(self, words: LexicalIndex) -> None:
         self._words = words
 
     def of(self, scope: Mapping[str, str], names: Sequence[str]) -> dict[str, list[str]]:
-        """By category the ids of its members in a scope, the newest first."""
+        """Return the member ids of each category in a scope, newest first."""
         found: dict[str, list[tuple[int, str]]] = {name: [] for name in names}
-        for shelf in self._shelves(scope):
-            for name, mask in zip(names, self._under(shelf, names), strict=True):
-                found[name] += shelf.dated(mask)
+        for index in self._indexes(scope):
+            for name, mask in zip(names, self._masks(index, names), strict=True):
+                found[name] += index.dated(mask)
         return {name: [memory_id for _, memory_id in sorted(some, reverse=True)] for name, some in found.items()}
 
     def by_item(self, scope: Mapping[str, str], names: Sequence[str]) -> dict[str, set[str]]:
-        """By id of an item of a scope which of these categories it is under; none for one that is under none."""
+        """Return the categories of each item of a scope; items without any are left out."""
         found: defaultdict[str, set[str]] = defaultdict(set)
         for name, members in self.of(scope, names).items():
             for memory_id in members:
@@ -56,43 +55,45 @@ class CategoryMembers:
         return dict(found)
 
     def uncategorised(self, scope: Mapping[str, str], names: Sequence[str]) -> int:
-        """How many items of a scope are under none of these categories."""
-        left = 0
-        for shelf in self._shelves(scope):
-            under = np.zeros(len(shelf.items), np.bool_)
-            for mask in self._under(shelf, names):
-                under |= mask
-            left += int((shelf.items & ~under).sum())
-        return left
+        """Count the items of a scope that are in none of these categories."""
+        count = 0
+        for index in self._indexes(scope):
+            categorised = np.zeros(len(index.items), np.bool_)
+            for mask in self._masks(index, names):
+                categorised |= mask
+            count += int((index.items & ~categorised).sum())
+        return count
 
     def items_by_mode(self, scope: Mapping[str, str]) -> dict[str, list[str]]:
-        """By mode the ids of all items of a scope."""
+        """Return the ids of all items of a scope by mode."""
         found: defaultdict[str, list[str]] = defaultdict(list)
-        for shelf in self._shelves(scope):
-            modes = [kind.mode for kind in shelf.roster.kinds]
-            for number in np.flatnonzero(shelf.items).tolist():
-                found[modes[int(shelf.roster.columns.kinds[number])]].append(shelf.roster.id_of[number])
+        for index in self._indexes(scope):
+            memories, modes = index.memories, [kind.mode for kind in index.memories.kinds]
+            for number in np.flatnonzero(index.items).tolist():
+                found[modes[int(memories.columns.kinds[number])]].append(memories.id_of[number])
         return dict(found)
 
     def scopes(self, boundary: str) -> list[dict[str, str]]:
-        """The scopes of a boundary that have memories."""
-        kinds = [kind.scope for shelf in index_names(boundary) for kind in self._words.memory_columns(shelf).kinds]
-        return [dict(scope) for scope in dict.fromkeys(kinds)]
+        """Return the scopes of a boundary that have memories."""
+        scopes = [kind.scope for name in index_names(boundary) for kind in self._words.memory_columns(name).kinds]
+        return [dict(scope) for scope in dict.fromkeys(scopes)]
 
-    def _shelves(self, scope: Mapping[str, str]) -> Iterator[_Shelf]:
+    def _indexes(self, scope: Mapping[str, str]) -> Iterator[_ScopeItems]:
         where = MemoryFilter(boundary=boundary_of(scope), scope={field: (value,) for field, value in scope.items()})
         for name in index_names(where.boundary):
-            roster = self._words.memory_columns(name)
-            items = roster.of_kind(_is_distilled).astype(np.bool_) if name == where.boundary else roster.columns.live
-            yield _Shelf(name, roster, roster.admitted(where) & items)
+            memories = self._words.memory_columns(name)
+            items = (
+                memories.of_kind(_is_distilled).astype(np.bool_) if name == where.boundary else memories.columns.live
+            )
+            yield _ScopeItems(name, memories, memories.admitted(where) & items)
 
-    def _under(self, shelf: _Shelf, names: Sequence[str]) -> Iterator[Mask]:
-        for postings in self._words.category_postings(shelf.name, names):
-            mask = np.zeros(len(shelf.items), np.bool_)
+    def _masks(self, index: _ScopeItems, names: Sequence[str]) -> Iterator[Mask]:
+        for postings in self._words.category_postings(index.name, names):
+            mask = np.zeros(len(index.items), np.bool_)
             mask[postings.numbers] = True
             yield mask
 
 
 def _is_distilled(kind: MemoryKind) -> bool:
-    """Whether what stands among the turns is not one of them."""
+    """True if a memory in the index of turns is not a turn."""
     return kind.type != TURN_TYPE

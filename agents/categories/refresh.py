@@ -1,7 +1,7 @@
-"""Makes summaries and anchors of categories anew when enough of their members has changed.
+"""Refresh summaries and anchors of categories when enough of their members have changed.
 
-Enters: a scope. Leaves: the categories as they are kept from now on. Guaranteed: what is written rests on memories that
-are there as it is written; whoever shows it later looks again (`agents.rules.categories.visibility`).
+What is written derives from memories that exist at that time; readers check again
+(`agents.rules.categories.visibility`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,10 +22,10 @@ from schemas.language import Unanswerable
 from schemas.memories import Memory
 
 STEP, ROLE = "categorize.summary", "consolidate"
-"""By what a deployment may name a language model profile for this."""
+"""Names by which a deployment selects the language model profile."""
 
 MAX_PROMPT_MEMBERS = 24
-"""Members that a language model is told of: those that stand for all, some 1,000 tokens."""
+"""Members in the prompt, the most typical ones: some 1,000 tokens."""
 
 WrittenSummary = tuple[str | None, str | None]
 """A summary, and the profile of the model that wrote it."""
@@ -33,7 +33,7 @@ WrittenSummary = tuple[str | None, str | None]
 
 @dataclass(frozen=True, slots=True)
 class SummaryModel:
-    """Who writes summaries, and by which prompt."""
+    """The language model that writes summaries, and its prompt."""
 
     model: LanguageModel
     template: Template
@@ -47,27 +47,23 @@ class RefreshCategories:
         categories: CategoryWriter,
         memories: Memories,
         members: CategoryMembers,
-        best: CategoryMedoids,
+        medoids: CategoryMedoids,
         model: SummaryModel | None = None,
     ) -> None:
-        """Take the ports; without a `model` summaries are made of the members' own words."""
+        """Without a `model` summaries are extracts of members' texts."""
         self._categories = categories
         self._memories = memories
         self._members = members
-        self._best = best
+        self._medoids = medoids
         self._model = model
 
     async def refresh(
-        self,
-        scope: Mapping[str, str],
-        *,
-        ask_model: bool = False,
-        allowance: Allowance = UNBOUNDED,
+        self, scope: Mapping[str, str], *, ask_model: bool = False, allowance: Allowance = UNBOUNDED
     ) -> list[Category]:
-        """Refresh what is due; returns the categories that read otherwise than before.
+        """Refresh due categories; return those with a changed summary or changed anchors.
 
-        With `ask_model` also those that no model has summed up yet, where one is set and answers. What the allowance
-        has no time for is still due; where it has no tokens, the members' own words are taken until it has some.
+        `ask_model`: categories without a model's summary are due, too, if a model is available. Without time left in
+        the allowance the rest stays due; without tokens left summaries are extracts.
         """
         taxonomy = self._categories.get(scope)
         members = self._members.of(scope, sorted(taxonomy.categories))
@@ -79,13 +75,13 @@ class RefreshCategories:
                 continue
             if allowance.is_over():
                 break
-            made = await self._made(category, ids, scope, model, allowance)
-            if (after := self._kept(made, scope)) is not None:
+            made = await self._summarise(category, ids, scope, model, allowance)
+            if (after := self._write(made, scope)) is not None:
                 changed.append(after)
         return changed
 
     def clear(self, scope: Mapping[str, str], *, whole: bool = False) -> None:
-        """Remove summaries and anchors that rest on what is not there any more, or with `whole` all of them."""
+        """Remove summaries and anchors that derive from forgotten memories, or with `whole` all of them."""
         before = self._categories.get(scope)
         read = (lambda _: None) if whole else self._memories.get
         after = before.with_categories(*(visible_category(one, read) for one in before.all()))
@@ -97,21 +93,21 @@ class RefreshCategories:
         is_broken = not is_current(category, self._memories.get)
         return is_summary_due(category, size) or is_broken or is_unread
 
-    def _kept(self, made: Category, scope: Mapping[str, str]) -> Category | None:
-        """Write one category beside the others as they are now; None where it reads as before."""
+    def _write(self, made: Category, scope: Mapping[str, str]) -> Category | None:
+        """Write one category into the current taxonomy; None if summary and anchors are unchanged."""
         now = self._categories.get(scope)
         before = now.find(made.name)
         if before is None:
-            return None  # It is gone meanwhile.
+            return None  # It was deleted in the meantime.
         # A member may have been forgotten since it was read.
         made = visible_category(made, self._memories.get)
-        reads_otherwise = (made.summary, made.anchors) != (before.summary, before.anchors)
+        is_changed = (made.summary, made.anchors) != (before.summary, before.anchors)
         texts = {name: getattr(made, name) for name in ("summary", "anchors", "rests_on", "profile", "size")}
-        after = before.model_copy(update={**texts, "version": before.version + reads_otherwise})
+        after = before.model_copy(update={**texts, "version": before.version + is_changed})
         self._categories.put(scope, now.with_categories(after))
-        return after if reads_otherwise else None
+        return after if is_changed else None
 
-    async def _made(
+    async def _summarise(
         self,
         category: Category,
         ids: Sequence[str],
@@ -119,18 +115,18 @@ class RefreshCategories:
         model: SummaryModel | None,
         allowance: Allowance,
     ) -> Category:
-        """The category with a summary and anchors of these members."""
-        told = await self._best.of(ids, scope, MAX_PROMPT_MEMBERS)
-        anchors = told[:MAX_ANCHORS]
-        written = None if model is None or not told else await _asked(model, category, told, allowance)
+        """Return the category with a new summary and anchors."""
+        sources = await self._medoids.of(ids, scope, MAX_PROMPT_MEMBERS)
+        anchors = sources[:MAX_ANCHORS]
+        written = None if model is None or not sources else await _ask(model, category, sources, allowance)
         if written is None:
-            told, written = anchors, (summary_of(memory.text for memory in anchors), None)
+            sources, written = anchors, (summary_of(memory.text for memory in anchors), None)
         return category.model_copy(
             update={
                 "summary": written[0],
                 "profile": written[1],
                 "anchors": tuple(memory.memory_id for memory in anchors),
-                "rests_on": {memory.memory_id: memory.content_hash for memory in told},
+                "rests_on": {memory.memory_id: memory.content_hash for memory in sources},
                 "size": len(ids),
             }
         )
@@ -139,12 +135,12 @@ class RefreshCategories:
         return self._model is not None and self._model.model.available(STEP, ROLE)
 
 
-async def _asked(
-    model: SummaryModel, category: Category, told: Sequence[Memory], allowance: Allowance
+async def _ask(
+    model: SummaryModel, category: Category, sources: Sequence[Memory], allowance: Allowance
 ) -> WrittenSummary | None:
-    """A model's summary and its profile; None where none answers, or none may be asked any more."""
+    """Return a model's summary and its profile; None without a valid answer or without tokens left."""
     template = model.template
-    prompt = build_summary_prompt(template.text, template.version, category, [memory.text for memory in told])
+    prompt = build_summary_prompt(template.text, template.version, category, [memory.text for memory in sources])
     if not allowance.may_spend(len(prompt.user) // CHARS_PER_TOKEN):
         return None
     try:

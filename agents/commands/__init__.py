@@ -1,1 +1,1 @@
-"""Handles commands, admits requests, reports health."""
+"""Command handlers, request admission, health."""

@@ -1,7 +1,4 @@
-"""A valid request in, the request as its sender may make it out: capped, permitted, its selector narrowed.
-
-Nothing of a request is looked at before. What is refused here was not even expanded.
-"""
+"""Apply limits and authorization to a valid request and narrow its selector, before anything of it is handled."""
 
 from typing import Any
 
@@ -11,20 +8,20 @@ from schemas.policies import Permission
 
 
 class Admit:
-    """Lets requests in."""
+    """Requests in, permitted and narrowed requests out."""
 
-    def __init__(self, authorizer: Authorizer | None = None, caps: RequestLimits | None = None) -> None:
-        """Take who knows the principals, None for no authorization at all, and the caps."""
+    def __init__(self, authorizer: Authorizer | None = None, limits: RequestLimits | None = None) -> None:
+        """Without an `authorizer` every request is permitted."""
         self._authorizer = authorizer
-        self._caps = caps or RequestLimits()
+        self._limits = limits or RequestLimits()
 
     def admit(self, message: Any, act: Permission, principal: str | None) -> Any:
-        """The message, its selector narrowed to what its sender may read.
+        """Return the message with its selector narrowed to what the principal may read.
 
-        Raises Rejected: `not_allowed`, or what a cap says.
+        Raises Rejected: `not_allowed`, or the code of a limit.
         """
         if act == "read":
-            self._caps.check(message)
+            self._limits.check(message)
         if self._authorizer is None:
             return message
         if act != "read":

@@ -1,8 +1,7 @@
-"""Answers commands, and keeps what is declared: the only writer of the table `modes`.
+"""Handle commands about modes, memories and jobs: the only writer of the table `modes`.
 
-A command comes in with its scope; its result leaves, or the error that says what to do. What it changes in memories
-leaves as a `Change`, which answers the command when it is carried out: `ok` holds for every later request. A command
-that comes again gives the same again.
+Changes of memories leave as a `Change`, and the command is answered when that has been applied: after `ok` every later
+request sees its effect. A redelivered command gives the same result.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -39,7 +38,7 @@ from schemas.jobs import Job
 from schemas.modes import Mode, ModeDeclarations
 
 HealthCheck = Callable[[Command], Awaitable[ResultBody]]
-"""How a boundary and the deployment stand."""
+"""Reports the health of a boundary and of the deployment."""
 
 
 class HandleCommands:
@@ -54,7 +53,7 @@ class HandleCommands:
         health: HealthCheck,
         clock: Clock,
     ) -> None:
-        """Take the ports; `partition` names jobs."""
+        """`partition` is part of job ids."""
         self._partition = partition
         self._memories = memories
         self._modes = modes
@@ -74,10 +73,10 @@ class HandleCommands:
         self._modes.put(command.scope.boundary, after)
         mode = require_mode(after, wanted.name, project if wanted.for_project else None, "arguments.name")
         result = build_mode_view(mode, after, project)
-        # A project's mode takes the place of the user's mode of that name there, with the memories in it.
+        # A project's mode replaces the user's mode of that name there, for existing memories, too.
         if mode.embedded_since != offset:
             return CommandResult(result)
-        return CommandResult(result, _of_mode("stale", mode, before, command, result))
+        return CommandResult(result, _change_mode("stale", mode, before, command, result))
 
     async def rename_mode(self, command: Command, _offset: int) -> CommandResult:
         """Rename a mode; leaves a change that moves its memories."""
@@ -86,7 +85,7 @@ class HandleCommands:
         self._modes.put(command.scope.boundary, after)
         result = build_mode_view(mode, after, command.scope.project_id)
         old = mode.model_copy(update={"name": wanted.name})
-        return CommandResult(result, _of_mode("move", old, before, command, result, to=mode.name))
+        return CommandResult(result, _change_mode("move", old, before, command, result, to=mode.name))
 
     async def delete_mode(self, command: Command, _offset: int) -> CommandResult:
         """Delete a mode; leaves a change that moves or forgets its memories."""
@@ -95,7 +94,7 @@ class HandleCommands:
         self._modes.put(command.scope.boundary, after)
         result: ResultBody = {"name": mode.name, "moved": 0, "forgotten": 0}
         action = "forget" if wanted.target_mode is None else "move"
-        return CommandResult(result, _of_mode(action, mode, before, command, result, to=wanted.target_mode))
+        return CommandResult(result, _change_mode(action, mode, before, command, result, to=wanted.target_mode))
 
     async def set_default_mode(self, command: Command, _offset: int) -> CommandResult:
         """Set the default mode of the user or of a project."""
@@ -131,7 +130,7 @@ class HandleCommands:
         return CommandResult(build_memory_view(memory))
 
     async def forget(self, command: Command, offset: int, before: Sequence[BeforeForgetting] = ()) -> CommandResult:
-        """Leave a change that forgets; `before` clears what other agents keep of a whole project or user."""
+        """Leave a change that forgets; `before` clears the derived data of a whole project or user."""
         wanted, scope = parse_arguments(Forget, command), command.scope
         result: ResultBody = {"forgotten": 0}
         if wanted.user or wanted.project:
@@ -144,9 +143,9 @@ class HandleCommands:
             return CommandResult(
                 result, Change(scope=scope, action="forget", conversation_id=conversation, result=result)
             )
-        said = derive_memory_id(scope.model_dump(), wanted.conversation_id or "", wanted.turn_id or "")
-        one = wanted.memory_id or said
-        return CommandResult(result, Change(scope=scope, action="forget", memory_id=one, result=result))
+        turn_memory_id = derive_memory_id(scope.model_dump(), wanted.conversation_id or "", wanted.turn_id or "")
+        memory_id = wanted.memory_id or turn_memory_id
+        return CommandResult(result, Change(scope=scope, action="forget", memory_id=memory_id, result=result))
 
     async def start_job(self, command: Command, offset: int) -> CommandResult:
         """Start a backfill, rebuild, reconcile or retry_failed job."""
@@ -174,10 +173,10 @@ def _defaults(declared: ModeDeclarations, project: str) -> ResultBody:
     return {"user_default": declared.user_default, "project_default": declared.project_defaults.get(project)}
 
 
-def _of_mode(
+def _change_mode(
     action: Any, mode: Mode, declared: ModeDeclarations, command: Command, result: ResultBody, to: str | None = None
 ) -> Change:
-    """The change of all memories in a mode: a user's mode does not reach into projects that have their own."""
+    """Return the change of all memories in a mode; a user's mode excludes projects with their own mode of that name."""
     own = {one.project for one in declared.modes if one.name == mode.name and one.project is not None}
     return Change(
         scope=command.scope,

@@ -1,4 +1,4 @@
-"""How a boundary and the deployment stand: what `health` answers, and what the seed's kill criteria are judged by."""
+"""Report the health of a boundary and of the deployment."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,16 +16,16 @@ from schemas.modes import Mode
 from schemas.moments import iso
 
 StatusSource = Callable[[], Mapping[str, Any]]
-"""What a part of the deployment says of itself."""
+"""Reports the state of a part of the deployment."""
 
 COUNTED_STATUSES: tuple[EmbeddingStatus, ...] = ("pending", "ready", "stale", "failed")
-"""The statuses that are told; their sum is what is eligible for a vector."""
+"""The reported statuses; their sum is the number of memories that are eligible for a vector."""
 
 StatusCounts = Mapping[str, Mapping[EmbeddingStatus, int]]
 
 
 class Health:
-    """Answers `health`."""
+    """The command `health` in, its result out."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Health:
         deployment: StatusSource,
         usage: StatusSource,
     ) -> None:
-        """Take the ports; `deployment` has lag and models of this worker, `usage` what was asked of it."""
+        """`deployment` reports lag and models of this worker, `usage` counts its requests."""
         self._words = words
         self._modes = modes
         self._spaces = spaces
@@ -47,13 +47,13 @@ class Health:
         self._usage = usage
 
     async def __call__(self, command: Command) -> dict[str, Any]:
-        """Of the command's boundary and of the deployment.
+        """Report the health of the command's boundary and of the deployment.
 
-        A mode's counts are of all that has a vector there: turns, what was distilled from them, and `items`.
+        A mode's counts cover all memories with vectors: turns, distilled memories, and items, which `items` counts.
         """
         boundary = command.scope.boundary
-        turns, items = (self._words.counts(shelf) for shelf in index_names(boundary))
-        counts = {name: _added(turns.get(name, {}), items.get(name, {})) for name in {**turns, **items}}
+        turns, items = (self._words.counts(index_name) for index_name in index_names(boundary))
+        counts = {name: _add(turns.get(name, {}), items.get(name, {})) for name in {**turns, **items}}
         visible = self._spaces.visible(boundary, None)
         names = sorted({*counts, *(mode.name for mode in visible)})
         last = self._jobs.last_backfill(boundary)
@@ -67,26 +67,26 @@ class Health:
             "modes": modes,
             "jobs": [_progress(tally) for tally in self._jobs.under_way(boundary)],
             "telemetry": self._telemetry(turns, boundary),
-            "vector_index": await self._reachable(),
+            "vector_index": await self._index_status(),
             **self._deployment(),
         }
 
     def _of_modes(self, modes: Sequence[Mode], counts: Mapping[EmbeddingStatus, int]) -> dict[str, Any]:
-        """Of the modes of one name: the user's own, and those of projects. One that misses its model says so."""
-        named: dict[str, int] = {status: counts.get(status, 0) for status in COUNTED_STATUSES}
+        """Report the modes of one name: the user's own and those of projects; `error` names a missing model."""
+        by_status: dict[str, int] = {status: counts.get(status, 0) for status in COUNTED_STATUSES}
         fingerprint, error = None, None
         for mode in modes:
             try:
-                opened = self._spaces.resolve(mode)[1].fingerprint.digest
+                digest = self._spaces.resolve(mode)[1].fingerprint.digest
             except ModelMissing as missing:
                 error = {"code": "unavailable", "message": str(missing)}
             else:
-                fingerprint = fingerprint or opened
-        eligible = sum(named.values())
-        return {"eligible": eligible, **named, "fingerprint": fingerprint, "error": error}
+                fingerprint = fingerprint or digest
+        eligible = sum(by_status.values())
+        return {"eligible": eligible, **by_status, "fingerprint": fingerprint, "error": error}
 
     def _telemetry(self, counts: StatusCounts, boundary: str) -> dict[str, Any]:
-        """The numbers of the seed's kill criteria: of this boundary, then of this worker since it started."""
+        """Return how modes are used: in this boundary, then by this worker since it started."""
         classified = sum(sum(statuses.values()) for statuses in counts.values())
         corrections = self._modes.get(boundary).corrections
         return {
@@ -96,7 +96,7 @@ class Health:
             **self._usage(),
         }
 
-    async def _reachable(self) -> str:
+    async def _index_status(self) -> str:
         try:
             await self._index.spaces()
         except Unavailable as problem:
@@ -104,12 +104,12 @@ class Health:
         return "ready"
 
 
-def _added(one: Mapping[EmbeddingStatus, int], other: Mapping[EmbeddingStatus, int]) -> dict[EmbeddingStatus, int]:
+def _add(one: Mapping[EmbeddingStatus, int], other: Mapping[EmbeddingStatus, int]) -> dict[EmbeddingStatus, int]:
     return {status: one.get(status, 0) + other.get(status, 0) for status in {**one, **other}}
 
 
 def _progress(tally: JobProgress) -> dict[str, Any]:
-    """How far a job is."""
+    """Return the progress of a job."""
     done = tally.processed + tally.skipped + tally.failed
     job = tally.job
     return {"job_id": job.job_id, "command": job.kind, "mode": job.mode, "done": done, "total": tally.total}

@@ -1,9 +1,9 @@
-"""Decides what a consolidation does: which turns take part, and what is distilled from those that say the same.
+"""Plan a consolidation: select the turns of a scope, and distil each cluster of similar ones.
 
-Enters: a trigger, and the records, words and vectors of its scope. Leaves: what the keeper of memories is to be told.
-It writes no memory itself. Only turns of the trigger's scope are looked at, one mode at a time. The run is given by its
-id and by where its turns end, so that one that comes again decides the same. While the index can't be reached it raises
-`Unavailable`, and the caller tries again.
+Enters: a run, and the records, lexical index and vectors of its scope. Leaves: `Distilled` events for `agents.memory`.
+Writes no memory. Reads only turns of the trigger's scope, one mode at a time. A run is identified by its id and the end
+offset of its turns, so that a redelivered one decides the same. Raises `Unavailable` while the vector index is not
+reachable; the caller retries.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ from schemas.vectors import Matrix
 
 @dataclass(frozen=True, slots=True)
 class EligibleTurns:
-    """Turns that take part, and how many have no vector yet."""
+    """Turns of a run, and the number of turns that still wait for a vector."""
 
     sources: list[Source]
     waiting: int
@@ -40,26 +40,25 @@ class EligibleTurns:
 
 @dataclass(frozen=True, slots=True)
 class DistilledCluster:
-    """What is distilled from a cluster, and what writing it has cost."""
+    """The event of a distilled cluster, and its summary with the cost."""
 
     event: Distilled
-    told: ClusterSummary
+    summary: ClusterSummary
 
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """What one run may take: seconds, and tokens of language models."""
+    """The limits of one run: seconds, and tokens of language models."""
 
     seconds: float
     tokens: int
 
 
 NO_LIMITS = RunLimits(float("inf"), 1_000_000_000)
-"""No bounds."""
 
 
 class Consolidate:
-    """Triggers in, what is distilled out."""
+    """Runs in, distilled clusters out."""
 
     def __init__(
         self,
@@ -80,7 +79,7 @@ class Consolidate:
         self.evolve = evolve
 
     def modes(self, trigger: ConsolidationTrigger) -> list[str]:
-        """The modes of a run by name. Raises Rejected `unknown_mode_error`."""
+        """Return the names of a run's modes. Raises Rejected `unknown_mode`."""
         visible = self._spaces.visible(trigger.scope.boundary, (trigger.scope.project_id,))
         names = sorted({mode.name for mode in visible})
         if trigger.mode is None:
@@ -90,16 +89,16 @@ class Consolidate:
         return [trigger.mode]
 
     def space(self, run: ConsolidationRun, mode: str) -> VectorSpace:
-        """The space of a mode's vectors. Raises ModelMissing while its model is not loaded."""
+        """Return a mode's vector space. Raises ModelMissing while its model is not loaded."""
         scope = {PROJECT_FIELD: run.scope[PROJECT_FIELD]}
         return self._spaces.resolve(self._spaces.mode(run.trigger.scope.boundary, mode, scope))[1]
 
     def turns(self, run: ConsolidationRun, mode: str) -> list[str]:
-        """The ids of the turns of a mode that may be distilled, oldest first."""
+        """Return the ids of a mode's turns that may be distilled, oldest first."""
         return list_distillable_turns(self._words.memory_columns(run.trigger.scope.boundary), run.scope, mode)
 
     def read_turns(self, run: ConsolidationRun, space: VectorSpace, ids: Sequence[str]) -> EligibleTurns:
-        """Those of these turns that take part."""
+        """Return those of these turns that take part in the run."""
         sources, waiting = [], 0
         for memory_id in ids:
             memory = self._memories.get(memory_id)
@@ -111,48 +110,48 @@ class Consolidate:
         return EligibleTurns(sources, waiting)
 
     async def vectors(self, space: VectorSpace, sources: Sequence[Source]) -> tuple[list[Source], Matrix]:
-        """The turns that have a vector in the index, and their vectors as rows, shape (turns, dim)."""
-        kept = await self._index.vectors(space, [source.memory_id for source in sources])
-        there = [source for source in sources if source.memory_id in kept]
-        rows = [kept[source.memory_id].pooled for source in there]
-        return there, np.array(rows, np.float32).reshape(len(there), space.fingerprint.dim)
+        """Return the turns with a vector in the index, and their vectors as rows, shape (turns, dim)."""
+        vectors = await self._index.vectors(space, [source.memory_id for source in sources])
+        embedded = [source for source in sources if source.memory_id in vectors]
+        rows = [vectors[source.memory_id].pooled for source in embedded]
+        return embedded, np.array(rows, np.float32).reshape(len(embedded), space.fingerprint.dim)
 
     def state_of(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> SupersedeState:
-        """Whether what a cluster gives is there already, made by this run, or was refused or forgotten."""
+        """Return whether a cluster's distilled memory is due, done by this run, or refused because it was forgotten."""
         known = self._memories.get(self.memory_id(run, mode, cluster))
         if known is None or known.item is None:
             forgotten = self._memories.is_forgotten(self.memory_id(run, mode, cluster))
             return "refused" if forgotten else "due"
-        stands_for = (self._memories.get(source.memory_id) for source in cluster.sources)
-        is_complete = all(one is not None and one.superseded_by == known.memory_id for one in stands_for)
+        sources = (self._memories.get(source.memory_id) for source in cluster.sources)
+        is_complete = all(one is not None and one.superseded_by == known.memory_id for one in sources)
         return "done" if is_complete and known.item.run == run.run else "due"
 
     def memory_id(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> str:
-        """The id of what is distilled from a cluster."""
+        """Return the id of a cluster's distilled memory."""
         return derive_distilled_id(run.scope, mode, [source.memory_id for source in cluster.sources])
 
     def expected_tokens(self, cluster: TurnCluster) -> int:
-        """How many tokens of a model a cluster may cost."""
+        """Return the number of model tokens that a cluster may cost."""
         return self._distil.expected_tokens(cluster)
 
     async def distilled(self, run: ConsolidationRun, mode: str, cluster: TurnCluster) -> DistilledCluster:
-        """What is to stand for a cluster."""
-        told = await self._distil.text(cluster)
+        """Distil a cluster."""
+        summary = await self._distil.text(cluster)
         memory = distilled_memory(
             run.scope,
             run.trigger.scope.boundary,
             mode,
             cluster.sources,
-            told.text,
-            confidence=told.confidence,
+            summary.text,
+            confidence=summary.confidence,
             run=run.run,
             at=run.at,
         )
         hashes = {source.memory_id: source.content_hash for source in cluster.sources}
-        return DistilledCluster(Distilled(run=run.run, memory=memory, sources=hashes), told)
+        return DistilledCluster(Distilled(run=run.run, memory=memory, sources=hashes), summary)
 
     def outcome_of(self, event: Distilled) -> SupersedeState:
-        """What became of what the keeper was told."""
+        """Return the state of a published event."""
         memory_id = event.memory.memory_id
         if self._memories.is_forgotten(memory_id):
             return "refused"

@@ -1,7 +1,7 @@
-"""Writes the text that is to stand for several turns: by a language model where one may be asked, else by the rules.
+"""Write the text of a distilled memory: by a language model if one is available, otherwise by extraction.
 
-A cluster comes in, a text leaves. A model's answer that is empty, not valid or not grounded in the turns is not used.
-What was said is data in the prompt, never an instruction.
+A model's answer that is empty, invalid or not grounded in the turns is not used. The turns' texts are data in the
+prompt, never an instruction.
 """
 
 from dataclasses import dataclass
@@ -22,17 +22,17 @@ from schemas.interaction import Confidence
 from schemas.language import Prompt, Unanswerable
 
 STEP, ROLE = "consolidate.distil", "consolidate"
-"""By what a deployment may name a language model profile for this."""
+"""Names by which a deployment selects the language model profile."""
 
 MAX_SHOWN_TURNS = 40
-"""Turns of a cluster that a model is shown: those nearest to all of them. Its evidence is every one."""
+"""Turns in the prompt: those nearest to all of the cluster. The memory's evidence names every turn."""
 
 MAX_SHOWN_CHARS = 600
-"""Characters of each."""
+"""Characters of each turn in the prompt."""
 
 
 class ClusterSummaryAnswer(BaseModel):
-    """What a model makes of a cluster."""
+    """A model's summary of a cluster."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -42,7 +42,7 @@ class ClusterSummaryAnswer(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ClusterSummary:
-    """The text for a cluster, how surely the turns say it, and how many tokens of a model it cost."""
+    """A cluster's text with its confidence, and the number of model tokens that it cost."""
 
     text: str
     confidence: float
@@ -58,11 +58,11 @@ class Summarise:
         self._template = template
 
     def expected_tokens(self, cluster: TurnCluster) -> int:
-        """What a cluster may cost; 0 where no model is asked."""
+        """Return the number of tokens that a cluster may cost; 0 if no model is available."""
         return len(self._prompt(cluster).user) // CHARS_PER_TOKEN if self._model.available(STEP, ROLE) else 0
 
     async def text(self, cluster: TurnCluster) -> ClusterSummary:
-        """The text that is to stand for a cluster. Never raises for what a model does."""
+        """Return a cluster's text. A model's failure raises nothing: the extract is used."""
         by_rules = ClusterSummary(extractive_summary(cluster.sources), cluster.mean_cosine)
         if not self._model.available(STEP, ROLE):
             return by_rules

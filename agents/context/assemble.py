@@ -1,10 +1,9 @@
-"""A request for a context in, a prompt of three messages that fits its token budget out, and an account of it.
+"""Assemble a context: a prompt of three messages within a token budget, and an account of its content.
 
-First comes what must not be dropped, by priority; then what was pinned; then each section as far as its budget goes:
-rules, state, decisions, distilled memories, the last turns, what was found for the query, and summaries of categories
-that it is about, where no turn says the same. Room that is left over goes to what was found and to older turns. What
-the interaction mode has no use for is left out. The whole prompt, counted as it is sent, never has more tokens than
-were asked for.
+Order: sticky memories by priority; pins; then each section within its budget: rules, state, decisions, distilled
+memories, the last turns, hits of the query, and summaries of matching categories that no turn repeats. The remaining
+tokens go to hits and older turns. Sections that the interaction mode does not use are left out. The whole prompt,
+counted as it is sent, never exceeds the budget.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -36,13 +35,13 @@ Warnings = list[tuple[str, str]]
 """Codes and messages."""
 
 Judge = Callable[[AssembleRequest, Sequence[Memory]], Awaitable[Interaction]]
-"""Tells what a request is for, from its query and the conversation's last turns, newest last."""
+"""Classifies a request by its query and the conversation's last turns, newest last."""
 
 Retriever = Callable[[RetrieveRequest], Awaitable[tuple[RetrieveResult, Warnings]]]
-"""Finds what answers a query, best first."""
+"""Retrieves the hits of a query, best first."""
 
 MAX_JUDGED_TURNS = 12
-"""Last turns that the judge sees: the user's last three are among them, unless tools have said much in between."""
+"""Last turns for the classification: they include the user's last three, unless many tool turns lie in between."""
 
 MAX_NAMED_PINS = 10
 """Unknown pins that a warning names."""
@@ -51,19 +50,19 @@ MAX_PIN_CHARS = 80
 """Characters of a pin in a warning; an id has 36."""
 
 MIN_HITS, MAX_HITS = 20, 100
-"""Hits that are asked for: as many as the budget may hold, within what one request may ask (CONTRACT §5)."""
+"""Requested hits: as many as the budget may hold, within the limit of one request (`docs/contract.md`)."""
 
 UNKNOWN_INTERACTION = Interaction(mode="GENERAL", confidence=0.0)
-"""What a request is for where nobody can tell: the conservative answer of seed 002."""
+"""The interaction of a request that can't be classified: the conservative mode."""
 
 
 class ContextSnapshot(NamedTuple):
-    """What a context is made of, read at one moment.
+    """The candidates of a context, read at one moment.
 
-    `pins` and `turns` have the newest first; `summaries` are of categories, by ids of their own; `age_of` orders ids.
+    `pins` and `turns` have the newest first; `summaries` are of categories, by their own ids; `age_of` orders ids.
     """
 
-    offers: SectionCandidates
+    candidates: SectionCandidates
     pins: list[str]
     unknown: list[str]
     turns: list[str]
@@ -72,7 +71,7 @@ class ContextSnapshot(NamedTuple):
 
 
 class Assemble:
-    """Answers assemble requests. Writes nothing; what it reads is reached through ports."""
+    """Assemble requests in, contexts out. Writes nothing."""
 
     def __init__(
         self,
@@ -85,9 +84,9 @@ class Assemble:
         *,
         asks_model: bool = False,
     ) -> None:
-        """Take the ports; Without `capsules` there are no categories.
+        """Without `capsules` a context has no category summaries.
 
-        `asks_model`: whether a language model reads every turn, and may find what must not be dropped.
+        `asks_model`: a language model reads every turn and may find sticky items.
         """
         self._words = words
         self._memories = memories
@@ -95,109 +94,116 @@ class Assemble:
         self._interaction = interaction
         self._search = search
         self._capsules = capsules
-        self._revised = RevisedRules(words, memories, asks_model=asks_model)
+        self._revised_rules = RevisedRules(words, memories, asks_model=asks_model)
 
     async def answer(self, request: AssembleRequest) -> tuple[AssembleResult, Warnings]:
         """Assemble a context.
 
-        Raises Rejected, `unknown_mode`, or `invalid_value` where the system prompt leaves no room; Unavailable while
-        there is no tokenizer.
+        Raises Rejected `unknown_mode`, or `invalid_value` if the system prompt exceeds the budget; Unavailable while
+        the tokenizer is not loaded.
         """
         summaries: dict[str, Memory] = {}
-        packing = await PromptPacker.begin(
+        packer = await PromptPacker.begin(
             request, lambda one: summaries.get(one) or self._memories.get(one), self._tokens
         )
         found, warnings = await self._search(_search_of(request))
-        interaction, unsure = await self._judged(request)
-        # Others may have written meanwhile: from here on all is read anew, and what is offered is of one moment.
-        moment = self._moment(request, interaction.mode, [hit.memory_id for hit in found.hits])
-        summaries |= moment.summaries
-        await _fill(packing, interaction.mode, moment)
-        result = _result(packing.filling, await packing.prompt(), interaction, moment, request.budget_tokens)
-        return result, [*warnings, *unsure, *_unknown_pins(moment.unknown)]
+        interaction, judge_warnings = await self._judge(request)
+        # Records may have changed during the search: the candidates are read again, as a consistent snapshot.
+        snapshot = self._snapshot(request, interaction.mode, [hit.memory_id for hit in found.hits])
+        summaries |= snapshot.summaries
+        await _fill(packer, interaction.mode, snapshot)
+        result = _result(packer.filling, await packer.prompt(), interaction, snapshot, request.budget_tokens)
+        return result, [*warnings, *judge_warnings, *_unknown_pins(snapshot.unknown)]
 
-    async def _judged(self, request: AssembleRequest) -> tuple[Interaction, Warnings]:
+    async def _judge(self, request: AssembleRequest) -> tuple[Interaction, Warnings]:
         if request.interaction_mode is not None:
             return Interaction(mode=request.interaction_mode, confidence=1.0), []
-        roster = self._words.memory_columns(request.scope.boundary)
+        memory_columns = self._words.memory_columns(request.scope.boundary)
         turns = (
-            roster.latest(_where(request), request.conversation_id, MAX_JUDGED_TURNS) if request.conversation_id else []
+            memory_columns.latest(_where(request), request.conversation_id, MAX_JUDGED_TURNS)
+            if request.conversation_id
+            else []
         )
         try:
             return await self._interaction(request, self._records(turns)), []
         except (Unavailable, ModelMissing) as problem:
-            return UNKNOWN_INTERACTION, [
-                ("degraded", f"what the request is for can't be told, it is taken as GENERAL: {problem}")
-            ]
+            message = f"the request can't be classified, its interaction mode is taken as GENERAL: {problem}"
+            return UNKNOWN_INTERACTION, [("degraded", message)]
 
-    def _moment(self, request: AssembleRequest, mode: InteractionMode, hits: Sequence[str]) -> ContextSnapshot:
-        roster, where = self._words.memory_columns(request.scope.boundary), _where(request)
-        sight = self._revised.applied(VisibleSet.of(roster, where, request.conversation_id), roster, where)
-        said_as = {
+    def _snapshot(self, request: AssembleRequest, mode: InteractionMode, hits: Sequence[str]) -> ContextSnapshot:
+        memory_columns, where = self._words.memory_columns(request.scope.boundary), _where(request)
+        visible_set = self._revised_rules.apply(
+            VisibleSet.of(memory_columns, where, request.conversation_id), memory_columns, where
+        )
+        interaction_modes = {
             memory.memory_id: memory.reading.interaction.mode
             for memory in self._records(hits)
             if memory.reading.interaction is not None
         }
-        turns = last_turns(roster, where, request.conversation_id, request.budget_tokens)
-        visible = self._visible(request, roster, sight.admitted)
+        turns = last_turns(memory_columns, where, request.conversation_id, request.budget_tokens)
+        visible = self._visible(request, memory_columns, visible_set.admitted)
         return ContextSnapshot(
-            offers=collect_section_candidates(mode, sight, roster, hits, said_as),
-            pins=sorted(visible, key=sight.age_of(roster), reverse=True),
+            candidates=collect_section_candidates(mode, visible_set, memory_columns, hits, interaction_modes),
+            pins=sorted(visible, key=visible_set.age_of(memory_columns), reverse=True),
             unknown=[pin for pin in dict.fromkeys(request.pins) if pin not in visible],
             turns=turns[::-1],
             summaries={} if self._capsules is None else self._capsules.about(request.query, where),
-            age_of=sight.age_of(roster),
+            age_of=visible_set.age_of(memory_columns),
         )
 
     def _visible(self, request: AssembleRequest, turns: MemoryColumns, admitted: Mask) -> list[str]:
-        """The pins that the request may see, each once: turns, what was distilled, and items."""
+        """Return the pins that the request may see, without duplicates: turns, distilled memories and items."""
         items, where = self._words.memory_columns(item_index_name(request.scope.boundary)), _where(request)
-        shelves = ((turns, admitted), (items, items.admitted(where)))
+        indexes = ((turns, admitted), (items, items.admitted(where)))
         return [
             pin
             for pin in dict.fromkeys(request.pins)
-            if any(pin in roster.number_of and mask[roster.number_of[pin]] for roster, mask in shelves)
+            if any(pin in index.number_of and mask[index.number_of[pin]] for index, mask in indexes)
         ]
 
     def _records(self, memory_ids: Iterable[str]) -> list[Memory]:
-        """The records that are there, in the order of their ids."""
+        """Return the existing records, in the order of the ids."""
         found = (self._memories.get(memory_id) for memory_id in memory_ids)
         return [memory for memory in found if memory is not None]
 
 
-async def _fill(packing: PromptPacker, mode: InteractionMode, moment: ContextSnapshot) -> None:
-    """Offer everything in the order of its importance."""
-    filling, offers = packing.filling, moment.offers
-    total = filling.left
-    await packing.keep_sticky(offers.sticky)
-    await packing.offer("retrieved_evidence", moment.pins, filling.left)
-    room = allocate_remaining_tokens(scale_budgets(mode, total), filling.tokens(), filling.left)
-    await packing.offer("rules", offers.rules, room["rules"])
-    await packing.offer("task_state", offers.task_state, room["task_state"])
-    await packing.offer("relevant_decisions", offers.decisions, room["relevant_decisions"])
-    await packing.offer("capsules", offers.capsules, room["capsules"])
-    await packing.offer("recent_window", moment.turns, room["recent_window"], unbroken=True)
-    await packing.offer("retrieved_evidence", offers.evidence, room["retrieved_evidence"])
-    await packing.offer("capsules", moment.summaries, room["capsules"] - filling.tokens()["capsules"])
+async def _fill(packer: PromptPacker, mode: InteractionMode, snapshot: ContextSnapshot) -> None:
+    """Offer all candidates in order of importance."""
+    content, candidates = packer.filling, snapshot.candidates
+    total = content.left
+    await packer.keep_sticky(candidates.sticky)
+    await packer.offer("retrieved_evidence", snapshot.pins, content.left)
+    room = allocate_remaining_tokens(scale_budgets(mode, total), content.tokens(), content.left)
+    await packer.offer("rules", candidates.rules, room["rules"])
+    await packer.offer("task_state", candidates.task_state, room["task_state"])
+    await packer.offer("relevant_decisions", candidates.decisions, room["relevant_decisions"])
+    await packer.offer("capsules", candidates.capsules, room["capsules"])
+    await packer.offer("recent_window", snapshot.turns, room["recent_window"], contiguous=True)
+    await packer.offer("retrieved_evidence", candidates.evidence, room["retrieved_evidence"])
+    await packer.offer("capsules", snapshot.summaries, room["capsules"] - content.tokens()["capsules"])
     for section in RETENTION_POLICIES[mode].overflow_sections:
         window = section == "recent_window"
-        await packing.offer(section, moment.turns if window else offers.evidence, filling.left, unbroken=window)
-    filling.drop(offers.excluded)
+        await packer.offer(section, snapshot.turns if window else candidates.evidence, content.left, contiguous=window)
+    content.drop(candidates.excluded)
 
 
 def _result(
-    filling: ContextPacker, prompt: PackedPrompt, interaction: Interaction, moment: ContextSnapshot, budget_tokens: int
+    content: ContextPacker,
+    prompt: PackedPrompt,
+    interaction: Interaction,
+    snapshot: ContextSnapshot,
+    budget_tokens: int,
 ) -> AssembleResult:
     return AssembleResult(
         messages=prompt.messages,
-        sections=filling.sections(),
+        sections=content.sections(),
         interaction_mode=interaction.mode,
         interaction_confidence=interaction.confidence,
         budget=scale_budgets(interaction.mode, budget_tokens),
-        tokens={"total": prompt.tokens, **filling.tokens()},
-        dropped=sorted(filling.dropped, key=moment.age_of),
-        sticky=[memory_id for _, memory_id in moment.offers.sticky if filling.has(memory_id)],
-        breaches=[breach_of(*one) for one in moment.offers.sticky if filling.is_missing(one[1])],
+        tokens={"total": prompt.tokens, **content.tokens()},
+        dropped=sorted(content.dropped, key=snapshot.age_of),
+        sticky=[memory_id for _, memory_id in snapshot.candidates.sticky if content.has(memory_id)],
+        breaches=[breach_of(*one) for one in snapshot.candidates.sticky if content.is_missing(one[1])],
     )
 
 
@@ -216,7 +222,7 @@ def _search_of(request: AssembleRequest) -> RetrieveRequest:
 
 
 def _unknown_pins(unknown: Sequence[str]) -> Warnings:
-    """One warning that names the first pins that were ignored."""
+    """Return a warning that names the first ignored pins."""
     if not unknown:
         return []
     named = ", ".join(pin[:MAX_PIN_CHARS] for pin in unknown[:MAX_NAMED_PINS])

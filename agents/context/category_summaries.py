@@ -1,6 +1,6 @@
-"""A question in, the summaries of the categories that it is about out, each as a memory that a context can show.
+"""Find the summaries of the categories that match a question, each in the form of a memory for a context.
 
-Guaranteed: a summary is shown only as far as what it rests on is there. Awaits nothing.
+A summary contains only what derives from existing memories. Awaits nothing.
 """
 
 from agents.ports.categories import Categories
@@ -19,35 +19,36 @@ from schemas.memories import Memory
 from schemas.vectors import MemoryFilter
 
 MAX_SUMMARIES = 3
-"""Summaries of a context: each takes up to 150 tokens, and is about the question by words alone."""
+"""Summaries in one context: each takes up to 150 tokens, and matches the question by words alone."""
 
 
 class CategorySummaries:
-    """Finds the summaries that help with a question."""
+    """Questions in, capsules out."""
 
     def __init__(self, words: LexicalIndex, memories: Memories, categories: Categories) -> None:
-        """Take the ports."""
         self._words = words
         self._memories = memories
         self._categories = categories
 
     def about(self, query: str, where: MemoryFilter) -> dict[str, Memory]:
-        """The capsules by their ids, best first."""
-        roster = self._words.memory_columns(where.boundary)
-        known = self._with_summary(where, roster)
+        """Return the capsules by their ids, best first."""
+        memory_columns = self._words.memory_columns(where.boundary)
+        known = self._with_summary(where, memory_columns)
         if not known:
             return {}
         read = self._memories.get
-        found = match_entries([category_text(one) for _, one in known], self._sought(query, roster, where))
+        found = match_entries([category_text(one) for _, one in known], self._coverage(query, memory_columns, where))
         capsules = (capsule_of(*known[one.place], where, read) for one in found[:MAX_SUMMARIES])
         return {one.memory_id: one for one in capsules if one is not None}
 
-    def _with_summary(self, where: MemoryFilter, roster: MemoryColumns) -> list[tuple[ScopeFields, Category]]:
-        scopes = select_scopes(where, roster)
+    def _with_summary(self, where: MemoryFilter, memory_columns: MemoryColumns) -> list[tuple[ScopeFields, Category]]:
+        scopes = select_scopes(where, memory_columns)
         known = [(scope, one) for scope in scopes for one in self._categories.get(scope).all()]
         return [(scope, one) for scope, one in known if one.summary]
 
-    def _sought(self, query: str, roster: MemoryColumns, where: MemoryFilter) -> TermCoverage:
+    def _coverage(self, query: str, memory_columns: MemoryColumns, where: MemoryFilter) -> TermCoverage:
         terms = content_terms(query)
         postings = self._words.postings(where.boundary, terms)
-        return TermCoverage(terms, [idf(len(one.numbers), roster.documents) for one in postings], roster.languages())
+        return TermCoverage(
+            terms, [idf(len(one.numbers), memory_columns.documents) for one in postings], memory_columns.languages()
+        )

@@ -1,6 +1,6 @@
-"""Memories in, a prompt within its token budget out: what is offered is rendered, counted and kept while there is room.
+"""Render and count memories, and pack them into a prompt within its token budget.
 
-Guaranteed: the whole prompt, counted as it is sent, never has more tokens than were asked for.
+The whole prompt, counted as it is sent, never exceeds the budget.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,18 +16,18 @@ from schemas.failures import Rejected
 from schemas.memories import Memory
 
 STICKY_ROOM_DIVISOR = 4
-"""A sticky memory that takes more than this part of the room is cut to the sentences for which it is sticky."""
+"""A sticky memory that takes more than this part of the budget is cut to the sentences that make it sticky."""
 
 
 class PackedPrompt(NamedTuple):
-    """The three messages, and the tokens of them all."""
+    """The three messages and their total number of tokens."""
 
     messages: list[Message]
     tokens: int
 
 
 class PromptPacker:
-    """One context that is being packed. `record` reads a memory by its id; `filling` is what it holds so far."""
+    """One context in progress. `record` reads a memory by its id; `content` has the packed memories."""
 
     def __init__(
         self, request: AssembleRequest, record: Callable[[str], Memory | None], tokens: TokenCounter, room: int
@@ -36,28 +36,28 @@ class PromptPacker:
         self._record = record
         self._tokens = tokens
         self._room = room
-        self.filling = ContextPacker(room)
+        self.content = ContextPacker(room)
 
     @classmethod
     async def begin(
         cls, request: AssembleRequest, record: Callable[[str], Memory | None], tokens: TokenCounter
     ) -> "PromptPacker":
-        """An empty context. Raises Rejected where the system prompt leaves no room for it."""
+        """Return an empty context. Raises Rejected if the system prompt exceeds the budget."""
         empty = sum(await tokens.count([message.content for message in build_messages(request.system_prompt, ())]))
         if empty > request.budget_tokens:
-            message = f"{empty} tokens without any memory, where {request.budget_tokens} are allowed in all"
+            message = f"{empty} tokens without any memory, but budget_tokens is {request.budget_tokens}; shorten it"
             raise Rejected("invalid_value", message, "system_prompt")
         return cls(request, record, tokens, request.budget_tokens - empty)
 
     async def keep_sticky(self, ordered: Sequence[tuple[Invariant, str]]) -> None:
-        """Keep what must not be dropped, the most important first, as far as there is room at all."""
-        worth = estimate_turns(self.filling.left)
+        """Keep sticky memories, the most important first, as long as there is room at all."""
+        worth = estimate_turns(self.content.left)
         for invariant, memory_id in ordered[:worth]:
             memory = self._record(memory_id)
             if memory is not None:
                 section: Section = "task_state" if invariant.kind == "blocking_error" else "rules"
-                self.filling.offer(section, [await self._sized_sticky(memory, invariant)], self.filling.left)
-        self.filling.drop(memory_id for _, memory_id in ordered[worth:])
+                self.content.offer(section, [await self._sized_sticky(memory, invariant)], self.content.left)
+        self.content.drop(memory_id for _, memory_id in ordered[worth:])
 
     async def _sized_sticky(self, memory: Memory, invariant: Invariant) -> SizedMemory:
         [whole] = await self._sized([memory])
@@ -67,20 +67,20 @@ class PromptPacker:
         [count] = await self._tokens.count([text + MEMORY_SEPARATOR])
         return SizedMemory(memory, text, count) if count < whole.tokens else whole
 
-    async def offer(self, section: Section, memory_ids: Iterable[str], room: int, *, unbroken: bool = False) -> None:
-        """Offer memories to a section, the most important first."""
-        unknown = self.filling.not_kept(memory_ids)
-        worth = estimate_turns(min(room, self.filling.left))
+    async def offer(self, section: Section, memory_ids: Iterable[str], room: int, *, contiguous: bool = False) -> None:
+        """Offer memories to a section, the most important first; `unbroken`: stop at the first that does not fit."""
+        unknown = self.content.not_kept(memory_ids)
+        worth = estimate_turns(min(room, self.content.left))
         found = [memory for memory in map(self._record, unknown[:worth]) if memory is not None]
-        self.filling.drop(unknown[worth:])
-        self.filling.offer(section, await self._sized(found), room, contiguous=unbroken)
+        self.content.drop(unknown[worth:])
+        self.content.offer(section, await self._sized(found), room, contiguous=contiguous)
 
     async def prompt(self) -> PackedPrompt:
-        """The prompt, with what is too much given up: parts of a text may count less than the text."""
+        """Return the prompt; drop memories while it is too long, as a text may count more than its parts."""
         while True:
-            prompt = build_messages(self._request.system_prompt, self.filling.lines())
+            prompt = build_messages(self._request.system_prompt, self.content.lines())
             total = sum(await self._tokens.count([message.content for message in prompt]))
-            if total <= self._request.budget_tokens or not self.filling.drop_least_important():
+            if total <= self._request.budget_tokens or not self.content.drop_least_important():
                 return PackedPrompt(prompt, total)
 
     async def _sized(self, memories: Sequence[Memory]) -> list[SizedMemory]:

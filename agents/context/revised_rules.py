@@ -1,4 +1,4 @@
-"""Rules as they hold now: what was taken back is a rule of its turn no more, what a model has understood as one is.
+"""Revise the labels of turns: without rules that were withdrawn, with rules that a language model found.
 
 Awaits nothing, reads few records.
 """
@@ -20,65 +20,65 @@ from schemas.memories import Memory, item_index_name
 from schemas.vectors import MemoryFilter
 
 MAX_OUTDATED_ITEMS = 200
-"""Items of a scope that are looked at: the latest that were taken back. Each is a record to read, some 50 us."""
+"""Outdated items that are read, the latest ones of a scope; each takes some 50 us."""
 
 MAX_MODEL_RULE_ITEMS = 200
-"""The same of those that a model may have found."""
+"""The same for items that a model may have found."""
 
 
 class RevisedRules:
-    """Finds the turns of which a part was taken back, and those in which a model found a rule."""
+    """Finds turns with withdrawn rules, and turns in which a model found a rule."""
 
     def __init__(self, words: LexicalIndex, memories: Memories, *, asks_model: bool = False) -> None:
-        """Take the ports; `asks_model`: whether a model reads the turns."""
+        """`asks_model`: a language model reads the turns."""
         self._words = words
         self._memories = memories
         self._asks_model = asks_model
 
-    def applied(self, sight: VisibleSet, roster: MemoryColumns, where: MemoryFilter) -> VisibleSet:
-        """The same sight, in which turns have the marks of what still holds of them."""
-        said: defaultdict[str, list[Memory]] = defaultdict(list)
+    def apply(self, visible: VisibleSet, memory_columns: MemoryColumns, where: MemoryFilter) -> VisibleSet:
+        """Return the visible set with the labels that still hold."""
+        items_by_turn: defaultdict[str, list[Memory]] = defaultdict(list)
         for item in self._outdated(where):
-            for memory_id in _turns_behind(item):
-                said[memory_id].append(item)
+            for memory_id in _source_ids(item):
+                items_by_turn[memory_id].append(item)
         revised: dict[int, SentenceLabel] = {}
-        for memory_id, items in said.items():
-            number, turn = roster.number_of.get(memory_id), self._memories.get(memory_id)
+        for memory_id, items in items_by_turn.items():
+            number, turn = memory_columns.number_of.get(memory_id), self._memories.get(memory_id)
             if number is not None and turn is not None:
                 revised[number] = remaining_labels(turn, items)
-        for number, mark in self._told(roster, where) if self._asks_model else ():
-            revised[number] = revised.get(number, SentenceLabel(int(sight.columns.labels[number]))) | mark
-        return sight.with_labels(revised)
+        for number, label in self._model_labels(memory_columns, where) if self._asks_model else ():
+            revised[number] = revised.get(number, SentenceLabel(int(visible.columns.labels[number]))) | label
+        return visible.with_labels(revised)
 
-    def _told(self, roster: MemoryColumns, where: MemoryFilter) -> Iterator[tuple[int, SentenceLabel]]:
-        """The turns that a model has read, by number, with what the items in them are by their kind."""
+    def _model_labels(self, memory_columns: MemoryColumns, where: MemoryFilter) -> Iterator[tuple[int, SentenceLabel]]:
+        """Yield the turns that a model has read, by number, with the labels of their items' kinds."""
         columns = self._words.memory_columns(item_index_name(where.boundary)).columns
         mask = ~columns.superseded & ((columns.labels & STICKY_LABELS.value) != 0)
         for item in self._latest(mask, where, MAX_MODEL_RULE_ITEMS):
-            mark = LABEL_BY_ITEM_KIND.get(item.item.kind if item.item else None)
-            if mark is None:
+            label = LABEL_BY_ITEM_KIND.get(item.item.kind if item.item else None)
+            if label is None:
                 continue
-            for memory_id in _turns_behind(item):
-                number, turn = roster.number_of.get(memory_id), self._memories.get(memory_id)
+            for memory_id in _source_ids(item):
+                number, turn = memory_columns.number_of.get(memory_id), self._memories.get(memory_id)
                 if number is not None and turn is not None and turn.reading.status == "model":
-                    yield number, mark
+                    yield number, label
 
     def _outdated(self, where: MemoryFilter) -> list[Memory]:
-        """The items of a read that no longer hold and once told how things are, the latest."""
+        """Return the latest visible items about current state that no longer hold."""
         columns = self._words.memory_columns(item_index_name(where.boundary)).columns
         mask = columns.superseded & ((columns.labels & CURRENT_STATE_LABELS.value) != 0)
         return [item for item in self._latest(mask, where, MAX_OUTDATED_ITEMS) if is_contradicted(item)]
 
     def _latest(self, mask: Mask, where: MemoryFilter, most: int) -> list[Memory]:
-        """The latest of these items that the read may see."""
+        """Return the latest visible ones of these items."""
         if not mask.any():
             return []
-        roster = self._words.memory_columns(item_index_name(where.boundary))
-        numbers = np.flatnonzero(mask & roster.admitted(where, include_superseded=True))
-        latest = numbers[np.argsort(-roster.columns.occurred_ms[numbers], kind="stable")[:most]]
-        found = (self._memories.get(roster.id_of[number]) for number in latest.tolist())
+        memory_columns = self._words.memory_columns(item_index_name(where.boundary))
+        numbers = np.flatnonzero(mask & memory_columns.admitted(where, include_superseded=True))
+        latest = numbers[np.argsort(-memory_columns.columns.occurred_ms[numbers], kind="stable")[:most]]
+        found = (self._memories.get(memory_columns.id_of[number]) for number in latest.tolist())
         return [memory for memory in found if memory is not None]
 
 
-def _turns_behind(item: Memory) -> set[str]:
+def _source_ids(item: Memory) -> set[str]:
     return {one.memory_id for one in item.evidence if one.memory_id}

@@ -1,1 +1,1 @@
-"""Writes the vector index: new vectors as memories come, and jobs that check, rebuild and repair them."""
+"""Writes the vector index: vectors of new and changed memories, and jobs that check, rebuild and repair them."""

@@ -1,10 +1,10 @@
-"""The indexer: the only writer of the vector index.
+"""Embed memories: the only writer of the vector index.
 
-Memories come in as `Remembered`, in the order in which they changed; `encode` makes their vectors, several at the same
-time; `write` puts a batch of them into the index, empties the places where they no longer belong, and returns the
-`Embedded` events that must follow. The index is durable when `write` returns. The same memory again replaces its
-point. While the index or the model's process can't be reached both raise `Unavailable`, and the caller tries again; a
-text that the model can't take is `failed`; a memory whose mode's model is not loaded is `waiting`, and delays nobody.
+Enters: `Remembered` and `Forgotten`, in the order of the changes. `encode` makes the vectors, several at once; `write`
+writes a batch to the index, removes outdated points, and returns the `Embedded` events that must follow. The index is
+durable when `write` returns. Idempotent. While the index or the model's process is not reachable both raise
+`Unavailable`, and the caller retries; a text that the model can't embed is `failed`; without a loaded model a memory
+is `waiting` and delays no other.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,14 +24,14 @@ from schemas.modes import Fingerprint, VectorSpace, collection_name
 from schemas.vectors import Encoded, Matrix, Point, Vector
 
 MAX_ERROR_CHARS = 300
-"""Characters of an error that are kept on the record."""
+"""Characters of an error that are stored on the record."""
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedMemory:
-    """A memory with its vectors and the space they lie in, or with why it has none, and the places to be emptied.
+    """A memory with its vectors and their space, or with an error; `strays` are locations of outdated vectors.
 
-    Without a memory: one that is forgotten.
+    `memory` is None for a forgotten one.
     """
 
     memory_id: str
@@ -45,7 +45,7 @@ class EncodedMemory:
 
     @property
     def place(self) -> VectorLocation | None:
-        """Where the vector belongs."""
+        """The location of the new vector."""
         if self.space is None or self.vector is None:
             return None
         return VectorLocation(mode=self.space.mode, space=self.space.fingerprint.digest)
@@ -61,7 +61,7 @@ class Embed:
         clock: Clock,
         matcher_at: Callable[[int], CategoryMatcher] | None = None,
     ) -> None:
-        """Take the ports; `spaces_at` and `matcher_at` give those of a partition, as one batch is of several.
+        """`spaces_at` and `matcher_at` return the objects of a partition: a batch has memories of several.
 
         The matcher assigns categories; None disables assignment.
         """
@@ -80,93 +80,95 @@ class Embed:
         try:
             embedder, space = self._spaces_at(partition).of(memory)
         except (ModelMissing, Rejected) as missing:
-            # A mode that is gone: the change that takes its memories elsewhere is on its way.
-            return replace(due, error=_explained(missing))
+            # The mode was deleted: the change that moves its memories is in flight.
+            return replace(due, error=_error_text(missing))
         try:
-            encoded = await self._encoded(memory, embedder, space)
+            encoded = await self._encode(memory, embedder, space)
             return replace(due, space=space, vector=encoded.pooled, tokens=encoded.tokens)
         except Unavailable:
             raise
         except Exception as problem:
-            return replace(due, space=space, error=_explained(problem))
+            return replace(due, space=space, error=_error_text(problem))
 
     async def write(self, batch: Sequence[EncodedMemory]) -> list[Embedded]:
-        """Write a batch, and say of each memory that is still there what became of its vector."""
+        """Write a batch; return an event for each memory that is not forgotten."""
         latest = {one.memory_id: one for one in batch}
         due = list(latest.values())
         for space in dict.fromkeys(one.space for one in due):
-            beside = [one for one in due if one.space == space]
-            latest.update((one.memory_id, one) for one in await self._upsert(space, beside))
+            same_space = [one for one in due if one.space == space]
+            latest.update((one.memory_id, one) for one in await self._upsert(space, same_space))
         collections = await self._index.spaces()
-        # A worker that was killed may have written what is overtaken here, and have told nobody.
-        overtaken = {one.place for one in batch if one is not latest[one.memory_id] and one.place is not None}
-        for place in overtaken.union(*(one.strays for one in batch)):
-            left = [one.memory_id for one in self._left(batch, place, latest)]
-            kept = collections.get(collection_name(place.mode, place.space))
-            if left and kept is not None:
-                await self._index.delete(VectorSpace(place.mode, kept), left)
-        await self._remove_untold(batch, latest, collections)
-        # After the vectors: who declares a category from now on finds them, and looks at these items himself.
-        under = {memory_id: await self._under(one) for memory_id, one in latest.items()}
+        # A killed worker may have written the replaced ones and published no event.
+        replaced = {one.place for one in batch if one is not latest[one.memory_id] and one.place is not None}
+        for place in replaced.union(*(one.strays for one in batch)):
+            outdated = [one.memory_id for one in self._outdated(batch, place, latest)]
+            fingerprint = collections.get(collection_name(place.mode, place.space))
+            if outdated and fingerprint is not None:
+                await self._index.delete(VectorSpace(place.mode, fingerprint), outdated)
+        await self._remove_unreported(batch, latest, collections)
+        # After the vectors: a category that is declared from now on finds them, and is matched with these items.
+        categories = {memory_id: await self._match_categories(one) for memory_id, one in latest.items()}
         return [
-            self._said(one, one.memory, under[memory_id]) for memory_id, one in latest.items() if one.memory is not None
+            self._event(one, one.memory, categories[memory_id])
+            for memory_id, one in latest.items()
+            if one.memory is not None
         ]
 
     async def has_written(self, event: Embedded) -> bool:
-        """Whether the vector that an event tells of is in the index: what was written before may be lost since."""
+        """True if the event's vector is in the index: a written one may have been lost since."""
         if (place := written_location(event)) is None:
             return False
-        kept = (await self._index.spaces()).get(collection_name(place.mode, place.space))
-        if kept is None:
+        fingerprint = (await self._index.spaces()).get(collection_name(place.mode, place.space))
+        if fingerprint is None:
             return False
-        found = await self._index.hashes(VectorSpace(place.mode, kept), [event.memory_id])
+        found = await self._index.hashes(VectorSpace(place.mode, fingerprint), [event.memory_id])
         return found.get(event.memory_id) == event.content_hash
 
-    def _left(
+    def _outdated(
         self, batch: Sequence[EncodedMemory], place: VectorLocation, latest: dict[str, EncodedMemory]
     ) -> list[EncodedMemory]:
-        """Those of a batch that must not stay in a place: what the last event of each says counts."""
+        """Return the memories of a batch with an outdated vector in a location: the last event of each decides."""
         ids = {one.memory_id for one in batch if place in one.strays or one.place == place}
         return [latest[memory_id] for memory_id in ids if latest[memory_id].place != place]
 
-    async def _remove_untold(
+    async def _remove_unreported(
         self, batch: Sequence[EncodedMemory], latest: dict[str, EncodedMemory], collections: Mapping[str, Fingerprint]
     ) -> None:
-        """Remove what was written by a process that was killed before it told anybody.
+        """Remove vectors that a process wrote before it was killed without publishing the event.
 
-        The mode of the same event may have had another embedder then, or may be gone by now: the vector lies in another
-        collection of that mode, and no record knows of it.
+        The mode of the same event may have had another embedder then, or may be deleted now: the vector lies in another
+        collection of that mode, and no record has its location.
         """
-        said = {(one.memory.mode, one.memory_id) for one in batch if one.memory is not None}
+        embedded = {(one.memory.mode, one.memory_id) for one in batch if one.memory is not None}
         for name, fingerprint in collections.items():
             space = VectorSpace.held_by(name, fingerprint)
             place = VectorLocation(mode=space.mode, space=fingerprint.digest)
-            elsewhere = [one for mode, one in said if mode == space.mode and latest[one].place != place]
+            elsewhere = [one for mode, one in embedded if mode == space.mode and latest[one].place != place]
             if elsewhere and (found := await self._index.hashes(space, elsewhere)):
                 await self._index.delete(space, list(found))
 
-    async def _encoded(self, memory: Memory, embedder: Embedder, space: VectorSpace) -> Encoded:
-        """The vectors that the memory had in another mode, where they are the same; else new ones."""
+    async def _encode(self, memory: Memory, embedder: Embedder, space: VectorSpace) -> Encoded:
+        """Return the vectors that the memory had in another mode if text and space are the same, otherwise new ones."""
         before = memory.embedding
         moved = before.place is not None and before.place.space == space.fingerprint.digest
         if moved and before.place and before.place.mode != space.mode and before.content_hash == memory.content_hash:
-            was = VectorSpace(before.place.mode, space.fingerprint)
-            if (kept := await self._kept(was, memory)) is not None:
-                return kept
+            source = VectorSpace(before.place.mode, space.fingerprint)
+            if (stored := await self._stored_vectors(source, memory)) is not None:
+                return stored
         return await embedder.passage(embedding_text(memory))
 
-    async def _kept(self, space: VectorSpace, memory: Memory) -> Encoded | None:
-        """The vectors of the memory's text as the index has it; None where another text's is there, or comes."""
+    async def _stored_vectors(self, space: VectorSpace, memory: Memory) -> Encoded | None:
+        """Return the stored vectors of the memory's text; None if those of another text are stored or being written."""
         ids = [memory.memory_id]
         before = await self._index.hashes(space, ids)
         vectors = await self._index.vectors(space, ids)
-        # Batches are written between two awaits: what stands on both sides of the vector stood there with it.
+        # A batch is written between two awaits: equal hashes before and after belong to these vectors.
         after = await self._index.hashes(space, ids)
         hashes = {found.get(memory.memory_id) for found in (before, after)}
         return vectors.get(memory.memory_id) if hashes == {memory.content_hash} else None
 
     async def _upsert(self, space: VectorSpace | None, batch: list[EncodedMemory]) -> list[EncodedMemory]:
-        """Write what has a vector. What the index refuses is `failed`, and costs its neighbours nothing."""
+        """Write the points of a batch; a point that the index refuses is `failed`, without effect on the others."""
         if space is None:
             return batch
         points = [_point(one.memory, one) for one in batch if one.vector is not None and one.memory is not None]
@@ -176,26 +178,23 @@ class Embed:
             raise
         except Exception as problem:
             if len(batch) == 1:
-                return [replace(batch[0], vector=None, error=_explained(problem))]
+                return [replace(batch[0], vector=None, error=_error_text(problem))]
             return [each for one in batch for each in await self._upsert(space, [one])]
         return batch
 
-    async def _under(self, one: EncodedMemory) -> tuple[CategoryAssignment, ...] | None:
-        """The categories that an item's vector fits; None where that can't be told."""
+    async def _match_categories(self, one: EncodedMemory) -> tuple[CategoryAssignment, ...] | None:
+        """Return the categories that match an item's vector; None if that is unknown."""
         if self._matcher_at is None or one.memory is None or one.vector is None:
             return None
         try:
             embedder, space = self._spaces_at(one.partition).of(one.memory)
-            # A mode that has another embedder since has its memories embedded again.
-            return (
-                await self._matcher_at(one.partition).match(one.memory, one.vector, embedder)
-                if space == one.space
-                else None
-            )
+            if space != one.space:
+                return None  # The mode's embedder has changed: the memory is embedded again.
+            return await self._matcher_at(one.partition).match(one.memory, one.vector, embedder)
         except (ModelMissing, Rejected):
             return None
 
-    def _said(self, one: EncodedMemory, memory: Memory, under: tuple[CategoryAssignment, ...] | None) -> Embedded:
+    def _event(self, one: EncodedMemory, memory: Memory, categories: tuple[CategoryAssignment, ...] | None) -> Embedded:
         without_model = one.space is None
         return Embedded(
             memory_id=memory.memory_id,
@@ -205,11 +204,11 @@ class Embed:
             space=None if one.space is None else one.space.fingerprint.digest,
             at=self._clock.now(),
             error=one.error,
-            categories=under,
+            categories=categories,
         )
 
 
-def _explained(problem: Exception) -> str:
+def _error_text(problem: Exception) -> str:
     text = str(problem) if isinstance(problem, ModelMissing) else f"{type(problem).__name__}: {problem}"
     return text[:MAX_ERROR_CHARS]
 

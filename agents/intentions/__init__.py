@@ -1,1 +1,1 @@
-"""Keeps the intentions: goals, constraints, decisions and errors. One writer for the table `intentions`."""
+"""Intentions: goals, constraints, decisions and errors. The only writer of the table `intentions`."""

@@ -1,7 +1,6 @@
-"""The keeper of intentions: the only writer of the table `intentions`.
+"""Maintain intentions by `Learned` events and commands: the only writer of the table `intentions`.
 
-What was found in a turn comes in, and the commands that set and ask what somebody is after; the intention of a scope
-leaves. Guaranteed: the same event or command again changes nothing; what is shown rests on memories that are there.
+Idempotent. Views contain only entries that derive from existing memories.
 """
 
 from collections.abc import Mapping
@@ -19,40 +18,39 @@ from schemas.intention import Intention, IntentionPart
 
 
 class Intend:
-    """What was found in turns in; intentions out. Implements `agents.ports.intentions.Intentions`."""
+    """`Learned` events and commands in; intentions out. Implements `agents.ports.intentions.Intentions`."""
 
     def __init__(self, intentions: IntentionWriter, memories: Memories, clock: Clock) -> None:
-        """Take the ports."""
         self._intentions = intentions
         self._memories = memories
         self._clock = clock
 
     def get(self, scope: Mapping[str, str]) -> Intention:
-        """The intention of a scope as it may be shown: each thing once, and only what rests on what is there."""
-        return visible_intention(self._intentions.get(scope), self._find())
+        """Return the visible intention of a scope: without duplicates and without entries of forgotten memories."""
+        return visible_intention(self._intentions.get(scope), self._cached_reader())
 
     def learned(self, event: Learned) -> None:
-        """Replace what the intention has of a turn by what was found there.
+        """Replace the entries of a turn by what was found in it.
 
-        With a turn that is gone goes all that rests on what is not there: of what went with it nobody may have told.
+        For a forgotten turn, drop all entries that derive from missing memories: the events of memories that were
+        forgotten with it may be lost.
         """
         before = self._intentions.get(event.scope)
         if self._memories.get(event.memory_id) is None:
-            # The turn was forgotten since; that event is on its way, and this one must not bring its text back.
+            # The turn was forgotten since, and that event is in flight: this one must not restore its text.
             event = Learned(memory_id=event.memory_id, scope=event.scope)
-            after = drop_stale_entries(apply_learned(before, event), self._find())
+            after = drop_stale_entries(apply_learned(before, event), self._cached_reader())
         else:
             after = apply_learned(before, event)
         self._put(event.scope, before, after)
 
     def before_forgetting(self, command: Command, offset: int) -> None:
-        """Remove what was set in a project, or in all of a user's, before the command that forgets it is answered.
+        """Remove the entries that were set in a project, or in all projects of a user, before it is forgotten.
 
-        What is set by a command after it stays, also when this one comes again.
+        Entries that were set by later commands stay, also if this command is redelivered.
         """
-        scope = command.scope.model_dump()
-        whole = command.arguments.get("user") is True
-        scopes = self._intentions.scopes(command.scope.boundary) if whole else [scope]
+        whole_user = command.arguments.get("user") is True
+        scopes = self._intentions.scopes(command.scope.boundary) if whole_user else [command.scope.model_dump()]
         for each in scopes:
             before = self._intentions.get(each)
             self._put(each, before, drop_set_entries(before, offset))
@@ -73,8 +71,8 @@ class Intend:
         self._put(scope, before, apply_set_intention(before, given, self._clock.now(), offset))
         return CommandResult(build_intention_view(self.get(scope)))
 
-    def _find(self) -> ReadMemory:
-        """Reads records of this moment, each once, however many entries rest on it."""
+    def _cached_reader(self) -> ReadMemory:
+        """Return a reader that caches records: many entries may derive from one memory."""
         return cache(self._memories.get)
 
     def _put(self, scope: Mapping[str, str], before: Intention, after: Intention) -> None:

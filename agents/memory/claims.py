@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from agents.memory.write_memory import WriteMemory
 from agents.ports.claims import ClaimWriter
 from agents.ports.stores import MemoryWriter
-from agents.rules.items.claim_resolution import apply_successor, claims_of, preceding_item_ids, successor, update_claim
+from agents.rules.items.claims import apply_successor, claims_of, preceding_item_ids, successor, update_claim
 from schemas.claims import Claim
 from schemas.memories import Memory
 

@@ -1,7 +1,7 @@
-"""The mean vectors of stretches of turns, in one space: read from the index, or made where they lie in another space.
+"""Compute mean vectors of conversation segments in one space: read from the index, or embedded from their texts.
 
-Cosines of different spaces are never compared, so a few texts of a mode with another embedder are embedded again, by
-that of the space in question. Nothing of it is kept.
+Cosines of different spaces are never compared: for a mode with another embedder a few texts are embedded again, by the
+embedder of this space. Nothing is stored.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,39 +18,38 @@ from schemas.modes import Mode, VectorSpace, collection_name
 from schemas.vectors import Matrix, Vector
 
 PAGE_SIZE = 200
-"""Vectors that are read at once: with their token vectors some megabytes."""
+"""Vectors that are read at once: with token vectors some megabytes."""
 
 MAX_EMBEDDED_TEXTS = 24
-"""Texts of a mode that are embedded again: a quarter of a second, and enough to tell what it is for."""
+"""Texts of a mode that are embedded again: a quarter of a second, and enough to represent the mode."""
 
 
 class SegmentVectors:
-    """Stretches in, a row of length 1 for each out."""
+    """Segments in, one row of length 1 for each out."""
 
     def __init__(self, index: VectorIndex, spaces: VectorSpaces) -> None:
         self._index = index
         self._spaces = spaces
 
-    async def kept(self, stretches: Sequence[Segment], place: VectorLocation) -> tuple[Matrix, list[Segment]]:
-        """The rows of stretches that lie in this place, with what they stand for: what has no vector is left out."""
-        vectors = await self._read([memory.memory_id for stretch in stretches for memory in stretch], place)
-        there = [[memory for memory in stretch if memory.memory_id in vectors] for stretch in stretches]
-        stand: list[Segment] = [stretch for stretch in there if stretch]
-        return _rows([vectors[memory.memory_id] for memory in stretch] for stretch in stand), stand
+    async def stored(self, segments: Sequence[Segment], place: VectorLocation) -> tuple[Matrix, list[Segment]]:
+        """Return the rows of these segments in a location, and the segments; turns without a vector are left out."""
+        vectors = await self._read([memory.memory_id for segment in segments for memory in segment], place)
+        stored = [[memory for memory in segment if memory.memory_id in vectors] for segment in segments]
+        remaining: list[Segment] = [segment for segment in stored if segment]
+        return _rows([vectors[memory.memory_id] for memory in segment] for segment in remaining), remaining
 
-    async def of_mode(self, mode: Mode, stretches: Sequence[Segment], place: VectorLocation, here: Mode) -> Matrix:
-        """The rows of what was put into a mode, in the space of `place`, which is that of the mode `here`.
+    async def of_mode(self, mode: Mode, segments: Sequence[Segment], place: VectorLocation, here: Mode) -> Matrix:
+        """Return the rows of a mode's segments in the space of `place`, which is that of the mode `here`.
 
-        Those of the same space are read; else some texts are embedded, or where there are none the mode's description.
+        Reads the vectors of the same space; otherwise embeds some texts, or without texts the mode's description.
         """
-        same = [[memory for memory in stretch if memory.embedding.space == place.space] for stretch in stretches]
+        same = [[memory for memory in segment if memory.embedding.space == place.space] for segment in segments]
         if any(same):
-            kept, _ = await self.kept(
-                [stretch for stretch in same if stretch], VectorLocation(mode=mode.name, space=place.space)
-            )
-            return kept
-        texts = [[memory.text for memory in stretch] for stretch in _some(stretches)]
-        return await self._made(texts or [[mode.description]] * bool(mode.description), place, here)
+            location = VectorLocation(mode=mode.name, space=place.space)
+            rows, _ = await self.stored([segment for segment in same if segment], location)
+            return rows
+        texts = [[memory.text for memory in segment] for segment in _sample(segments)]
+        return await self._embed(texts or [[mode.description]] * bool(mode.description), place, here)
 
     async def _read(self, memory_ids: Sequence[str], place: VectorLocation) -> Mapping[str, Vector]:
         fingerprint = (await self._index.spaces()).get(collection_name(place.mode, place.space))
@@ -62,7 +61,7 @@ class SegmentVectors:
             found.update({memory_id: encoded.pooled for memory_id, encoded in page.items()})
         return found
 
-    async def _made(self, texts: Sequence[Sequence[str]], place: VectorLocation, here: Mode) -> Matrix:
+    async def _embed(self, texts: Sequence[Sequence[str]], place: VectorLocation, here: Mode) -> Matrix:
         try:
             embedder, space = self._spaces.resolve(here)
             if space.fingerprint.digest != place.space:
@@ -72,15 +71,15 @@ class SegmentVectors:
             return _rows([])
 
 
-def _some(stretches: Sequence[Segment]) -> list[Sequence[Memory]]:
-    """Stretches of all times, with no more turns together than are embedded."""
-    size = max((len(stretch) for stretch in stretches), default=1)
-    step = max(1, len(stretches) * size // MAX_EMBEDDED_TEXTS)
-    return list(stretches[::step])[: max(1, MAX_EMBEDDED_TEXTS // size)]
+def _sample(segments: Sequence[Segment]) -> list[Sequence[Memory]]:
+    """Sample segments evenly over time, with at most `MAX_EMBEDDED_TEXTS` turns."""
+    size = max((len(segment) for segment in segments), default=1)
+    step = max(1, len(segments) * size // MAX_EMBEDDED_TEXTS)
+    return list(segments[::step])[: max(1, MAX_EMBEDDED_TEXTS // size)]
 
 
 def _rows(vectors: Iterable[Sequence[Vector]]) -> Matrix:
-    """The mean of each, of length 1, shape (stretches, dim)."""
+    """Return the mean of each, of length 1, shape (segments, dim)."""
     means = [np.mean(each, axis=0) for each in vectors]
     if not means:
         return np.zeros((0, 1), np.float32)

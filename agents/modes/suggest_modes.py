@@ -1,8 +1,8 @@
-"""Suggests modes that a user has not declared: a report that changes nothing, and is never acted upon by itself.
+"""Suggest modes that a user has not declared: a report that changes nothing.
 
-Enters: the command `suggest_modes`. Leaves: groups of turns that got their mode by default and that fit none of the
-user's modes, each with its size, a few examples, its telling words and a name that is free. All projects of the user
-are looked at, at most some 5,000 turns, evenly over time; it takes about a second.
+Enters: the command `suggest_modes`. Leaves: groups of turns that have the default mode and fit none of the user's
+modes, each with its size, examples, keywords and an unused name. Covers all projects of the user, at most some 5,000
+turns sampled evenly over time; takes about a second.
 """
 
 import asyncio
@@ -25,12 +25,7 @@ from agents.rules.modes.mode_suggesting import (
     suggest_mode_name,
     top_keywords,
 )
-from agents.rules.modes.segments import (
-    Segment,
-    chosen_segments_by_mode,
-    default_segments_by_location,
-    split_segments,
-)
+from agents.rules.modes.segments import Segment, chosen_segments_by_mode, default_segments_by_location, split_segments
 from schemas.commands import Command
 from schemas.memories import Memory, VectorLocation
 from schemas.modes import Mode
@@ -38,21 +33,21 @@ from schemas.moments import iso
 from schemas.vectors import Matrix
 
 MAX_SEGMENTS = 600
-"""Stretches that are looked at: up to 4,800 turns; grouping them takes a fifth of a second beside the events."""
+"""Segments that are grouped: up to 4,800 turns, a fifth of a second in a thread."""
 
 MAX_EXAMPLES = 3
-"""Turns that are shown of a group."""
+"""Turns shown for a group."""
 
 MAX_EXAMPLE_CHARS = 200
 """Characters of an example."""
 
 BATCH_SIZE = 20
-"""Stretches whose records are read before others have their turn: some 10 ms."""
+"""Segments that are read between two pauses for the event loop: some 10 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModeSuggestion:
-    """A group with what it stands for, and the mode that its turns are in by default."""
+    """A group of segments with its keywords, and the mode that its turns have by default."""
 
     group: SegmentGroup
     turns: Sequence[Segment]
@@ -63,21 +58,14 @@ class ModeSuggestion:
 class SuggestModes:
     """A command in, suggestions out."""
 
-    def __init__(
-        self,
-        memories: Memories,
-        words: LexicalIndex,
-        index: VectorIndex,
-        spaces: VectorSpaces,
-    ) -> None:
-        """Take the ports."""
+    def __init__(self, memories: Memories, words: LexicalIndex, index: VectorIndex, spaces: VectorSpaces) -> None:
         self._memories = memories
         self._words = words
         self._spaces = spaces
         self._vectors = SegmentVectors(index, spaces)
 
     async def suggest_modes(self, command: Command, _offset: int) -> CommandResult:
-        """Group the turns that fit no declared mode; changes nothing."""
+        """Group the turns that fit no declared mode."""
         boundary = command.scope.boundary
         modes = {mode.name: mode for mode in self._spaces.visible(boundary, None)}
         read = await self._read(split_segments(self._words.memory_columns(boundary), MAX_SEGMENTS))
@@ -86,39 +74,39 @@ class SuggestModes:
             default_segments_by_location(read).items(), key=lambda one: (one[0].mode, one[0].space)
         ):
             if place.mode in modes and sum(map(len, undecided)) >= MIN_GROUP_TURNS:
-                found += await self._found(undecided, place, modes, chosen)
+                found += await self._suggest(undecided, place, modes, chosen)
         found.sort(key=lambda one: -sum(map(len, one.turns)))
-        looked = sum(map(len, read))
-        return CommandResult({"suggestions": self._shown(found, set(modes)), "looked_at": looked})
+        looked_at = sum(map(len, read))
+        return CommandResult({"suggestions": self._view(found, set(modes)), "looked_at": looked_at})
 
     async def _read(self, wanted: Sequence[Sequence[str]]) -> list[Segment]:
-        """The records of stretches, as far as they are there; others are handled in between."""
+        """Read the existing records of segments; pauses for the event loop."""
         found = []
         for place, memory_ids in enumerate(wanted):
             records = [self._memories.get(memory_id) for memory_id in memory_ids]
             found.append([memory for memory in records if memory is not None and memory.superseded_by is None])
             if place % BATCH_SIZE == BATCH_SIZE - 1:
                 await asyncio.sleep(0)
-        return [stretch for stretch in found if stretch]
+        return [segment for segment in found if segment]
 
-    async def _found(
+    async def _suggest(
         self,
         undecided: Sequence[Segment],
         place: VectorLocation,
         modes: Mapping[str, Mode],
         chosen: Mapping[str, list[Segment]],
     ) -> list[ModeSuggestion]:
-        """What is suggested of the turns whose vectors lie in one place."""
-        unit, stand = await self._vectors.kept(undecided, place)
+        """Return the suggestions for the turns with vectors in one location."""
+        unit, segments = await self._vectors.stored(undecided, place)
         rows = {
             name: await self._vectors.of_mode(mode, chosen.get(name, ()), place, modes[place.mode])
             for name, mode in modes.items()
-            # What the default mode is for is no reason to suggest less, unless somebody chose it.
+            # Similarity to the default mode does not suppress a suggestion, unless its turns were chosen explicitly.
             if name != place.mode or name in chosen
         }
-        return await asyncio.to_thread(_suggested, unit, stand, rows, place.mode)
+        return await asyncio.to_thread(_suggest_groups, unit, segments, rows, place.mode)
 
-    def _shown(self, found: Sequence[ModeSuggestion], taken: set[str]) -> list[dict[str, Any]]:
+    def _view(self, found: Sequence[ModeSuggestion], taken: set[str]) -> list[dict[str, Any]]:
         shown = []
         for one in found:
             name = suggest_mode_name(one.terms, taken)
@@ -137,22 +125,24 @@ class SuggestModes:
         return shown
 
     def _examples(self, one: ModeSuggestion) -> list[dict[str, Any]]:
-        """The longest turn of each of the most typical stretches, as it is now: it may be forgotten meanwhile."""
+        """Return the longest turn of each of the most typical segments; read again, as it may be forgotten by now."""
         typical = [max(turns, key=lambda memory: len(memory.text)) for turns in one.turns]
-        there = (self._memories.get(memory.memory_id) for memory in typical)
-        return [_example(memory) for memory in there if memory is not None][:MAX_EXAMPLES]
+        current = (self._memories.get(memory.memory_id) for memory in typical)
+        return [_example(memory) for memory in current if memory is not None][:MAX_EXAMPLES]
 
 
-def _suggested(unit: Matrix, stand: Sequence[Segment], rows: Mapping[str, Matrix], mode: str) -> list[ModeSuggestion]:
-    """The groups with their words, a tenth of a second or two of arithmetic."""
-    speakers = {word for turns in stand for one in turns for word in (one.speaker or "").lower().split()}
+def _suggest_groups(
+    unit: Matrix, segments: Sequence[Segment], rows: Mapping[str, Matrix], mode: str
+) -> list[ModeSuggestion]:
+    """Group segments and find their keywords: one or two tenths of a second of arithmetic."""
+    speakers = {word for turns in segments for one in turns for word in (one.speaker or "").lower().split()}
     comparable = {name: each for name, each in rows.items() if np.size(each)}
-    everything = [memory.text for turns in stand for memory in turns]
+    all_texts = [memory.text for turns in segments for memory in turns]
     found = []
-    for group in suggest_groups(unit, [len(turns) for turns in stand], comparable):
-        turns = [stand[member] for member in group.members]
-        texts = [memory.text for stretch in turns for memory in stretch]
-        found.append(ModeSuggestion(group, turns, mode, top_keywords(texts, everything, speakers)))
+    for group in suggest_groups(unit, [len(turns) for turns in segments], comparable):
+        turns = [segments[member] for member in group.members]
+        texts = [memory.text for segment in turns for memory in segment]
+        found.append(ModeSuggestion(group, turns, mode, top_keywords(texts, all_texts, speakers)))
     return found
 
 

@@ -1,6 +1,6 @@
-"""Where the vectors of a mode lie, and what makes them: a mode as its user declared it, with its embedder.
+"""Resolve a mode to its embedder and vector space.
 
-Reads what is declared at every call, so that a declaration holds from the next event on.
+Reads the declarations at every call, so that a new one is effective from the next event on.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,28 +23,28 @@ class VectorSpaces:
         self._embedders = embedders
 
     def mode(self, boundary: str, name: str, scope: Mapping[str, str]) -> Mode:
-        """The mode of that name that holds in a scope. Raises Rejected `unknown_mode`."""
+        """Return the mode of this name in a scope. Raises Rejected `unknown_mode`."""
         return require_mode(self._modes.get(boundary), name, scope.get(PROJECT_FIELD), "mode")
 
     def visible(self, boundary: str, projects: Iterable[str] | None) -> list[Mode]:
-        """The modes that hold in any of these projects, None for all."""
+        """Return the modes of these projects, None for all."""
         return self._modes.get(boundary).visible(projects)
 
     def resolve(self, mode: Mode) -> tuple[Embedder, VectorSpace]:
-        """The embedder of a mode and the space of its vectors. Raises ModelMissing while its model is not loaded."""
+        """Return the embedder of a mode and its vector space. Raises ModelMissing while the model is not loaded."""
         return _with_space(mode, self._embedders.of(mode))
 
     def cross_lingual(self, mode: Mode, text: str) -> Embedder | None:
-        """The model that made a mode's vectors of languages unlike that of this text; None as `Embedders` says."""
+        """Return the mode's multilingual model, as `Embedders.cross_lingual` does."""
         return self._embedders.cross_lingual(mode, text)
 
     def of(self, memory: Memory) -> tuple[Embedder, VectorSpace]:
-        """The embedder and the space of a memory. Raises Rejected where its mode is gone, ModelMissing."""
+        """Return a memory's embedder and vector space. Raises Rejected if its mode is deleted, or ModelMissing."""
         mode = self.mode(memory.boundary, memory.mode, memory.scope)
         return _with_space(mode, self._embedders.for_text(mode, embedding_text(memory)))
 
     def digest(self, memory: Memory) -> str | None:
-        """The digest of the space that a memory belongs into; None while that is not known."""
+        """Return the digest of the space in which a memory's vector is due; None while that is unknown."""
         try:
             return self.of(memory)[1].fingerprint.digest
         except (ModelMissing, Rejected):

@@ -11,8 +11,6 @@ class Authorizer(Protocol):
 
     def narrow(self, principal: str | None, selector: Selector) -> Selector:
         """Return the part of a selector that a principal may read. Raises Rejected `not_allowed` if that is none."""
-        ...
 
     def permit(self, principal: str | None, act: Permission, scope: Scope) -> None:
         """Raise Rejected `not_allowed` if the principal may not do this in this scope."""
-        ...

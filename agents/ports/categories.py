@@ -14,7 +14,6 @@ class Categories(Protocol):
 
         A summary may rest on memories that are gone: pass it through `visible_category` before it is shown.
         """
-        ...
 
 
 class CategoryWriter(Categories, Protocol):
@@ -22,4 +21,3 @@ class CategoryWriter(Categories, Protocol):
 
     def put(self, scope: Mapping[str, str], taxonomy: Taxonomy) -> None:
         """Write the taxonomy of a scope. Belongs to the handling of an event of the partition."""
-        ...

@@ -10,8 +10,6 @@ class ClaimWriter(Protocol):
 
     def get(self, key: str) -> Claim:
         """Return the claim; an empty one for an unknown key."""
-        ...
 
     def put(self, key: str, claim: Claim) -> None:
         """Write a claim; an empty one deletes the row. Belongs to the handling of an event of the partition."""
-        ...

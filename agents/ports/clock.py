@@ -9,4 +9,3 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """Return the current time in UTC."""
-        ...

@@ -29,15 +29,12 @@ class Allowance(Protocol):
 
     def is_over(self) -> bool:
         """True if its time is over."""
-        ...
 
     def may_spend(self, tokens: int) -> bool:
         """True if the budget still allows this number of language model tokens."""
-        ...
 
     def spend(self, tokens: int) -> None:
         """Subtract used tokens from the budget."""
-        ...
 
 
 class Unbounded:

@@ -13,15 +13,12 @@ class Embedder(Protocol):
     @property
     def fingerprint(self) -> Fingerprint:
         """Everything that determines the vectors of passages. Constant during the life of the process."""
-        ...
 
     async def passage(self, text: str) -> Encoded:
         """Embed a text to be stored. Runs off the event loop, with one call per core at once."""
-        ...
 
     async def query(self, text: str) -> Encoded:
         """Embed a question, ahead of queued passages."""
-        ...
 
 
 class Embedders(Protocol):
@@ -29,25 +26,21 @@ class Embedders(Protocol):
 
     def described(self, name: str) -> EmbedderDescription | None:
         """Return the preset or configured embedder of this name or model name; None if there is none."""
-        ...
 
     def of(self, mode: Mode) -> Embedder:
         """Return the loaded embedder of a mode, with the mode's prefixes; start loading it if necessary.
 
         Raises ModelMissing, with the reason, while it is not loaded.
         """
-        ...
 
     def for_text(self, mode: Mode, text: str) -> Embedder:
         """Return the embedder once the model for this text's language is loaded: a mode may have several.
 
         Raises ModelMissing as `of` does.
         """
-        ...
 
     def cross_lingual(self, mode: Mode, text: str) -> Embedder | None:
         """Return the mode's multilingual model, which embeds texts of other languages than this text's.
 
         None if one model reads all languages, and while a model is not loaded: only `of` can be used then.
         """
-        ...

@@ -11,7 +11,6 @@ class Intentions(Protocol):
 
     def get(self, scope: Mapping[str, str]) -> Intention:
         """Return the intention of a scope; an empty one for a scope without any."""
-        ...
 
 
 class IntentionWriter(Intentions, Protocol):
@@ -19,8 +18,6 @@ class IntentionWriter(Intentions, Protocol):
 
     def put(self, scope: Mapping[str, str], intention: Intention) -> None:
         """Write the intention of a scope. Belongs to the handling of an event of the partition."""
-        ...
 
     def scopes(self, boundary: str) -> Sequence[Mapping[str, str]]:
         """Return the scopes of a boundary that have an intention."""
-        ...

@@ -12,8 +12,6 @@ class Jobs(Protocol):
 
     def last_backfill(self, boundary: str) -> Mapping[str, datetime]:
         """Return the time of the last completed backfill by mode."""
-        ...
 
     def under_way(self, boundary: str) -> Sequence[JobProgress]:
         """Return the progress of running jobs."""
-        ...

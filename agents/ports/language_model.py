@@ -19,26 +19,21 @@ class LanguageModel(Protocol):
         an open circuit breaker, or has no valid credentials; the message says what to do. Raises `Unanswerable` if its
         answers are invalid or it refuses this text.
         """
-        ...
 
     def available(self, step: str, role: str) -> bool:
         """True if a call of this step may be made now; False if no profile is set."""
-        ...
 
     async def until_available(self, step: str, role: str) -> None:
         """Wait until `available`. After an outage one waiting caller may probe; the others keep waiting.
 
         Never returns if no profile is set.
         """
-        ...
 
     def status(self) -> Mapping[str, Mapping[str, Any]]:
         """Return per profile `model`, `state` (closed, open, half_open), `calls`, `failures` and `last_error`.
 
         Shown by `health`; contains no secret.
         """
-        ...
 
     async def close(self) -> None:
         """Release connections; no call may follow."""
-        ...

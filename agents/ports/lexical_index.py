@@ -18,11 +18,9 @@ class LexicalIndex(Protocol):
 
     def has(self, memory_id: str) -> bool:
         """True if the memory is indexed."""
-        ...
 
     def memory_columns(self, boundary: str) -> MemoryColumns:
         """Return the columns of a boundary's memories. Read them before the next await: later writes change them."""
-        ...
 
     def postings(self, boundary: str, terms: Sequence[str], *, fuzzy: bool = True) -> list[Postings]:
         """Return the postings of each term, in the order of `terms`.
@@ -31,31 +29,24 @@ class LexicalIndex(Protocol):
         in a language that the boundary uses and, with `fuzzy`, words with similar character n-grams; their postings are
         merged into one (`agents.rules.index.vocabulary`).
         """
-        ...
 
     def entity_postings(self, boundary: str, entities: Sequence[str]) -> list[Postings]:
         """Return the postings of each entity, in the order of `entities`."""
-        ...
 
     def category_postings(self, boundary: str, names: Sequence[str]) -> list[Postings]:
         """Return the postings of each category, over all scopes of the boundary, in the order of `names`."""
-        ...
 
     def counts(self, boundary: str) -> Mapping[str, Mapping[EmbeddingStatus, int]]:
         """Count a boundary's memories by mode and embedding status."""
-        ...
 
     def with_status(self, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]:
         """Yield the ids of memories with one of these statuses; concurrent writes may or may not show."""
-        ...
 
     def awaiting_understanding(self) -> Iterator[str]:
         """Yield the ids of memories that a language model has not read yet, as `with_status` does."""
-        ...
 
     def ready_places(self) -> Mapping[VectorLocation, int]:
         """Count the memories with a ready vector by its location."""
-        ...
 
 
 class LexicalWriter(LexicalIndex, Protocol):
@@ -63,8 +54,6 @@ class LexicalWriter(LexicalIndex, Protocol):
 
     def put(self, document: LexicalDocument) -> None:
         """Index a memory; the terms of its replaced text are no longer found."""
-        ...
 
     def remove(self, memory_id: str) -> None:
         """Remove a memory; an unknown id changes nothing."""
-        ...

@@ -16,23 +16,18 @@ class Memories(Protocol):
 
     def get(self, memory_id: str) -> Memory | None:
         """Return the record, or None."""
-        ...
 
     def is_removed(self, memory_id: str) -> bool:
         """True if a record of this id existed and was removed or forgotten."""
-        ...
 
     def is_forgotten(self, memory_id: str) -> bool:
         """True if a record of this id existed and was forgotten."""
-        ...
 
     def removed(self) -> Iterator[str | None]:
         """Yield the ids of removed records that were not forgotten; None for every other row, as a place to pause."""
-        ...
 
     def last_place(self, memory_id: str) -> VectorLocation | None:
         """Return the vector location that was given to `forget` or `remove`."""
-        ...
 
 
 class MemoryWriter(Memories, Protocol):
@@ -40,15 +35,12 @@ class MemoryWriter(Memories, Protocol):
 
     def put(self, memory: Memory) -> None:
         """Write a record."""
-        ...
 
     def forget(self, memory_id: str, place: VectorLocation | None = None) -> None:
         """Replace a record by a permanent tombstone; `place` is the last known location of its vector."""
-        ...
 
     def remove(self, memory_id: str, place: VectorLocation | None = None) -> None:
         """Replace a record by a tombstone that a new record of the same id may overwrite."""
-        ...
 
 
 class Modes(Protocol):
@@ -56,7 +48,6 @@ class Modes(Protocol):
 
     def get(self, boundary: str) -> ModeDeclarations:
         """Return the declarations; `general` alone for a boundary without any."""
-        ...
 
 
 class ModeWriter(Modes, Protocol):
@@ -64,4 +55,3 @@ class ModeWriter(Modes, Protocol):
 
     def put(self, boundary: str, declared: ModeDeclarations) -> None:
         """Write the declarations of a boundary."""
-        ...

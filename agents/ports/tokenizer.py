@@ -16,4 +16,3 @@ class TokenCounter(Protocol):
 
         Long work runs off the event loop. Raises Unavailable while the tokenizer can't be loaded.
         """
-        ...

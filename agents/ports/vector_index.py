@@ -20,15 +20,12 @@ class VectorIndex(Protocol):
         Raises ValueError, before anything is written, for vectors of another dimension or with NaN or infinity, and for
         token vectors in a space without `token_dim` in its fingerprint.
         """
-        ...
 
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
         """Remove points; ignores unknown ids."""
-        ...
 
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
         """Return the points nearest to the pooled vector that `where` admits: exact, best first, ties by id."""
-        ...
 
     async def maxsim(
         self,
@@ -46,11 +43,9 @@ class VectorIndex(Protocol):
         those of `memory_ids` that it admits (2 ms for 300). A memory without token vectors is not in the result; a
         question without rows finds nothing. Raises ValueError as `upsert` does.
         """
-        ...
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
         """Return the content hash of each memory that has a point."""
-        ...
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
         """Return the vectors of each memory that has a point; pooled ones with the written direction.
@@ -58,16 +53,12 @@ class VectorIndex(Protocol):
         Token vectors are returned in the 16-bit form in which the index stores them, in order; written again, they give
         the same scores.
         """
-        ...
 
     async def count(self, space: VectorSpace, partition: int) -> int:
         """Count the points of a partition in this space."""
-        ...
 
     async def spaces(self) -> Mapping[str, Fingerprint]:
         """Return the fingerprint stored in each existing collection, by collection name."""
-        ...
 
     async def close(self) -> None:
         """Release files and connections; no call may follow."""
-        ...

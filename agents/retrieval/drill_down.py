@@ -1,7 +1,6 @@
-"""The way down of a search with `depth` `auto`: intention, categories, items, as far as a question needs.
+"""Drill down in a search with `depth` `auto`: intention, categories, items, until one layer is sufficient.
 
-A question's words come in; the layers leave one after the other, the first one that says enough before what is below
-it. Guaranteed: what a layer shows rests on memories that are there, at this moment. Awaits nothing.
+Layers contain only what derives from existing memories. Awaits nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,12 +29,12 @@ from schemas.vectors import MemoryFilter
 Depth = Literal["intention", "categories", "items"]
 
 MAX_MEMBERS = 100
-"""Records of items that are read to find the turns behind a layer: a category rests on some eight."""
+"""Records that are read to find the turns behind a layer: a category's summary derives from some eight."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrillDownLevel:
-    """How deep a search has gone: what the layers above say, and the memories that may be found, None for any."""
+    """The depth of a search, the content of the layers above, and the memories that may be found (None: any)."""
 
     depth: Depth = "items"
     within: frozenset[str] | None = None
@@ -44,46 +43,43 @@ class DrillDownLevel:
 
 
 class DrillDown:
-    """Reads what lies above the items."""
+    """Reads the layers above the items."""
 
-    def __init__(
-        self,
-        intentions: Intentions,
-        categories: Categories,
-        memories: Memories,
-    ) -> None:
-        """Take the ports; `intentions` has visible entries only."""
+    def __init__(self, intentions: Intentions, categories: Categories, memories: Memories) -> None:
+        """`intentions` has visible entries only."""
         self._intentions = intentions
         self._categories = categories
         self._memories = memories
 
-    def levels(self, where: MemoryFilter, clues: QueryFeatures, roster: MemoryColumns) -> Iterator[DrillDownLevel]:
-        """The layers that say enough, from above; the items come last, always.
+    def levels(self, where: MemoryFilter, features: QueryFeatures, columns: MemoryColumns) -> Iterator[DrillDownLevel]:
+        """Yield the sufficient layers from the top; the items always come last.
 
-        `where` is the read of the turns, `clues` are those of the question among them, `roster` is the boundary's.
+        `where` filters turns, `features` are the question's features over them, `columns` has the boundary's columns.
         """
-        sought = TermCoverage.of(clues, roster, weigh_unknown=True)
-        scopes = select_scopes(where, roster)
+        coverage = TermCoverage.of(features, columns, weigh_unknown=True)
+        scopes = select_scopes(where, columns)
         views = [(scope, self._intentions.get(scope)) for scope in scopes]
-        above = intention_layer(views, clues.question, sought)
+        above = intention_layer(views, features.question, coverage)
         shown = group_by_part(above.shown)
         if above.suffices:
             yield DrillDownLevel("intention", above.rests_on, shown)
-        found = self._category_layer(scopes, clues, sought)
+        found = self._category_layer(scopes, features, coverage)
         if found.suffices:
             yield DrillDownLevel("categories", self._with_turns(found.rests_on), shown, found.shown)
         yield DrillDownLevel("items", None, shown, found.shown)
 
-    def _category_layer(self, scopes: Sequence[ScopeFields], clues: QueryFeatures, sought: TermCoverage) -> LayerResult:
-        """What categories say; only those that are about the question are looked at as they stand now."""
+    def _category_layer(
+        self, scopes: Sequence[ScopeFields], features: QueryFeatures, coverage: TermCoverage
+    ) -> LayerResult:
+        """Return the layer of categories; only those that match the question are checked for missing sources."""
         known = [(scope, one) for scope in scopes for one in self._categories.get(scope).all()]
-        near = match_entries([category_text(one) for _, one in known], sought)
+        near = match_entries([category_text(one) for _, one in known], coverage)
         read = self._memories.get
-        standing = [(known[one.place][0], visible_category(known[one.place][1], read)) for one in near]
-        return category_layer(standing, clues.question, sought)
+        visible = [(known[one.place][0], visible_category(known[one.place][1], read)) for one in near]
+        return category_layer(visible, features.question, coverage)
 
     def _with_turns(self, memory_ids: frozenset[str]) -> frozenset[str]:
-        """These memories, with the turns that they rest on."""
+        """Return these memories with the turns that they derive from."""
         found = (self._memories.get(memory_id) for memory_id in sorted(memory_ids)[:MAX_MEMBERS])
         turns = (one.memory_id for memory in found if memory for one in memory.evidence if one.memory_id)
         return memory_ids | frozenset(turns)

@@ -1,4 +1,4 @@
-"""The best memories of a search as hits. Awaits nothing, so an answer is of one moment."""
+"""Rank the memories of a search and return the best as hits. Awaits nothing: an answer is a consistent snapshot."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ from schemas.retrieval import Hit
 
 
 class HitRanker:
-    """Ranks every memory that a search admits, and reads the records of the best."""
+    """Searches in, hits out."""
 
     def __init__(self, memories: Memories, weights: RankingWeights) -> None:
         self._memories = memories
@@ -44,43 +44,50 @@ class HitRanker:
         *,
         bare: bool = False,
     ) -> tuple[list[Hit], int]:
-        """The best memories, best first, and among how many they were chosen; `bare`: without what stands inside."""
-        roster = words.memory_columns()
-        clues, admitted = collect_query_features(search, words, nearest, method)
-        heads = self._weights.models
-        ranking = rank_memories(clues, admitted, heads[clues.variant], by_words=heads["words"])
-        if method == "lexical_merge":
-            ranking = ranking.with_topics(self._topics(search, roster, ranking))
-        insides = None if bare else self._insides(search, clues, roster)
-        return self._hits(search, roster, clues, ranking, insides), int(admitted.sum())
+        """Rank every memory that a search admits; return the best as hits, and the number of candidates.
 
-    def _insides(self, search: SearchPlan, clues: QueryFeatures, roster: MemoryColumns) -> HitDetails:
-        return HitDetails(self._memories, search.request, TermCoverage.of(clues, roster, weigh_unknown=False))
+        `bare`: hits without details.
+        """
+        memory_columns = words.memory_columns()
+        features, admitted = collect_query_features(search, words, nearest, method)
+        models = self._weights.models
+        ranking = rank_memories(features, admitted, models[features.variant], by_words=models["words"])
+        if method == "lexical_merge":
+            ranking = ranking.with_topics(self._topics(search, memory_columns, ranking))
+        details = None if bare else self._details(search, features, memory_columns)
+        return self._hits(search, memory_columns, features, ranking, details), int(admitted.sum())
+
+    def _details(self, search: SearchPlan, features: QueryFeatures, memory_columns: MemoryColumns) -> HitDetails:
+        return HitDetails(
+            self._memories, search.request, TermCoverage.of(features, memory_columns, weigh_unknown=False)
+        )
 
     def _hits(
         self,
         search: SearchPlan,
-        roster: MemoryColumns,
-        clues: QueryFeatures,
+        memory_columns: MemoryColumns,
+        features: QueryFeatures,
         ranking: Ranking,
-        insides: HitDetails | None,
+        details: HitDetails | None,
     ) -> list[Hit]:
-        explanation = Explanation(clues, ranking) if search.request.explain else None
-        hits, told = [], clues.lexical["words"]
-        for place in ranking.best(search.request.top_k, roster.id_of):
+        explanation = Explanation(features, ranking) if search.request.explain else None
+        hits, lexical_scores = [], features.lexical["words"]
+        for place in ranking.best(search.request.top_k, memory_columns.id_of):
             number = int(ranking.numbers[place])
-            memory = self._memories.get(roster.id_of[number])
+            memory = self._memories.get(memory_columns.id_of[number])
             if memory is not None:
                 why = (explanation.scores(place), explanation.contributions(place)) if explanation else (None, None)
                 hit = hit_of(memory, ranking.score(place), *why, shown_as=search.shown_as)
-                hits.append(insides.with_details(hit, memory, speaks=bool(told[number])) if insides else hit)
+                hits.append(
+                    details.with_details(hit, memory, has_terms=bool(lexical_scores[number])) if details else hit
+                )
         return hits
 
-    def _topics(self, search: SearchPlan, roster: MemoryColumns, ranking: Ranking) -> FloatArray:
-        """How much of its topic the question names, for the memories that are best so far."""
+    def _topics(self, search: SearchPlan, memory_columns: MemoryColumns, ranking: Ranking) -> FloatArray:
+        """Return, for the best memories so far, the share of their topic that the question names."""
         topics = np.zeros(len(ranking.numbers))
-        for place in ranking.best(MAX_TOPIC_CANDIDATES, roster.id_of):
-            memory = self._memories.get(roster.id_of[int(ranking.numbers[place])])
+        for place in ranking.best(MAX_TOPIC_CANDIDATES, memory_columns.id_of):
+            memory = self._memories.get(memory_columns.id_of[int(ranking.numbers[place])])
             if memory is not None and memory.reading.topic:
                 topics[place] = topic_share(search.question.terms, content_terms(memory.reading.topic))
         return topics

@@ -1,6 +1,6 @@
-"""What words tell of the memories of one search: counted while the question is embedded, and anew where it must be.
+"""Lexical features of the memories of one search, computed while the question is embedded.
 
-An answer is of one moment: what was counted stands as long as nobody writes to the boundary, and no longer.
+A write to the boundary makes them outdated: they are computed again, so that an answer is a consistent snapshot.
 """
 
 import numpy as np
@@ -15,41 +15,41 @@ from agents.rules.ranking.query_features import QueryFeatures
 
 
 class LexicalFeatures:
-    """The clues of one search without what models see."""
+    """All features of one search except vector scores."""
 
     def __init__(self, words: LexicalIndex, clock: Clock, search: SearchPlan) -> None:
         self._words = words
         self._clock = clock
         self._search = search
-        self._counted: tuple[MemoryColumns, int, QueryFeatures] | None = None
+        self._cached: tuple[MemoryColumns, int, QueryFeatures] | None = None
 
     def memory_columns(self) -> MemoryColumns:
-        """The memories of the boundary, as they are now."""
+        """Return the boundary's current columns."""
         return self._words.memory_columns(self._search.where.boundary)
 
     def now(self) -> QueryFeatures:
-        """All that is known of the memories but how models see them, as they are now."""
-        roster = self.memory_columns()
-        if self._counted is not None and self._counted[:2] == (roster, roster.changes):
-            return self._counted[2]
-        clues = self._count(roster)
-        self._counted = roster, roster.changes, clues
-        return clues
+        """Return the current features; cached until the next write to the boundary."""
+        memory_columns = self.memory_columns()
+        if self._cached is not None and self._cached[:2] == (memory_columns, memory_columns.changes):
+            return self._cached[2]
+        features = self._count(memory_columns)
+        self._cached = memory_columns, memory_columns.changes, features
+        return features
 
-    def _count(self, roster: MemoryColumns) -> QueryFeatures:
+    def _count(self, memory_columns: MemoryColumns) -> QueryFeatures:
         boundary = self._search.where.boundary
-        columns, question, order = roster.columns, self._search.question, roster.order()
+        columns, question, order = memory_columns.columns, self._search.question, memory_columns.order()
         postings = self._words.postings(boundary, question.terms)
         ages_ms = self._clock.now().timestamp() * 1000 - columns.occurred_ms.astype(np.float64)
         return QueryFeatures(
             question=question,
             columns=columns,
             order=order,
-            documents=roster.documents,
+            documents=memory_columns.documents,
             postings=postings,
-            lexical=lexical_fields(columns, postings, order, roster.documents),
+            lexical=lexical_fields(columns, postings, order, memory_columns.documents),
             entities=self._words.entity_postings(boundary, question.entities),
-            named=roster.spoken_by(question.named),
-            recency=recency(ages_ms, roster.of_kind(lambda kind: HALF_LIFE_DAYS[kind.decay] * DAY_MS)),
+            named=memory_columns.spoken_by(question.named),
+            recency=recency(ages_ms, memory_columns.of_kind(lambda kind: HALF_LIFE_DAYS[kind.decay] * DAY_MS)),
             embedded=np.zeros(len(columns.live), np.bool_),
         )

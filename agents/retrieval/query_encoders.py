@@ -1,7 +1,7 @@
-"""Who reads a question: the model of its own language, that of memories in another, or both at the same time.
+"""Embed a question by the model of its language, by the one for memories in other languages, or by both concurrently.
 
-Enters: models, and the text. Leaves: the question's vectors by each. Guaranteed: a model that several lanes share is
-asked once; where the question's own model answers, another that can't keeps nobody from an answer.
+A model that several modes share embeds the question once. If the model of the question's language answers, failures of
+the other are ignored.
 """
 
 import asyncio
@@ -13,15 +13,15 @@ from schemas.failures import ModelMissing, Unavailable
 from schemas.vectors import Encoded
 
 EncoderKey = tuple[str, str, str | None, bool]
-"""What decides where the question lies: digest of the space, embedder, query prefix, whether it crosses."""
+"""What determines a question's vector: digest of the space, embedder, query prefix, `cross_lingual`."""
 
 EncodingResult = Encoded | ModelMissing | Unavailable
-"""A question's vectors, or why there are none."""
+"""A question's vectors, or the reason why there are none."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryEncoder:
-    """A model that is to read a question; one that crosses reads for memories in another language."""
+    """A model that embeds a question; `cross_lingual`: for memories in other languages."""
 
     model: Embedder
     space: str
@@ -31,34 +31,34 @@ class QueryEncoder:
 
     @property
     def key(self) -> EncoderKey:
-        """What lanes share that need the question only once."""
+        """The key under which modes share an encoding."""
         return self.space, self.embedder, self.query_prefix, self.cross_lingual
 
 
 async def encode_query(
-    readers: Iterable[QueryEncoder], text: str, meanwhile: Callable[[], object]
+    encoders: Iterable[QueryEncoder], text: str, meanwhile: Callable[[], object]
 ) -> Mapping[EncoderKey, EncodingResult]:
-    """The question by every model that is to see it, once each, or why it has none."""
-    models = {one.key: one.model for one in readers}
-    asked = [asyncio.ensure_future(_asked(model, text)) for model in models.values()]
-    # The tasks run up to where they wait for the models.
+    """Embed a question once by every model; runs `meanwhile` while the models work."""
+    models = {one.key: one.model for one in encoders}
+    tasks = [asyncio.ensure_future(_encode(model, text)) for model in models.values()]
+    # Let the tasks run until they wait for the models.
     await asyncio.sleep(0)
     meanwhile()
-    return dict(zip(models, await asyncio.gather(*asked), strict=True))
+    return dict(zip(models, await asyncio.gather(*tasks), strict=True))
 
 
 def usable_encodings(
-    readers: Sequence[QueryEncoder], questions: Mapping[EncoderKey, EncodingResult]
+    encoders: Sequence[QueryEncoder], questions: Mapping[EncoderKey, EncodingResult]
 ) -> Mapping[bool, Encoded]:
-    """A lane's question by whether it crosses. Raises what its first reader failed with; others are done without."""
-    found = {one.cross_lingual: questions[one.key] for one in readers}
-    first = questions[readers[0].key]
+    """Return a mode's encodings by `cross_lingual`. Raises the failure of its first encoder; ignores others."""
+    found = {one.cross_lingual: questions[one.key] for one in encoders}
+    first = questions[encoders[0].key]
     if not isinstance(first, Encoded):
         raise first
-    return {crosses: one for crosses, one in found.items() if isinstance(one, Encoded)}
+    return {cross_lingual: one for cross_lingual, one in found.items() if isinstance(one, Encoded)}
 
 
-async def _asked(model: Embedder, text: str) -> EncodingResult:
+async def _encode(model: Embedder, text: str) -> EncodingResult:
     try:
         return await model.query(text)
     except (ModelMissing, Unavailable) as failure:

@@ -1,10 +1,10 @@
-"""A question in, the memories that answer it out: hybrid over vectors and words, of one boundary alone.
+"""Answer retrieve requests: hybrid search over vectors and words, within one boundary.
 
-Every memory that the selector admits in the searched modes is ranked; what has no vector yet is found by its words
-and its neighbours. Without vectors the answer is lexical, and says why. Several vector spaces are fused by rank, or
-merged without any vectors; a cosine is only ever compared with one of the same space. The same question over the
-same memories gets the same answer. Turns and items are ranked apart, so that neither moves the other's order; where
-both are asked for, they are merged by score.
+Every memory that the selector admits in the searched modes is ranked; a memory without a vector is found by its words
+and its neighbours. Without vectors the answer is lexical, with a warning that says why. Several vector spaces are fused
+by rank, or merged without any vectors; cosines are compared within one space only. The same question over the same
+memories has the same answer. Turns and items are ranked separately, so that neither affects the order of the other; if
+both are requested, they are merged by score.
 """
 
 import heapq
@@ -37,7 +37,7 @@ Warnings = list[SearchWarning]
 
 
 class _Found(NamedTuple):
-    """One shelf that was searched."""
+    """The results of one searched index."""
 
     search: SearchPlan
     words: LexicalFeatures
@@ -56,7 +56,7 @@ class _Found(NamedTuple):
 
 
 class Retrieve:
-    """Answers retrieve requests. Writes nothing; what it reads is reached through ports."""
+    """Retrieve requests in, results out. Writes nothing."""
 
     def __init__(
         self,
@@ -70,10 +70,7 @@ class Retrieve:
         layers: DrillDown | None = None,
         elapsed: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Take the ports. `elapsed` counts seconds.
-
-        Without `layers` there is nothing above the items.
-        """
+        """`elapsed` counts seconds; without `layers` a search has no layers above the items."""
         self._words = words
         self._memories = memories
         self._modes = modes
@@ -84,18 +81,18 @@ class Retrieve:
         self._elapsed = elapsed
 
     async def answer(self, request: RetrieveRequest) -> tuple[RetrieveResult, Warnings]:
-        """Give the result and the warnings. Raises Rejected for a mode that is not declared, and for none."""
+        """Return result and warnings. Raises Rejected for an undeclared mode, and if there is no mode at all."""
         return await self._answer(request, bare=False)
 
     async def turns(self, request: RetrieveRequest) -> tuple[RetrieveResult, Warnings]:
-        """The same for whoever has no use for what stands inside the hits."""
+        """Return the same without details of hits."""
         return await self._answer(request, bare=True)
 
     async def _answer(self, request: RetrieveRequest, *, bare: bool) -> tuple[RetrieveResult, Warnings]:
         started = self._elapsed()
         parts = [await self._found(search) for search in self._searches(request)]
-        # Others may have written meanwhile: from here on all is read anew, and nothing awaited.
-        level, hits, candidates = self._deep_enough(parts, request, bare=bare)
+        # The index may have changed during the search: from here on all is read again, and nothing awaited.
+        level, hits, candidates = self._first_sufficient(parts, request, bare=bare)
         warnings = self._warnings(parts)
         took_ms = round(1000 * (self._elapsed() - started), 2)
         result = RetrieveResult(
@@ -104,12 +101,7 @@ class Retrieve:
             strategy=next((one.strategy for one in parts if one.strategy != "hybrid"), "hybrid"),
             intention=level.intention,
             categories=level.categories,
-            diagnostics={
-                "candidates": candidates,
-                "took_ms": took_ms,
-                "method": parts[0].method,
-                "depth": level.depth,
-            },
+            diagnostics={"candidates": candidates, "took_ms": took_ms, "method": parts[0].method, "depth": level.depth},
         )
         return result, warnings
 
@@ -126,10 +118,10 @@ class Retrieve:
         words = LexicalFeatures(self._words, self._clock, search)
         return _Found(search, words, await self._vectors.nearest(search, words))
 
-    def _deep_enough(
+    def _first_sufficient(
         self, parts: Sequence[_Found], request: RetrieveRequest, *, bare: bool
     ) -> tuple[DrillDownLevel, list[Hit], int]:
-        """The first layer from above that suffices and has a memory which the request may see; else the items."""
+        """Return the topmost layer that is sufficient and has a visible memory; otherwise the items."""
         for level in self._levels(parts, request):
             hits, candidates = self._best([part.among(level.within) for part in parts], request.top_k, bare=bare)
             if hits or level.within is None:
@@ -145,7 +137,7 @@ class Retrieve:
         return self._layers.levels(where, turns.now(), turns.memory_columns())
 
     def _best(self, parts: Iterable[_Found], top_k: int, *, bare: bool) -> tuple[list[Hit], int]:
-        """The best of all parts by score, equal ones by id, and among how many they were chosen."""
+        """Return the best hits of all parts by score, ties by id, and the number of candidates."""
         found = [self._hits.best(one.search, one.words, one.nearest, one.method, bare=bare) for one in parts]
         candidates = sum(count for _, count in found)
         if len(found) == 1:
@@ -159,14 +151,18 @@ class Retrieve:
         warnings = [warn_cross_mode(first.search.modes, first.method)] if several else []
         warnings += warn_degraded(reasons, cross_mode=several)
         if first.search.request.mode is None:
-            warnings += warn_other_modes(_elsewhere([(one.search, one.words.memory_columns()) for one in parts]))
+            warnings += warn_other_modes(
+                _count_other_modes([(one.search, one.words.memory_columns()) for one in parts])
+            )
         return warnings
 
 
-def _elsewhere(parts: Iterable[tuple[SearchPlan, MemoryColumns]]) -> Counter[str]:
-    """How many memories each mode has that the request would find there, but for a window's turns: those are known."""
+def _count_other_modes(parts: Iterable[tuple[SearchPlan, MemoryColumns]]) -> Counter[str]:
+    """Count by mode the memories that the request would find in other modes; a window's turns are left out."""
     counts: Counter[str] = Counter()
-    for search, roster in parts:
+    for search, columns in parts:
         if search.within is None:
-            counts.update(count_other_modes(roster, search.where, include_superseded=search.request.include_superseded))
+            counts.update(
+                count_other_modes(columns, search.where, include_superseded=search.request.include_superseded)
+            )
     return counts

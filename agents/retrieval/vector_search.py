@@ -1,9 +1,9 @@
-"""The nearest memories of a question, lane by lane, each with its own model in its own space.
+"""Find the memories nearest to a question, one search per mode, each with its own model in its own space.
 
-A lane without a memory that the read may see costs nothing: no model is asked for, no question embedded. Where one
-lane has vectors that can't be asked, the others are not asked either: ranks of some would stand beside nothing.
-While the model has the question, in a process of its own, its words are counted here. Where a mode has a model for each
-language, and memories of both, both read the question: every memory is compared by the model that made its vector.
+A mode without visible memories costs nothing: its model is not loaded and the question not embedded. If the vectors of
+one mode can't be searched, no mode is: ranks of a part could not be fused. Lexical features are computed while the
+models, in processes of their own, embed the question. If a mode has a model for each language and memories of both,
+both models embed the question: every memory is compared by the model that made its vector.
 """
 
 import asyncio
@@ -37,75 +37,75 @@ from schemas.modes import VectorSpace
 from schemas.vectors import Encoded, Matrix, Scored
 
 DENSE_LIMIT = 200
-"""Nearest vectors that are asked for where there are few. Every one costs some 5 us; 300 find no more."""
+"""Nearest vectors of a small index. Every one costs some 5 us; 300 find no more."""
 
 DENSE_CANDIDATE_LIMIT = 300
-"""Nearest vectors where they are candidates: on LoCoMo and our chats as one user 200 find 0.3 points less at R@10."""
+"""Nearest vectors as candidates of MaxSim: on LoCoMo and our chats as one user 200 lose 0.3 points of recall@10."""
 
 MAXSIM_LIMIT = 300
-"""Best memories by late interaction that are asked for: what is not found counts as the last that was. 900 find 0.2
-points more at R@10, and take 3 ms longer."""
+"""Best memories by late interaction; the others get the score of the last one. 900 gain 0.2 points of recall@10 and
+take 3 ms longer."""
 
 MAXSIM_FULL_SCAN_LIMIT = 1000
-"""Memories up to which late interaction looks at all of them, which takes 15 ms at 5,000. Of more it looks at
-candidates: on conversations of 6,000 turns of one user that finds as much."""
+"""Memories up to which late interaction scores all, which takes 15 ms at 5,000. Above it scores candidates: on
+conversations of 6,000 turns of one user that finds as much."""
 
 _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
-    """A lane before its index is asked, with its space and who reads the question where there are vectors."""
+class _PreparedSearch:
+    """A mode's search before the index is queried, with space and query encoders if there are vectors."""
 
     nearest: ModeSearchResult
     space: VectorSpace | None = None
-    readers: Sequence[QueryEncoder] = ()
+    encoders: Sequence[QueryEncoder] = ()
 
     @property
     def many(self) -> bool:
-        """Whether there are too many vectors to compare them all token by token."""
+        """True if there are too many vectors for a MaxSim over all."""
         return self.nearest.count > MAXSIM_FULL_SCAN_LIMIT
 
 
 class VectorSearch:
-    """Asks the models and the vector index of one deployment."""
+    """Questions in, nearest memories by mode out."""
 
     def __init__(self, vectors: VectorIndex, spaces: VectorSpaces) -> None:
         self._vectors = vectors
         self._spaces = spaces
 
     async def nearest(self, search: SearchPlan, words: LexicalFeatures) -> list[ModeSearchResult]:
-        """The nearest memories of a question in each lane, in the order of the lanes; at least one lane."""
-        roster = words.memory_columns()
-        opened = [self._opened(lane, roster, search) for lane in search.mode_searches]
-        if any(one.nearest.status == "unavailable" for one in opened):
-            return [one.nearest for one in opened]
-        readers = [reader for one in opened for reader in one.readers]
-        questions = await encode_query(readers, search.question.text, meanwhile=words.now)
-        return await _together([self._found(one, questions, search, words) for one in opened])
+        """Return the nearest memories of each mode's search, in their order; there is at least one."""
+        memory_columns = words.memory_columns()
+        prepared = [self._prepare(mode_search, memory_columns, search) for mode_search in search.mode_searches]
+        if any(one.nearest.status == "unavailable" for one in prepared):
+            return [one.nearest for one in prepared]
+        encoders = [reader for one in prepared for reader in one.encoders]
+        questions = await encode_query(encoders, search.question.text, meanwhile=words.now)
+        return await _gather([self._found(one, questions, search, words) for one in prepared])
 
-    def _opened(self, lane: ModeSearch, roster: MemoryColumns, search: SearchPlan) -> _Opened:
-        admitted = roster.admitted(lane.where, include_superseded=search.request.include_superseded)
+    def _prepare(self, mode_search: ModeSearch, memory_columns: MemoryColumns, search: SearchPlan) -> _PreparedSearch:
+        admitted = memory_columns.admitted(mode_search.where, include_superseded=search.request.include_superseded)
         if not admitted.any():
-            return _Opened(ModeSearchResult(lane, "empty"))
+            return _PreparedSearch(ModeSearchResult(mode_search, "empty"))
         try:
-            model, space = self._spaces.resolve(lane.mode)
+            model, space = self._spaces.resolve(mode_search.mode)
         except ModelMissing as problem:
-            has_vectors = (admitted & (roster.columns.spaces != MISSING)).any()
-            return _Opened(
-                ModeSearchResult(lane, "unavailable" if has_vectors else "not_indexed", missing=str(problem))
+            has_vectors = (admitted & (memory_columns.columns.spaces != MISSING)).any()
+            return _PreparedSearch(
+                ModeSearchResult(mode_search, "unavailable" if has_vectors else "not_indexed", missing=str(problem))
             )
         digest = space.fingerprint.digest
-        embedded = admitted & roster.embedded(digest)
+        embedded = admitted & memory_columns.embedded(digest)
         count = int(embedded.sum())
         if not count:
-            return _Opened(ModeSearchResult(lane, "not_indexed", digest, missing="no vectors yet"))
-        elsewhere = int((embedded & other_language_mask(roster, foreign=search.question.foreign)).sum())
-        nearest = ModeSearchResult(lane, "ok", digest, count)
-        return _Opened(nearest, space, self._readers(nearest, model, search.question.text, elsewhere))
+            return _PreparedSearch(ModeSearchResult(mode_search, "not_indexed", digest, missing="no vectors yet"))
+        elsewhere = int((embedded & other_language_mask(memory_columns, foreign=search.question.foreign)).sum())
+        nearest = ModeSearchResult(mode_search, "ok", digest, count)
+        return _PreparedSearch(nearest, space, self._encoders(nearest, model, search.question.text, elsewhere))
 
-    def _readers(self, nearest: ModeSearchResult, model: Embedder, text: str, elsewhere: int) -> list[QueryEncoder]:
-        """Who reads the question; `elsewhere` is how many of the memories are in a language that its model is not."""
+    def _encoders(self, nearest: ModeSearchResult, model: Embedder, text: str, elsewhere: int) -> list[QueryEncoder]:
+        """Return the question's encoders; `elsewhere` counts the memories that its own model can't read."""
         mode = nearest.mode_search.mode
         own = QueryEncoder(model, nearest.space, mode.embedder, mode.query_prefix)
         other = self._spaces.cross_lingual(mode, text) if is_worth_asking(elsewhere, nearest.count) else None
@@ -115,52 +115,58 @@ class VectorSearch:
         return [crossing] if elsewhere == nearest.count else [own, crossing]
 
     async def _found(
-        self, one: _Opened, questions: Mapping[EncoderKey, EncodingResult], search: SearchPlan, words: LexicalFeatures
+        self,
+        one: _PreparedSearch,
+        questions: Mapping[EncoderKey, EncodingResult],
+        search: SearchPlan,
+        words: LexicalFeatures,
     ) -> ModeSearchResult:
         if one.space is None:
             return one.nearest
         try:
-            asked = usable_encodings(one.readers, questions)
+            asked = usable_encodings(one.encoders, questions)
             found = await self._dense(one, one.space, asked, search, words)
-            late = await self._late(one, one.space, asked, search, words, found)
+            maxsim = await self._maxsim(one, one.space, asked, search, words, found)
         except (ModelMissing, Unavailable) as failure:
             return replace(one.nearest, status="unavailable", missing=str(failure))
-        return replace(one.nearest, found=found, maxsim=late)
+        return replace(one.nearest, found=found, maxsim=maxsim)
 
     async def _dense(
         self,
-        one: _Opened,
+        one: _PreparedSearch,
         space: VectorSpace,
         asked: Mapping[bool, Encoded],
         search: SearchPlan,
         words: LexicalFeatures,
     ) -> list[Scored]:
-        """The best by cosine, each memory by the model that made its vector."""
+        """Return the best by cosine, each memory by the model that made its vector."""
         limit, where = DENSE_CANDIDATE_LIMIT if one.many else DENSE_LIMIT, one.nearest.mode_search.where
         calls = [self._vectors.search(space, question.pooled, where, limit) for question in asked.values()]
-        found = dict(zip(asked, await _together(calls), strict=True))
+        found = dict(zip(asked, await _gather(calls), strict=True))
         foreign = search.question.foreign
         return merge_cross_lingual(
             found, words.memory_columns(), foreign=foreign, bias=CROSS_LINGUAL_BIAS[foreign].dense, limit=limit
         )
 
-    async def _late(
+    async def _maxsim(
         self,
-        one: _Opened,
+        one: _PreparedSearch,
         space: VectorSpace,
         asked: Mapping[bool, Encoded],
         search: SearchPlan,
         words: LexicalFeatures,
         found: Sequence[Scored],
     ) -> list[Scored]:
-        """The best by late interaction: of all memories, or of candidates from several sides."""
+        """Return the best by late interaction: of all memories, or of candidates by vector and by words."""
         where, foreign, chosen = one.nearest.mode_search.where, search.question.foreign, None
         if not space.fingerprint.token_dim:
             return []
         if one.many:
-            roster = words.memory_columns()
-            admitted = roster.admitted(where, include_superseded=search.request.include_superseded)
-            chosen = select_candidates([near.memory_id for near in found], words.now().lexical, roster, admitted)
+            memory_columns = words.memory_columns()
+            admitted = memory_columns.admitted(where, include_superseded=search.request.include_superseded)
+            chosen = select_candidates(
+                [near.memory_id for near in found], words.now().lexical, memory_columns, admitted
+            )
         limit = MAXSIM_LIMIT if chosen is None else len(chosen)
         parts = (
             {}
@@ -171,21 +177,21 @@ class VectorSearch:
             self._vectors.maxsim(space, _rows(question, search, words), where, limit, parts.get(crosses, chosen))
             for crosses, question in asked.items()
         ]
-        late = dict(zip(asked, await _together(calls), strict=True))
+        maxsim = dict(zip(asked, await _gather(calls), strict=True))
         return merge_cross_lingual(
-            late, words.memory_columns(), foreign=foreign, bias=CROSS_LINGUAL_BIAS[foreign].maxsim, limit=limit
+            maxsim, words.memory_columns(), foreign=foreign, bias=CROSS_LINGUAL_BIAS[foreign].maxsim, limit=limit
         )
 
 
 def _rows(question: Encoded, search: SearchPlan, words: LexicalFeatures) -> Matrix:
-    """The token vectors of a question, each as long as its token counts among these memories."""
-    asked, told = search.question, words.now()
-    frequencies = {term: len(where.numbers) for term, where in zip(asked.terms, told.postings, strict=True)}
+    """Return the token vectors of a question, scaled by the weights of its tokens among these memories."""
+    asked, features = search.question, words.now()
+    frequencies = {term: len(where.numbers) for term, where in zip(asked.terms, features.postings, strict=True)}
     spans = np.zeros((len(question.tokens), 2), np.int32) if question.spans is None else question.spans
-    return weight_query_tokens(question.tokens, spans, asked.text, frequencies, told.documents)
+    return weight_query_tokens(question.tokens, spans, asked.text, frequencies, features.documents)
 
 
-async def _together(calls: Sequence[Coroutine[Any, Any, _Result]]) -> list[_Result]:
-    """The results of calls that run at the same time, in their order."""
-    # A task for each would slow down what is asked nearly always: one call.
+async def _gather(calls: Sequence[Coroutine[Any, Any, _Result]]) -> list[_Result]:
+    """Run calls concurrently; return their results in order."""
+    # Nearly always there is one call: no task for it.
     return [await calls[0]] if len(calls) == 1 else list(await asyncio.gather(*calls))

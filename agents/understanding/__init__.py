@@ -1,1 +1,1 @@
-"""Reads what a turn is for: classifier, rules, and a language model where one is set."""
+"""Classifies turns: by classifier and rules, and by a language model if one is configured."""

@@ -1,8 +1,8 @@
-"""Understands turns: by the rules and the classifier at once, by a language model when it answers.
+"""Understand turns: by rules and classifier at once, by a language model in the background.
 
-Memories come in; what they are for leaves, and `Understood` events from models. Writes nothing, and no turn waits for
-a model: what it does not answer stays `pending` on the record, and is asked again. What is stored is data in the
-prompt, never an instruction.
+Enters: memories. Leaves: interaction modes, and `Understood` events of language models. Writes nothing. No turn waits
+for a model: without an answer it stays `pending` on the record and is asked again. Stored text is data in the prompt,
+never an instruction.
 """
 
 from collections.abc import Sequence
@@ -29,13 +29,13 @@ from schemas.understanding import Understanding
 from schemas.vectors import MemoryFilter
 
 STEP, ROLE = "understand.turn", "understand"
-"""By what a deployment may name a language model profile for this."""
+"""Names by which a deployment selects the language model profile."""
 
 UNANSWERABLE_PROFILE = "unanswerable"
-"""In place of a profile, on what none answered validly."""
+"""Recorded in place of a profile if no answer is valid."""
 
 MAX_RECENT_TURNS = 6
-"""Turns before this one whose modes a model is told, so that a thread stays in its register."""
+"""Previous turns in the prompt with their modes, so that a conversation tends to stay in one mode."""
 
 
 class Understand:
@@ -52,7 +52,6 @@ class Understand:
         clock: Clock,
         categories: Categories | None = None,
     ) -> None:
-        """Take the ports."""
         self._categories = categories
         self._reader = reader
         self._model = model
@@ -63,7 +62,7 @@ class Understand:
         self._clock = clock
 
     async def by_rules(self, memory: Memory) -> Interaction | None:
-        """What the turn is for, without a language model; None where that is known, or is not asked of it."""
+        """Classify a turn without a language model; None if it is classified already, or needs no classification."""
         if not needs_understanding(memory):
             return None
         leading = await self._reader.read(memory.text, embedding_text(memory))
@@ -71,7 +70,7 @@ class Understand:
         return apply_threshold(leading)
 
     async def by_model(self, memory: Memory) -> Understood:
-        """What a language model says of the turn. Raises Unavailable when it is to be asked again."""
+        """Ask a language model about a turn. Raises Unavailable if it must be asked again."""
         prompt = build_understanding_prompt(
             self._template.text,
             self._template.version,
@@ -86,10 +85,10 @@ class Understand:
         try:
             answered = await self._model.ask(STEP, ROLE, prompt, Understanding)
         except Unanswerable:
-            return self._said(memory, None, None, UNANSWERABLE_PROFILE)
+            return self._event(memory, None, None, UNANSWERABLE_PROFILE)
         found = self._with_known_categories(answered.answer, memory)
         interaction = await self._with_vote(memory, found)
-        return self._said(memory, interaction, found, answered.profile)
+        return self._event(memory, interaction, found, answered.profile)
 
     async def _with_vote(self, memory: Memory, found: Understanding) -> Interaction | None:
         if memory.role != "user":
@@ -100,7 +99,7 @@ class Understand:
         try:
             read = await self._reader.read(memory.text, embedding_text(memory), intent=found.intent, model=vote)
         except (ModelMissing, Unavailable):
-            return None  # The rest of the answer is not to be asked for, and paid, again.
+            return None  # Keep the rest of the answer: asking again would cost again.
         return apply_threshold(read)
 
     def _taxonomy(self, memory: Memory) -> Taxonomy:
@@ -112,7 +111,7 @@ class Understand:
         return found.model_copy(update={"categories": keep_known_categories(found.categories, self._taxonomy(memory))})
 
     def _recent(self, memory: Memory) -> Sequence[RecentTurn]:
-        """The turns before this one in its conversation, oldest first."""
+        """Return the previous turns of the conversation, oldest first."""
         where = MemoryFilter(
             boundary=memory.boundary,
             scope={name: (value,) for name, value in memory.scope.items()},
@@ -125,12 +124,8 @@ class Understand:
         turns = [one for one in before if one is not None][-MAX_RECENT_TURNS:]
         return [RecentTurn(role=one.role or "user", mode=one.mode, text=one.text) for one in turns]
 
-    def _said(
-        self,
-        memory: Memory,
-        interaction: Interaction | None,
-        found: Understanding | None,
-        profile: str,
+    def _event(
+        self, memory: Memory, interaction: Interaction | None, found: Understanding | None, profile: str
     ) -> Understood:
         return Understood(
             memory_id=memory.memory_id,

@@ -27,10 +27,7 @@ def request_headers(replies: str) -> Json:
             "pattern": "^[0-9]{1,20}$",
             "description": "Time at which the caller stops waiting, in milliseconds since the epoch.",
         },
-        PRINCIPAL_HEADER: {
-            "type": "string",
-            "description": "The caller, for a deployment with an authorization file.",
-        },
+        PRINCIPAL_HEADER: {"type": "string", "description": "The caller, for a deployment with an authorization file."},
     }
     for dialect in DIALECTS:
         headers |= _dialect_headers(dialect, replies)

@@ -55,11 +55,9 @@ class AckableEvent(Protocol):
     @property
     def record(self) -> Record:
         """The record that was read."""
-        ...
 
     def settle(self) -> None:
         """Acknowledge it."""
-        ...
 
 
 class Delivery(Generic[Finished]):

@@ -20,11 +20,9 @@ class WorkerParts(Protocol):
 
     async def start(self) -> None:
         """Start; an exception ends the process."""
-        ...
 
     async def stop(self) -> None:
         """Close everything."""
-        ...
 
 
 class FastStartTables(TableManager):

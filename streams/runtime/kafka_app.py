@@ -31,11 +31,9 @@ class StreamStep(Protocol):
 
     async def begin(self, record: Record) -> Awaitable[Any]:
         """Do what must happen in order."""
-        ...
 
     async def settle(self, finished: Sequence[Any]) -> None:
         """Make the effects of a run of events durable."""
-        ...
 
 
 def create_kafka_app(settings: Settings, worker_id: str) -> App:

@@ -224,11 +224,7 @@ async def test_an_id_that_is_no_plain_uuid_is_refused(index: VectorIndex, memory
     with pytest.raises(ValueError, match="UUID"):
         await index.upsert(SPACE, [point(1), replace(point(2), memory_id=memory_id)])
     assert await index.spaces() == {}
-    for call in (
-        index.delete(SPACE, [memory_id]),
-        index.hashes(SPACE, [memory_id]),
-        index.vectors(SPACE, [memory_id]),
-    ):
+    for call in (index.delete(SPACE, [memory_id]), index.hashes(SPACE, [memory_id]), index.vectors(SPACE, [memory_id])):
         with pytest.raises(ValueError, match="UUID"):
             await call
 

@@ -14,9 +14,8 @@ from schemas.embedders import ConfiguredEmbedder, EmbedderDescription
 from schemas.failures import ModelMissing
 from schemas.modes import GENERAL, Fingerprint, Mode
 from schemas.vectors import Encoded
-from streams.adapters.embedding.catalog.by_language import LanguageRoutingEmbedder
+from streams.adapters.embedding.catalog.by_language import LanguageRoutingEmbedder, ModeEmbedder
 from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
-from streams.adapters.embedding.catalog.mode_embedder import ModeEmbedder
 from streams.adapters.embedding.catalog.presets import GENERAL_PRESET, MULTILINGUAL_SMALL
 from streams.adapters.embedding.catalog.vector_cache import VectorCache
 from tests.fakes.embedder import FakeEmbedder

@@ -17,8 +17,7 @@ from schemas.commands import Command
 from schemas.events import Embedded, Remembered
 from schemas.memories import Item, Memory, Origin
 from schemas.scopes import Scope
-from streams.adapters.language.prompt_files import read_prompt
-from streams.bootstrap.agents import CATEGORY_PROMPT
+from streams.bootstrap.agents import CATEGORY_PROMPT, read_prompt
 from tests.builders.memories import made
 from tests.builders.stores import fake_stores
 from tests.fakes.categories import FakeCategories

@@ -15,11 +15,7 @@ CODE = [
     "Renamed the tokenizer module.",
     "The linter complains about line length.",
 ]
-JOURNAL = [
-    "Felt tired after the long walk.",
-    "The kitchen tap leaks again.",
-    "Dreamt of deploying sails on a boat.",
-]
+JOURNAL = ["Felt tired after the long walk.", "The kitchen tap leaks again.", "Dreamt of deploying sails on a boat."]
 
 
 def mode(name: str, embedder: str, project: str | None = None) -> Mode:

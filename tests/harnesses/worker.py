@@ -22,10 +22,9 @@ from schemas.memories import Memory
 from schemas.modes import GENERAL_MODE, Mode, VectorSpace
 from schemas.records import Record
 from schemas.turns import Turn
-from streams.adapters.language.prompt_files import read_prompt
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import INTERACTION_MODEL
-from streams.bootstrap.agents import UNDERSTANDING_PROMPT
+from streams.bootstrap.agents import UNDERSTANDING_PROMPT, read_prompt
 from streams.flow.requests.admission import Admission
 from streams.flow.requests.channel import Channel, Handler
 from streams.flow.requests.events import EventReader

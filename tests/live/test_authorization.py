@@ -7,10 +7,7 @@ import pytest
 from streams.client import MemoryClient, MemoryServiceError
 from tests.worlds.live.processes import Deployment
 
-GRANTS = {
-    "gateway": [{"user_id": "*"}],
-    "reader": [{"user_id": "ana", "project_id": "p1", "may": ["read"]}],
-}
+GRANTS = {"gateway": [{"user_id": "*"}], "reader": [{"user_id": "ana", "project_id": "p1", "may": ["read"]}]}
 
 
 def asking(deployment: Deployment, principal: str | None) -> MemoryClient:

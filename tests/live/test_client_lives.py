@@ -11,13 +11,7 @@ import pytest
 from streams.client import MemoryClient, MemoryClosed, MemoryTimeout, MemoryUnreachable
 from streams.up.ports import free_port
 from tests.worlds.live.broker import RunningBroker, running_broker
-from tests.worlds.live.stand_in import (
-    SOON,
-    StandIn,
-    connected,
-    silent,
-    standing_in,
-)
+from tests.worlds.live.stand_in import SOON, StandIn, connected, silent, standing_in
 
 
 async def test_closing_fails_the_calls_that_wait(live_broker: RunningBroker, service: StandIn) -> None:

@@ -87,9 +87,7 @@ async def test_what_was_there_before_a_category_is_under_it_when_its_declaration
     assert texts((await shown(the_map))["items"]) == {DENTIST, PENICILLIN}
 
 
-async def test_another_description_takes_out_what_fits_no_more_and_takes_in_what_fits_now(
-    the_map: InMemoryMap,
-) -> None:
+async def test_another_description_takes_out_what_fits_no_more_and_takes_in_what_fits_now(the_map: InMemoryMap) -> None:
     await declare(the_map)
     await told(the_map, DENTIST, RENT)
     again = await declare(the_map, description="rent, euros a month")
@@ -184,9 +182,7 @@ async def test_a_summary_follows_its_members_when_enough_of_them_are_new(the_map
     assert await shown(the_map) == after
 
 
-async def test_the_deployments_categories_are_in_every_scope_and_a_user_may_say_them_otherwise(
-    tmp_path: Path,
-) -> None:
+async def test_the_deployments_categories_are_in_every_scope_and_a_user_may_say_them_otherwise(tmp_path: Path) -> None:
     deployment = FakeCategories({"health": HEALTH, "travel": "flight, Lisbon"})
     async with InMemoryMap(tmp_path, categories=deployment).running() as the_map:
         for user in ("u1", "u2"):

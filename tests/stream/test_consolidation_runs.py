@@ -104,7 +104,7 @@ async def test_a_run_does_not_look_again_where_the_last_has_left_nothing(
         looked.append(len(sources))
         return cluster_turns(sources, vectors, enough)
 
-    monkeypatch.setattr(distilling, "gathered", noted)
+    monkeypatch.setattr(distilling, "cluster_turns", noted)
     await said(the_map, 4)
     await said(the_map, 1, "The violin needs a new bow.")
     for _ in range(3):
@@ -119,7 +119,7 @@ async def test_all_turns_of_a_scope_are_looked_at_beside_the_event_loop(
     the_map: InMemoryMap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = []
-    for name in ("gathered", "digest_of"):
+    for name in ("cluster_turns", "digest_sources"):
         call = getattr(distilling, name)
 
         def noted(*given: Any, call: Any = call) -> Any:

@@ -125,9 +125,7 @@ async def test_without_the_vector_index_turns_are_found_by_words_and_embedded_wh
     assert (await the_map.retrieve("deploy target"))["result"]["strategy"] == "hybrid"
 
 
-async def test_without_the_embedder_turns_are_found_by_words_and_embedded_when_it_is_back(
-    the_map: InMemoryMap,
-) -> None:
+async def test_without_the_embedder_turns_are_found_by_words_and_embedded_when_it_is_back(the_map: InMemoryMap) -> None:
     await the_map.remember("Lunch is at noon.", "t-1")
     await the_map.topics.settled()
     the_map.embedder.outage = True

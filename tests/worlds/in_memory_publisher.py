@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
 from schemas.records import Outgoing
-from streams.wire.relocation import MOVED_FROM
+from streams.wire.partitioning import MOVED_FROM
 from tests.worlds.in_memory_topics import InMemoryTopics
 
 Result = TypeVar("Result")

@@ -146,11 +146,7 @@ def _retained(content_hash: str, before: Memory | None) -> dict[str, object]:
         return {}
     is_same_text = before.content_hash == content_hash
     embedding = before.embedding if is_same_text else Embedding(place=before.embedding.place)
-    return {
-        "embedding": embedding,
-        "superseded_by": before.superseded_by,
-        "superseded_in": before.superseded_in,
-    }
+    return {"embedding": embedding, "superseded_by": before.superseded_by, "superseded_in": before.superseded_in}
 
 
 def _limit_chars(supports: Sequence[Support]) -> tuple[Support, ...]:

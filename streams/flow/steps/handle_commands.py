@@ -23,7 +23,7 @@ from streams.flow.support.backoff import until_available
 from streams.flow.support.turns_log import TurnsLog
 from streams.observability.metrics import Meters
 from streams.topics import Topics
-from streams.wire.relocation import forward
+from streams.wire.partitioning import forward
 
 FORGET_COMMAND = "forget"
 """Concerns the turns that were written when it comes, and none that come later."""

@@ -21,7 +21,6 @@ class LearningAgent(Protocol):
 
     def learned(self, event: Learned) -> None:
         """Replace what is kept of a turn."""
-        ...
 
 
 class ApplyLearned:

@@ -19,11 +19,9 @@ class Step(Protocol):
 
     async def begin(self, record: Record) -> Awaitable[Any]:
         """Run the part that depends on order; return an awaitable of the rest."""
-        ...
 
     async def settle(self, finished: Sequence[Any]) -> None:
         """Make the effects of a run of finished events durable."""
-        ...
 
 
 class RequestStep:

@@ -19,18 +19,15 @@ class Table(Protocol[Key_contra, Value]):
 
     def get(self, partition: int, key: Key_contra, /) -> Value:
         """Return the value, or the default of the table."""
-        ...
 
     def put(self, partition: int, key: Key_contra, value: Value, /) -> None:
         """Write a value."""
-        ...
 
     def pending_writes(self) -> list[Awaitable[None]]:
         """Return the changelog writes since the last call; await them before the event is acknowledged.
 
         Call it before the next await after the writes: then they are those of one event.
         """
-        ...
 
 
 class IntentionStore(Table[ScopeFields, Intention], Protocol):
@@ -38,7 +35,6 @@ class IntentionStore(Table[ScopeFields, Intention], Protocol):
 
     def scopes(self, partition: int, boundary: str) -> Sequence[ScopeFields]:
         """Return the scopes of a boundary that have an intention."""
-        ...
 
 
 class MemoryStore(Protocol):
@@ -55,15 +51,12 @@ class MemoryStore(Protocol):
 
     def all(self) -> Iterator[Memory]:
         """Yield every record of the assigned partitions."""
-        ...
 
     def tombstones(self) -> Iterator[tuple[str, VectorLocation]]:
         """Yield the ids of removed and forgotten records of the assigned partitions, with their vector locations."""
-        ...
 
     def pending_writes(self) -> list[Awaitable[None]]:
         """Return the changelog writes since the last call, as `Table` does."""
-        ...
 
 
 class LexicalStore(Protocol):
@@ -76,27 +69,21 @@ class LexicalStore(Protocol):
 
     def open(self, partition: int) -> None:
         """Begin to serve a partition; an index of an older format, or a broken one, starts empty."""
-        ...
 
     def drop(self, partition: int) -> None:
         """Delete the index of a partition, open or not."""
-        ...
 
     def commit(self, partition: int) -> None:
         """Make the writes to a partition durable."""
-        ...
 
     def close(self) -> None:
         """Commit and close all partitions."""
-        ...
 
     def applied(self, partition: int) -> Mapping[str, int]:
         """Return for each topic the offset of the first record that is not in this index yet."""
-        ...
 
     def set_applied(self, partition: int, topic: str, next_offset: int) -> None:
         """Set the progress of a topic; durable together with the writes before it."""
-        ...
 
     def put(self, partition: int, document: LexicalDocument) -> None: ...  # noqa: D102 - as the port has it
     def remove(self, partition: int, memory_id: str) -> None: ...  # noqa: D102

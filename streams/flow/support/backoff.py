@@ -5,12 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import structlog
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    retry_if_exception_type,
-    wait_exponential,
-)
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
 from schemas.failures import Unavailable
 from streams.observability.metrics import Meters

@@ -11,8 +11,6 @@ class Publisher(Protocol):
 
     async def send(self, out: Outgoing) -> Awaitable[None]:
         """Hand a record over; what is returned is done when the broker has it for good, however long that takes."""
-        ...
 
     async def reply(self, out: Outgoing) -> Awaitable[bool]:
         """Hand a reply over; what is returned says within 5 s whether the broker took it. Delays nobody else."""
-        ...

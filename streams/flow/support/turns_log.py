@@ -18,15 +18,12 @@ class TurnsLog(Protocol):
 
     async def end(self, partition: int) -> int:
         """The offset after the last one that is written."""
-        ...
 
     def is_assigned(self, partition: int) -> bool:
         """Whether the partition is this worker's."""
-        ...
 
     async def is_delivered(self, partition: int, end: int, applied: int) -> bool:
         """Whether every record before `end` was handed over, and none of them lies at `applied` or after it."""
-        ...
 
 
 async def wait_until_applied(log: TurnsLog, progress: AppliedOffsets, partition: int, end: int) -> None:

@@ -2,8 +2,7 @@
 
 from prometheus_client import CollectorRegistry
 
-from streams.observability.metrics import Meters
-from streams.observability.usage import Usage
+from streams.observability.metrics import Meters, Usage
 
 
 def test_share_without_counts_is_none() -> None:
@@ -24,11 +23,7 @@ def test_shares_are_ratios_of_counts() -> None:
     usage.retrieved("cross_mode")
     usage.model_answered(agrees=True)
     usage.model_answered(agrees=False)
-    assert usage() == {
-        "cross_mode_share": 0.3333,
-        "model_agreement": 0.5,
-        "worker_corrections_per_hundred": 12.5,
-    }
+    assert usage() == {"cross_mode_share": 0.3333, "model_agreement": 0.5, "worker_corrections_per_hundred": 12.5}
 
 
 def test_share_of_zero_agreement_is_zero() -> None:

@@ -179,9 +179,7 @@ async def test_request_reader_leaves_paused_partitions(
     assert request_reader.offsets == {}
 
 
-def test_requests_are_never_read_by_faust_even_after_backpressure(
-    consumer: SafeAssignmentConsumer,
-) -> None:
+def test_requests_are_never_read_by_faust_even_after_backpressure(consumer: SafeAssignmentConsumer) -> None:
     consumer.on_buffer_full(REQUESTS)
     assert consumer._full() == {REQUESTS}
     consumer.on_buffer_drop(REQUESTS)
@@ -221,9 +219,7 @@ async def test_commit_passes_offsets_without_a_record(consumer: SafeAssignmentCo
     assert consumer._new_offset(REQUESTS) == 13
 
 
-async def test_commit_stops_before_requests_in_flight(
-    consumer: SafeAssignmentConsumer,
-) -> None:
+async def test_commit_stops_before_requests_in_flight(consumer: SafeAssignmentConsumer) -> None:
     async def callback(message: Any) -> None:
         """Do nothing."""
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from schemas.records import Record
-from streams.runtime.held_event import HeldEvent
+from streams.runtime.delivery import HeldEvent
 
 
 class Consumer:

@@ -74,11 +74,7 @@ BAD: dict[str, tuple[Any, str, str | None]] = {
     "metadata is no object": (turn_fields(metadata=["a"]), "invalid_value", "metadata"),
     "metadata too deep": (turn_fields(metadata={"a": nested(MAX_METADATA_DEPTH)}), "invalid_value", "metadata"),
     "metadata too large": (turn_fields(metadata={"a": "x" * MAX_METADATA_BYTES}), "too_large", "metadata"),
-    "numbers that grow": (
-        VALID[:-1] + b',"metadata":{"a":[' + b"1e15," * 60_000 + b"1]}}",
-        "too_large",
-        "metadata",
-    ),
+    "numbers that grow": (VALID[:-1] + b',"metadata":{"a":[' + b"1e15," * 60_000 + b"1]}}", "too_large", "metadata"),
     "scope is a word": (turn_fields(scope="u1"), "invalid_value", "scope"),
     "scope has an unknown field": (scoped(team="x"), "unknown_scope_field", "scope.team"),
     "scope without user": (turn_fields(scope={"project_id": "p1"}), "invalid_value", "scope.user_id"),
@@ -157,11 +153,7 @@ def test_unknown_schema_error_names_the_known_ones() -> None:
 
 @pytest.mark.parametrize(
     "make",
-    [
-        lambda name: {"schema": name},
-        lambda name: scoped(**{name: 1}),
-        lambda name: turn_fields(resources=[{name: 1}]),
-    ],
+    [lambda name: {"schema": name}, lambda name: scoped(**{name: 1}), lambda name: turn_fields(resources=[{name: 1}])],
 )
 def test_long_field_name_is_truncated_in_the_error(make: Callable[[str], dict[str, Any]]) -> None:
     with pytest.raises(Rejected) as refused:

@@ -6,8 +6,7 @@ import pytest
 
 from schemas.failures import Rejected
 from schemas.records import Outgoing, Record
-from streams.wire.partitioning import partition_of
-from streams.wire.relocation import MAX_MOVES, MOVED_FROM
+from streams.wire.partitioning import MAX_MOVES, MOVED_FROM, partition_of
 from tests.builders.turns import PARTITIONS, record
 from tests.harnesses.requests import REPLY, Served
 

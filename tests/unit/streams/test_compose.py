@@ -70,9 +70,7 @@ def test_data_of_the_worker_is_on_a_volume(services: dict[str, Any], settings: S
     assert f"VOLUME {settings.data_dir}" in (ROOT / "Dockerfile").read_text()
 
 
-def test_profiles_and_keys_come_from_an_optional_env_file(
-    services: dict[str, Any],
-) -> None:
+def test_profiles_and_keys_come_from_an_optional_env_file(services: dict[str, Any]) -> None:
     assert services["worker"]["env_file"] == [{"path": ".env", "required": False}]
     assert "!.env" not in (ROOT / ".dockerignore").read_text().splitlines()
     assert ".env" in (ROOT / ".gitignore").read_text().splitlines()

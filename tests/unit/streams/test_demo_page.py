@@ -127,7 +127,4 @@ def test_prompt_shows_interaction_mode_token_counts_and_memories() -> None:
 
 def test_warnings_and_empty_answers_are_shown() -> None:
     lines = list(answer_lines(Answer((), (Notice("degraded", "no vectors"),), ("general",), "lexical"), 3.2, {}))
-    assert lines == [
-        "nothing found, lexical search in mode general, 3.2 ms round trip",
-        "warning degraded: no vectors",
-    ]
+    assert lines == ["nothing found, lexical search in mode general, 3.2 ms round trip", "warning degraded: no vectors"]

@@ -53,11 +53,7 @@ def test_variable_without_the_prefix_is_ignored(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(
     ("broker", "servers"),
-    [
-        ("kafka://a:9092", ["a:9092"]),
-        ("kafka://a:9092;kafka://b:9093", ["a:9092", "b:9093"]),
-        ("a:9092", ["a:9092"]),
-    ],
+    [("kafka://a:9092", ["a:9092"]), ("kafka://a:9092;kafka://b:9093", ["a:9092", "b:9093"]), ("a:9092", ["a:9092"])],
 )
 def test_broker_addresses_may_omit_the_scheme(broker: str, servers: list[str]) -> None:
     assert Settings(broker=broker).bootstrap_servers == servers

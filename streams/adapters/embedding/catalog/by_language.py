@@ -59,15 +59,12 @@ class Prefixable(Protocol):
     @property
     def fingerprint(self) -> Fingerprint:
         """The fingerprint of passages with the model's own prefix."""
-        ...
 
     async def passage(self, text: str, prefix: str | None = None) -> Encoded:
         """Embed a passage with this prefix."""
-        ...
 
     async def query(self, text: str, prefix: str | None = None) -> Encoded:
         """Embed a query with this prefix."""
-        ...
 
 
 class ModeEmbedder:

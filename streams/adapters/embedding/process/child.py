@@ -74,11 +74,7 @@ class EmbeddingServer:
     """Answers in any order: passages in a pool of `threads`; a query at once, in the thread that read it."""
 
     def __init__(
-        self,
-        model: FastembedModel,
-        answers: BinaryIO,
-        threads: int,
-        classifier: InteractionClassifier | None = None,
+        self, model: FastembedModel, answers: BinaryIO, threads: int, classifier: InteractionClassifier | None = None
     ) -> None:
         self._model = model
         self._classifier = classifier

@@ -13,15 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from rocksdict import (
-    BlockBasedOptions,
-    Cache,
-    DBCompressionType,
-    Options,
-    Rdict,
-    ReadOptions,
-    WriteBatch,
-)
+from rocksdict import BlockBasedOptions, Cache, DBCompressionType, Options, Rdict, ReadOptions, WriteBatch
 
 from schemas.modes import Fingerprint
 from schemas.vectors import Point

@@ -54,9 +54,7 @@ def test_multilingual_small_is_exported_in_int8_and_never_downloaded(precision: 
     assert entry.local.directory == MODELS / "multilingual-e5-small-int8"
 
 
-def test_general_uses_the_multilingual_model_if_installed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_general_uses_the_multilingual_model_if_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ExportedModel, "is_installed", lambda _: True)
     entries = build_catalog(MODELS, {}, "int8")
     assert entries["general"].multilingual is entries["multilingual-small"]

@@ -72,9 +72,7 @@ async def ready(registry: EmbedderRegistry, mode: Mode) -> ModeEmbedder:
     return found
 
 
-async def test_only_the_process_of_general_runs_from_the_start(
-    registry: EmbedderRegistry,
-) -> None:
+async def test_only_the_process_of_general_runs_from_the_start(registry: EmbedderRegistry) -> None:
     assert len(pids(registry)) == 1
     assert registry.status() == {"general": {"state": "loading", "error": None}}
 

@@ -36,11 +36,7 @@ MEANINGS = (
     ("We moved the meeting to Thursday.", "Hemos cambiado la reunión al jueves.", "会議を木曜日に移しました。"),
     ("My sister is allergic to nuts.", "Meine Schwester ist gegen Nüsse allergisch.", "我妹妹对坚果过敏。"),
     ("The database runs on port 5433.", "База данных работает на порту 5433.", "قاعدة البيانات تعمل على المنفذ 5433."),
-    (
-        "He plays the cello in an orchestra.",
-        "Il joue du violoncelle en orchestre.",
-        "वह एक ऑर्केस्ट्रा में सेलो बजाता है।",
-    ),
+    ("He plays the cello in an orchestra.", "Il joue du violoncelle en orchestre.", "वह एक ऑर्केस्ट्रा में सेलो बजाता है।"),
 )
 """Each line has the same meaning in three languages."""
 

@@ -103,9 +103,7 @@ def test_litellm_is_not_loaded_before_the_first_question(tmp_path: Path) -> None
     assert run_python(program, tmp_path).strip() == "False"
 
 
-def test_loading_litellm_has_no_side_effects(
-    tmp_path: Path,
-) -> None:
+def test_loading_litellm_has_no_side_effects(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("FROM_A_FILE=1\n")
     program = """
 import asyncio, gc, os, socket

@@ -160,10 +160,7 @@ async def test_second_write_sends_only_the_write(index: QdrantIndex, stub: Qdran
     stub.asked.clear()
     await index.upsert(SPACE, [POINT])
     await index.search(SPACE, ONES, EVERYTHING, 5)
-    assert stub.lines == [
-        f"PUT /collections/{NAME}/points?wait=true",
-        f"POST /collections/{NAME}/points/query",
-    ]
+    assert stub.lines == [f"PUT /collections/{NAME}/points?wait=true", f"POST /collections/{NAME}/points/query"]
     assert stub.asked[1].body["with_payload"] is False
     assert stub.asked[1].body["with_vector"] is False
 

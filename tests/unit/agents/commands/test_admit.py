@@ -31,7 +31,7 @@ def test_without_authorization_a_request_passes_as_it_is() -> None:
 def test_a_request_that_asks_for_more_than_the_settings_allow_is_refused(
     request_: RetrieveRequest, code: str | None
 ) -> None:
-    admit = Admit(caps=RequestLimits(max_scopes=3, top_k=20))
+    admit = Admit(limits=RequestLimits(max_scopes=3, top_k=20))
     if code is None:
         assert admit.admit(request_, "read", None) is request_
         return

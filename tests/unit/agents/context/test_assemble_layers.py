@@ -142,12 +142,7 @@ def with_a_summary(library: Library, summary: str, *sources: Memory) -> None:
     categories = FakeCategories()
     rests_on = {one.memory_id: one.content_hash for one in sources}
     health = Category(
-        name="health",
-        description="doctors",
-        summary=summary,
-        anchors=tuple(rests_on),
-        rests_on=rests_on,
-        declared=True,
+        name="health", description="doctors", summary=summary, anchors=tuple(rests_on), rests_on=rests_on, declared=True
     )
     categories.put(0, SCOPE, Taxonomy(categories={"health": health}))
     library.capsules = CategorySummaries(library.stores.words, library.stores.memories, TableView(categories, 0))

@@ -88,10 +88,7 @@ TIMES = st.integers(1, 4)
 READ = st.one_of(act("read", READERS, times=TIMES), act("encode", times=TIMES), act("write", TIMES))
 FLOW = act("flow", st.integers(1, 6))
 
-AGAIN = st.one_of(
-    act("redeliver", READERS, st.integers(1, 3)),
-    act("redeliver", "remembered", st.integers(0, 3)),
-)
+AGAIN = st.one_of(act("redeliver", READERS, st.integers(1, 3)), act("redeliver", "remembered", st.integers(0, 3)))
 KILLED = st.one_of(act("read", LOSERS, killed=True), act("write", TIMES, killed=True))
 DOWN = st.one_of(
     st.builds(Act, st.sampled_from(["down", "up"])),

@@ -64,9 +64,7 @@ async def test_a_mode_whose_vectors_wait_is_ranked_by_words_beside_the_others(li
     assert dict(warnings)["degraded"] == "journal: no vectors yet"
 
 
-async def test_a_mode_whose_memories_wait_for_a_missing_model_leaves_the_others_their_vectors(
-    library: Library,
-) -> None:
+async def test_a_mode_whose_memories_wait_for_a_missing_model_leaves_the_others_their_vectors(library: Library) -> None:
     await library.remember(*turns("code", CODE))
     library.hear(*turns("journal", JOURNAL, 10))
     library.embedders.missing("tiny48")

@@ -74,9 +74,7 @@ def test_merge_returns_a_single_own_language_result_unchanged(memory_columns: Me
     assert merge_cross_lingual({False: found}, memory_columns, foreign=False, bias=0.11, limit=1) == found
 
 
-def test_merge_takes_own_memories_of_each_model_and_adds_the_bias(
-    memory_columns: MemoryColumns,
-) -> None:
+def test_merge_takes_own_memories_of_each_model_and_adds_the_bias(memory_columns: MemoryColumns) -> None:
     own = [Scored("spanish", 0.9), Scored("english", 0.5), Scored("short", 0.1)]
     other = [Scored("english", 0.8), Scored("spanish", 0.45), Scored("gone", 0.4), Scored("japanese", -0.25)]
     found = merge_cross_lingual({False: own, True: other}, memory_columns, foreign=False, bias=0.125, limit=9)
@@ -86,9 +84,7 @@ def test_merge_takes_own_memories_of_each_model_and_adds_the_bias(
     )
 
 
-def test_single_cross_lingual_result_is_kept_and_capped(
-    memory_columns: MemoryColumns,
-) -> None:
+def test_single_cross_lingual_result_is_kept_and_capped(memory_columns: MemoryColumns) -> None:
     found = merge_cross_lingual(
         {True: [Scored("short", 0.95), Scored("b", 0.5)]}, memory_columns, foreign=False, bias=0.125, limit=9
     )
