@@ -18,9 +18,7 @@ ROOTS = ("schemas", "agents", "streams", "bench", "training", "checks", "tests",
 QUOTED = Path("docs/contexts.md")
 """Generated contexts, made of quoted conversations: not checked."""
 
-PERSONS = re.compile(
-    r"\b(who|whom|whoever|nobody|everybody|somebody|anybody|he|him|his|himself)\b", re.IGNORECASE
-)
+PERSONS = re.compile(r"\b(who|whom|whoever|nobody|everybody|somebody|anybody|he|him|his|himself)\b", re.IGNORECASE)
 """Words for persons. Components are not persons; people are users, speakers, senders, callers or operators."""
 
 RETIRED = {
@@ -67,7 +65,11 @@ def main(paths: list[str]) -> int:
 def _files(paths: list[str]) -> Iterator[Path]:
     for path in map(Path, paths):
         found = path.rglob("*") if path.is_dir() else [path]
-        yield from sorted(one for one in found if one.suffix in {".py", ".md"} and one != QUOTED)
+        yield from sorted(
+            one
+            for one in found
+            if one.suffix == ".py" or (one.suffix == ".md" and one != QUOTED and "prompts" not in one.parts)
+        )
 
 
 def _check(path: Path) -> Iterator[str]:
