@@ -68,7 +68,7 @@ class PartitionAgents:
 
 
 class Agents:
-    """All agents: by partition, and the indexer, whose batches span partitions."""
+    """All agents: by partition, and the indexer; its batches span partitions."""
 
     def __init__(self, build: Callable[[int], PartitionAgents], embed: Embed) -> None:
         self._build = build

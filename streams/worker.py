@@ -60,14 +60,14 @@ that it takes with 0.5 ms; the processor time of a turn does not change."""
 
 
 class WorkerParts:
-    """The parts of a worker beside the Faust app: started before it, stopped after it."""
+    """The parts of a worker around the Faust app: started before it, stopped after it."""
 
     def __init__(self, settings: Settings) -> None:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
         save_scope_fields(settings.data_dir, settings.scope_model)
         self.settings = settings
         self.topics = topics_with_prefix(settings.topic_prefix)
-        # Loads the general model in the background.
+        # Starts to load the general model in the background.
         self.embedders = EmbedderRegistry.open(
             settings.models,
             settings.embedders,
@@ -136,7 +136,7 @@ class WorkerParts:
         return self.stall_detector.alive(recovering=self.status.recovering())
 
     async def _on_partitions_assigned(self) -> None:
-        """Prepare assigned partitions before their events flow. Ends the process on a failure: Faust would ignore it."""
+        """Prepare assigned partitions before their events flow. Ends the process on failure: Faust would ignore it."""
         partitions = self.status.partitions()
         try:
             await self._general_model_tried()

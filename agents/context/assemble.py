@@ -112,7 +112,7 @@ class Assemble:
         snapshot = self._snapshot(request, interaction.mode, [hit.memory_id for hit in found.hits])
         summaries |= snapshot.summaries
         await _fill(packer, interaction.mode, snapshot)
-        result = _result(packer.filling, await packer.prompt(), interaction, snapshot, request.budget_tokens)
+        result = _result(packer.content, await packer.prompt(), interaction, snapshot, request.budget_tokens)
         return result, [*warnings, *judge_warnings, *_unknown_pins(snapshot.unknown)]
 
     async def _judge(self, request: AssembleRequest) -> tuple[Interaction, Warnings]:
@@ -169,7 +169,7 @@ class Assemble:
 
 async def _fill(packer: PromptPacker, mode: InteractionMode, snapshot: ContextSnapshot) -> None:
     """Offer all candidates in order of importance."""
-    content, candidates = packer.filling, snapshot.candidates
+    content, candidates = packer.content, snapshot.candidates
     total = content.left
     await packer.keep_sticky(candidates.sticky)
     await packer.offer("retrieved_evidence", snapshot.pins, content.left)

@@ -68,7 +68,7 @@ class PromptPacker:
         return SizedMemory(memory, text, count) if count < whole.tokens else whole
 
     async def offer(self, section: Section, memory_ids: Iterable[str], room: int, *, contiguous: bool = False) -> None:
-        """Offer memories to a section, the most important first; `unbroken`: stop at the first that does not fit."""
+        """Offer memories to a section, the most important first; `contiguous`: stop at the first that does not fit."""
         unknown = self.content.not_kept(memory_ids)
         worth = estimate_turns(min(room, self.content.left))
         found = [memory for memory in map(self._record, unknown[:worth]) if memory is not None]

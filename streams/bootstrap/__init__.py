@@ -1,1 +1,1 @@
-"""Builds a worker from the settings: adapters, agents, checks at the start."""
+"""Builds a worker from the settings: adapters, agents, checks at startup."""

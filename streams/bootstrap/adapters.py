@@ -1,4 +1,4 @@
-"""The real parts of a worker, made from the settings: models, indexes, clock, admission. The fakes are in the tests."""
+"""Build the real adapters of a worker from the settings: models, indexes, clock, admission. Tests use fakes."""
 
 import os
 import sys
@@ -27,40 +27,40 @@ from streams.observability.model_metrics import ModelMeters
 from streams.settings import Settings
 
 INTERACTION_MODEL = Path(__file__).parents[2] / "agents" / "data" / "interaction_model.bin"
-"""The classifier that comes with the project."""
+"""The classifier that is part of the project."""
 
 
 class SystemClock:
-    """The time of this machine."""
+    """The clock of this machine."""
 
     def now(self) -> datetime:
-        """The time, with its zone UTC."""
+        """Return the current time in UTC."""
         return datetime.now(UTC)
 
 
 def open_language_models(settings: Settings, meters: Meters) -> LiteLLMModels:
-    """The language models of the profiles. Their keys are in the environment, or in a `.env` file beside it."""
-    kept = {name: value for name, value in dotenv_values(".env").items() if value is not None}
+    """Open the language models of the profiles. Their keys come from the environment, or else from a `.env` file."""
+    dotenv = {name: value for name, value in dotenv_values(".env").items() if value is not None}
     return LiteLLMModels(
-        settings.llm_profiles, ModelMeters(meters.registry), EndpointDependencies(environment={**kept, **os.environ})
+        settings.llm_profiles, ModelMeters(meters.registry), EndpointDependencies(environment={**dotenv, **os.environ})
     )
 
 
 def open_admission(settings: Settings) -> Admit:
-    """Who lets requests in. Ends the process where there is an authorization file that can't be read."""
-    caps = RequestLimits(settings.selector_combinations, settings.most_hits)
+    """Build the admission of requests. Ends the process if the authorization file can't be read."""
+    limits = RequestLimits(settings.selector_combinations, settings.most_hits)
     if settings.authorization is None:
-        return Admit(None, caps)
+        return Admit(None, limits)
     try:
-        return Admit(PolicyFile.read_from(settings.authorization), caps)
+        return Admit(PolicyFile.read_from(settings.authorization), limits)
     except (OSError, ValueError) as problem:
         sys.exit(f"setting MODESTREAM_AUTHORIZATION: {problem}")
 
 
 def open_index(settings: Settings) -> VectorIndex:
-    """The Qdrant server that the settings name, or the embedded index in the data directory."""
+    """Open the Qdrant server of the settings, or the embedded index in the data directory."""
     if settings.qdrant_url:
-        # Its client takes two seconds and a hundred megabytes, which a worker with an index of its own has no use for.
+        # Importing its client takes two seconds and a hundred megabytes: not for a worker with an embedded index.
         from streams.adapters.vectors.server.qdrant_index import QdrantIndex  # noqa: PLC0415
 
         return QdrantIndex.connect(settings.qdrant_url, api_key=settings.qdrant_api_key, prefix=settings.topic_prefix)
@@ -69,7 +69,7 @@ def open_index(settings: Settings) -> VectorIndex:
 
 @dataclass(frozen=True, slots=True)
 class WorkerModels:
-    """What reads and embeds: embedders, language models, and the reader of interaction modes."""
+    """The models of a worker: embedders, language models, classifier of interaction modes, tokenizer."""
 
     embedders: Embedders
     language: LanguageModel
@@ -78,9 +78,9 @@ class WorkerModels:
 
 
 def build_models(embedders: Embedders, language: LanguageModel) -> WorkerModels:
-    """The models of a worker, over these embedders and language models."""
+    """Build the models of a worker over these embedders and language models."""
     classifier = InteractionClassifier.loads(INTERACTION_MODEL.read_bytes())
-    # What the classifier was fitted to are vectors of this model, in every language.
-    read = GENERAL_MODE.model_copy(update={"embedder": ENGLISH_EMBEDDER})
-    reader = InteractionReader(lambda: embedders.of(read), classifier)
+    # The classifier was trained on vectors of this model, in every language.
+    classified_mode = GENERAL_MODE.model_copy(update={"embedder": ENGLISH_EMBEDDER})
+    reader = InteractionReader(lambda: embedders.of(classified_mode), classifier)
     return WorkerModels(embedders, language, reader, TiktokenCounter())

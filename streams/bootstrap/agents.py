@@ -44,7 +44,7 @@ def read_prompt(version: str) -> str:
 
 
 RANKING_WEIGHTS = Path(__file__).parents[2] / "agents" / "data" / "ranking_weights.json"
-"""The weights that come with the project."""
+"""The weights that are part of the project."""
 
 UNDERSTANDING_PROMPT = "understand-1"
 """The version of the prompt for turns."""
@@ -70,7 +70,6 @@ class BuildAgents:
         ctx: WorkerContext,
         deployment: DeploymentStatus,
     ) -> None:
-        """Take what partitions share."""
         self._settings = settings
         self._models = models
         self._index = index

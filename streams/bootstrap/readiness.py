@@ -1,21 +1,21 @@
-"""Whether the service behind a broker answers requests: what `up` waits for before it says `ready`."""
+"""Readiness probe: `up` reports `ready` when the service behind the broker answers a request."""
 
 from collections.abc import Awaitable, Callable
 
 from streams.client import MemoryClient, MemoryClientError, MemoryServiceError
 
 PROBE_USER_ID = "modestream-probe"
-"""A user without memories, whose modes are asked for."""
+"""A user without memories; the probe lists its modes."""
 
 REFUSAL_CODES = ("invalid_value", "not_allowed")
-"""Answers of a service that lets such a user do nothing: his scope is none of its model's, or nothing is granted."""
+"""Errors of a ready service for this user: its scope does not fit the scope model, or nothing is granted."""
 
 ATTEMPT_TIMEOUT_S = 3.0
-"""One attempt: the first request after a start may come before the worker has its partitions."""
+"""Timeout of one attempt: the first request after a start may be sent before partitions are assigned."""
 
 
 def readiness_probe(topic_prefix: str) -> Callable[[str], Awaitable[bool]]:
-    """A probe that asks a command over Kafka and says whether the reply came."""
+    """Return a probe that sends a command over Kafka and is true if it is answered."""
 
     async def probe(bootstrap: str) -> bool:
         try:

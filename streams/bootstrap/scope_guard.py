@@ -1,6 +1,6 @@
-"""The fields of the scopes that a data directory was made with: another scope model needs another directory.
+"""Guard a data directory against another scope model than the one it was created with.
 
-What is stored names its scope's fields; with other fields it would be found by nobody, or by the wrong ones.
+Stored records name the fields of their scopes: with other fields no user would find them, or the wrong user would.
 """
 
 import hashlib
@@ -12,32 +12,32 @@ from schemas.scopes import Scope
 from streams.adapters.durable_files import write_durably
 
 SCOPE_FILE = "scope.json"
-"""What the fields are noted in, in the data directory."""
+"""The file with the fields, in the data directory."""
 
 LEXICAL_INDEX_DIR = "words"
-"""What is there where a worker has run before; those that wrote no file had the built-in scope."""
+"""Exists after the first start of a worker; early versions wrote no scope file and had the built-in scope."""
 
 
 def check_scope_fields(directory: Path, scope: type[Scope]) -> None:
-    """End the process where a data directory was made with scopes of other fields."""
-    known = _known(directory)
+    """End the process if a data directory was created with scopes of other fields."""
+    known = _stored_fields(directory)
     if known is not None and known != sorted(scope.model_fields):
         ours = ", ".join(sorted(scope.model_fields))
         sys.exit(
-            f"setting MODESTREAM_SCOPE_MODEL: {directory} was made with scopes of {', '.join(known)}, not of {ours}. "
-            "Take the former model, or give a new DATA_DIR and TOPIC_PREFIX and publish the turns again with new scopes"
+            f"setting MODESTREAM_SCOPE_MODEL: {directory} was created with scopes of {', '.join(known)}, not {ours}. "
+            "Set the former model, or set a new DATA_DIR and TOPIC_PREFIX and publish the turns again with new scopes"
         )
 
 
 def save_scope_fields(directory: Path, scope: type[Scope]) -> None:
-    """The same, and note the fields for later starts."""
+    """Check the fields as `check_scope_fields` does, and store them for later starts."""
     check_scope_fields(directory, scope)
     names = sorted(scope.model_fields)
-    told = {"scope_fields": names, "scope_schema_hash": hashlib.sha256(json.dumps(names).encode()).hexdigest()}
-    write_durably(directory / SCOPE_FILE, json.dumps(told, indent=2) + "\n")
+    content = {"scope_fields": names, "scope_schema_hash": hashlib.sha256(json.dumps(names).encode()).hexdigest()}
+    write_durably(directory / SCOPE_FILE, json.dumps(content, indent=2) + "\n")
 
 
-def _known(directory: Path) -> list[str] | None:
+def _stored_fields(directory: Path) -> list[str] | None:
     file = directory / SCOPE_FILE
     if file.exists():
         return list(json.loads(file.read_text())["scope_fields"])

@@ -1,9 +1,9 @@
-"""What happens when partitions arrive at this worker, after their tables are recovered and before events flow.
+"""Prepare newly assigned partitions, after table recovery and before events flow.
 
-The word index is compared with what the group has committed: where another worker came further, or the disk is
-new, it is made again from the table. What it still has and the table has not, since a worker was killed between the
-two, leaves it, and the indexer is told. A word index that is made again knows nothing of the kind: where a command was
-cut off, the indexer is told of all that it may have moved or forgotten without telling.
+The lexical index is compared with the group's committed offsets: if it is behind, because another worker was ahead or
+the disk is new, it is rebuilt from the table. Memories that a killed worker removed from the table alone are removed
+from the index, and the indexer is notified. A rebuilt index can't show them: if a command was interrupted, the indexer
+is notified of all memories that the command may have moved or forgotten.
 """
 
 import asyncio
@@ -26,16 +26,16 @@ CommittedOffsets = Callable[[], Awaitable[Mapping[tuple[str, int], int]]]
 """The offsets that the group has committed, by topic and partition."""
 
 ChangesEndOffset = Callable[[int], Awaitable[int]]
-"""The offset after the last change that was written to a partition; raises Unavailable."""
+"""Returns the end offset of a partition of changes; raises Unavailable."""
 
 YIELD_EVERY = 200
-"""Records between two pauses for the event loop, so that heartbeats and liveness go on."""
+"""Records between two pauses for the event loop, so that heartbeats and liveness continue."""
 
 log = structlog.get_logger()
 
 
 class PartitionPreparer:
-    """Makes a worker ready for the partitions that it has got."""
+    """Assigned partitions in, their lexical indexes open and consistent."""
 
     def __init__(self, committed: CommittedOffsets, changes_end: ChangesEndOffset, ctx: WorkerContext) -> None:
         self._committed = committed
@@ -45,7 +45,7 @@ class PartitionPreparer:
         self._ctx = ctx
 
     async def prepare(self, partitions: Collection[int]) -> None:
-        """Open the word index of these partitions, made again where it is behind."""
+        """Open the lexical index of these partitions; rebuild it if it is behind."""
         names = self._ctx.topics
         topics = (names.turns, names.embedded, names.understood, names.changes, names.consolidated)
         committed = await self._committed()
@@ -58,74 +58,74 @@ class PartitionPreparer:
         if behind:
             await self._rebuild(behind, committed, topics)
         for partition in partitions:
-            await self._clear(partition)
+            await self._remove_orphans(partition)
         for partition in partitions:
             self._ctx.progress.advance(partition, self._words.applied(partition).get(topics[0], 0))
 
-    async def _clear(self, partition: int) -> None:
-        """Tell of what was removed and is still in the words, and take it out."""
-        is_behind, stores = False, self._ctx.stores.at(partition)
+    async def _remove_orphans(self, partition: int) -> None:
+        """Remove indexed memories that the table has not, and notify the indexer."""
+        has_orphans, stores = False, self._ctx.stores.at(partition)
         for number, event in enumerate(find_removed_but_indexed(stores.memories, stores.words)):
             if event is not None:
-                is_behind = True
-                await (await self._tell(event, partition))
+                has_orphans = True
+                await (await self._notify(event, partition))
                 self._words.remove(partition, event.memory_id)
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
-        beside = repair_superseded_flags(stores.memories, stores.words) if is_behind else ()
-        for number, _ in enumerate(beside):
+        repairs = repair_superseded_flags(stores.memories, stores.words) if has_orphans else ()
+        for number, _ in enumerate(repairs):
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
 
     async def _rebuild(
         self, partitions: Collection[int], committed: Mapping[tuple[str, int], int], topics: Iterable[str]
     ) -> None:
-        log.info("making the word index again from the table", partitions=sorted(partitions))
+        log.info("rebuilding the lexical index from the table", partitions=sorted(partitions))
         for partition in partitions:
             self._words.drop(partition)
             self._words.open(partition)
         changing = await asyncio.gather(*(self._is_changing(partition, committed) for partition in partitions))
-        cut_off = [partition for partition, is_changing in zip(partitions, changing, strict=True) if is_changing]
-        await await_all([*await self._put_all(partitions, cut_off), *await self._tell_of_gone(cut_off)])
+        interrupted = [partition for partition, is_changing in zip(partitions, changing, strict=True) if is_changing]
+        await await_all([*await self._put_all(partitions, interrupted), *await self._resend_forgotten(interrupted)])
         for partition in partitions:
             for topic in topics:
                 self._words.set_applied(partition, topic, committed.get((topic, partition), 0))
             self._words.commit(partition)
 
     async def _is_changing(self, partition: int, committed: Mapping[tuple[str, int], int]) -> bool:
-        """Whether a change is not finished, or may not be."""
+        """True if a change is not finished, or if that is unknown."""
         try:
             return await self._changes_end(partition) > committed.get((self._ctx.topics.changes, partition), 0)
         except Unavailable:
             return True
 
-    async def _put_all(self, partitions: Collection[int], cut_off: Collection[int]) -> list[Awaitable[object]]:
-        """Write the words of every record; returns what is to be awaited of those that the indexer is told of."""
-        told = []
+    async def _put_all(self, partitions: Collection[int], interrupted: Collection[int]) -> list[Awaitable[object]]:
+        """Index every record; return the sent events to await."""
+        sent = []
         for number, memory in enumerate(self._memories.all()):
             partition = partition_of(memory.boundary.encode(), self._ctx.partitions)
             if partition in partitions:
                 self._words.put(partition, LexicalDocument(memory))
-                if partition in cut_off and may_need_resend(memory):
-                    told.append(await self._tell(Remembered(memory=memory), partition))
+                if partition in interrupted and may_need_resend(memory):
+                    sent.append(await self._notify(Remembered(memory=memory), partition))
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
-        return told
+        return sent
 
-    async def _tell_of_gone(self, partitions: Collection[int]) -> list[Awaitable[object]]:
-        """Have the vectors removed of all that is no more; returns what is to be awaited."""
-        told = []
+    async def _resend_forgotten(self, partitions: Collection[int]) -> list[Awaitable[object]]:
+        """Have the vectors of all tombstones removed; return the sent events to await."""
+        sent = []
         for number, (memory_id, place) in enumerate(self._memories.tombstones() if partitions else ()):
             event = Forgotten(memory_id=memory_id, places=(place,))
             for partition in partitions:
                 if self._memories.is_removed(partition, memory_id):
-                    told += [await self._tell(event, partition)]
+                    sent += [await self._notify(event, partition)]
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
-        return told
+        return sent
 
-    async def _tell(self, event: Remembered | Forgotten, partition: int) -> Awaitable[object]:
-        """Tell the indexer."""
-        # In this partition, whatever its boundary is: only the number counts for who reads it.
+    async def _notify(self, event: Remembered | Forgotten, partition: int) -> Awaitable[object]:
+        """Send an event to the indexer."""
+        # To this partition whatever the boundary: the reader takes the partition from the record.
         out = replace(event_out(self._ctx.topics.remembered, "", event), partition=partition)
         return await self._ctx.publisher.send(out)

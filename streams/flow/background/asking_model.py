@@ -1,8 +1,8 @@
-"""Asks a language model about memories, beside the events: fresh ones at once, the backlog at a bounded rate.
+"""Ask a language model about memories in the background: fresh ones at once, the backlog at a limited rate.
 
-What is to be asked stands on the records as `pending`, so nothing is lost with this process. Calls are concurrent up
-to a bound; while the model is away one call at a time finds out when it is back, and nothing waits. Answers leave as
-`understood.v1`. A memory that is asked about twice is answered twice, and the second answer changes nothing.
+The queue is the status `pending` on the records, so that nothing is lost with this process. The number of concurrent
+calls is limited; while the model is unavailable one call at a time probes it. Answers leave as `understood.v1`; a
+duplicate answer changes nothing.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ MemoryKey = tuple[int, str]
 """A partition and a memory id."""
 
 MAX_FRESH = 1000
-"""Fresh turns that wait here; those beyond are found by their records."""
+"""Fresh turns in the queue; further ones are found by their records."""
 
 MAX_ANSWERED = 10_000
-"""Answers that are remembered until their records say so: some seconds' worth."""
+"""Answers that are remembered until their records have them: those of some seconds."""
 
 PENDING_POLL_INTERVAL_S = 1.0
-"""Between two looks for records that are pending."""
+"""Between two scans for pending records."""
 
 
 class UnderstandingQueue:
@@ -47,9 +47,9 @@ class UnderstandingQueue:
         backlog_per_second: float,
         busy: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Take the parts; `here` gives the partitions of this worker. `at_once` calls are made concurrently.
+        """`here` returns the assigned partitions; at most `at_once` calls are concurrent.
 
-        While the worker is `busy` with what comes in, the backlog waits.
+        While the worker is `busy` with new turns, the backlog waits.
         """
         self._understand_at = understand_at
         self._model = model
@@ -57,25 +57,25 @@ class UnderstandingQueue:
         self._ctx = ctx
         self._pause_s = 1 / backlog_per_second
         self._busy = busy
-        self._room = asyncio.Semaphore(at_once)
+        self._slots = asyncio.Semaphore(at_once)
         self._fresh: deque[MemoryKey] = deque()
         self._wake = asyncio.Event()
-        self._under_way: set[MemoryKey] = set()
+        self._running: set[MemoryKey] = set()
         self._answered: OrderedDict[tuple[MemoryKey, int], None] = OrderedDict()
         self._calls: set[asyncio.Task[None]] = set()
 
     def ask(self, partition: int, memory: Memory) -> None:
-        """Have a memory understood, ahead of the backlog."""
+        """Queue a memory ahead of the backlog."""
         if len(self._fresh) < MAX_FRESH:
             self._fresh.append((partition, memory.memory_id))
             self._wake.set()
 
     async def run(self) -> None:
-        """Ask, until cancelled."""
+        """Run until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._ask_fresh())
-                group.create_task(self._work_off())
+                group.create_task(self._ask_backlog())
         finally:
             for call in list(self._calls):
                 call.cancel()
@@ -87,8 +87,8 @@ class UnderstandingQueue:
                 await self._wake.wait()
             await self._start(self._fresh.popleft())
 
-    async def _work_off(self) -> None:
-        """Go through what is pending, again and again."""
+    async def _ask_backlog(self) -> None:
+        """Scan for pending records, again and again."""
         while True:
             for due in self._pending():
                 while self._busy():  # noqa: ASYNC110 - lag is Kafka's, and nothing tells of it
@@ -107,16 +107,16 @@ class UnderstandingQueue:
                 continue  # The partition has just left.
 
     async def _start(self, due: MemoryKey) -> bool:
-        """Begin a call, when the model is there and there is room; not for one that is under way or answered."""
+        """Begin a call when the model is available and the limit allows it; False if it is running or answered."""
         if self._is_asked(due):
             return False
         await self._model.until_available(STEP, ROLE)
-        await self._room.acquire()
-        # Fresh and backlog may both have waited with the same memory.
+        await self._slots.acquire()
+        # The same memory may have waited as a fresh one and in the backlog.
         if self._is_asked(due):
-            self._room.release()
+            self._slots.release()
             return False
-        self._under_way.add(due)
+        self._running.add(due)
         call = asyncio.create_task(self._call(due))
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)
@@ -126,13 +126,13 @@ class UnderstandingQueue:
         try:
             await self._ask(*due)
         except (Unavailable, ModelMissing) as problem:
-            # Its record stays pending, and it comes again with the backlog.
-            log.info("a memory can't be understood yet", problem=str(problem))
+            # Its record stays pending: the backlog retries it.
+            log.info("language model unavailable, memory stays pending", problem=str(problem))
         except Exception:
-            log.exception("a memory could not be understood", partition=due[0])
+            log.exception("understanding a memory failed", partition=due[0])
         finally:
-            self._under_way.discard(due)
-            self._room.release()
+            self._running.discard(due)
+            self._slots.release()
 
     async def _ask(self, partition: int, memory_id: str) -> None:
         memory = self._memory(partition, memory_id)
@@ -146,9 +146,9 @@ class UnderstandingQueue:
             self._answered.popitem(last=False)
 
     def _is_asked(self, due: MemoryKey) -> bool:
-        """Whether nothing is to be asked: it is gone, a call is under way, or its record lacks the answer as yet."""
+        """True if there is nothing to ask: no record, a running call, or an answer that is not on the record yet."""
         memory = self._memory(*due)
-        return due in self._under_way or memory is None or (due, memory.latest) in self._answered
+        return due in self._running or memory is None or (due, memory.latest) in self._answered
 
     def _memory(self, partition: int, memory_id: str) -> Memory | None:
         try:

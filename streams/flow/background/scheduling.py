@@ -1,6 +1,6 @@
-"""Triggers consolidations that nobody asked for, one scope after another, where something new was said.
+"""Schedule consolidations: trigger one scope after another, if it has new turns.
 
-It writes nothing but triggers, as anybody may: which run was the last is read from what runs have noted themselves.
+Writes only triggers, as a client may; the last run is read from the history that runs store themselves.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ YIELD_EVERY = 200
 """Records between two pauses for the event loop."""
 
 CHECKS_PER_INTERVAL = 10
-"""How often it looks within the time between two runs: a scope is late by a tenth of that at most."""
+"""Checks within the interval between two runs: a scope is late by a tenth of the interval at most."""
 
 MAX_RUN_WAIT_S = 900.0
-"""How long a run is waited for before the next scope has its turn."""
+"""Maximum wait for a run before the next scope is triggered."""
 
 RUN_END_POLL_INTERVAL_S = 0.5
-"""Between two looks whether a run is over."""
+"""Between two checks whether a run is over."""
 
 
 class ConsolidationScheduler:
@@ -38,17 +38,17 @@ class ConsolidationScheduler:
         self._ctx = ctx
 
     async def run(self) -> None:
-        """Look again and again."""
+        """Trigger due scopes until cancelled."""
         while True:
             await asyncio.sleep(self._every.total_seconds() / CHECKS_PER_INTERVAL)
             try:
                 await self.look()
             except Exception:
-                # Partitions may leave while records are gone through: the next look is as good.
-                log.exception("scopes that are due could not be looked for")
+                # Partitions may leave while records are read: the next check covers the rest.
+                log.exception("looking for due consolidations failed")
 
     async def look(self) -> None:
-        """Trigger what is due, each when the one before is over."""
+        """Trigger due scopes, each when the previous run is over."""
         for turns in await self._by_scope():
             partition = partition_of(turns.boundary.encode(), self._ctx.partitions)
             runs = self._ctx.consolidations.get(partition, turns.scope)

@@ -1,1 +1,1 @@
-"""A consolidation run: summaries, deduplication, progress."""
+"""A consolidation run: distillation, deduplication, progress."""

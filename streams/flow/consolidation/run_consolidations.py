@@ -1,9 +1,8 @@
-"""Consolidations on their topic: each runs beside everything else, and is answered when all it did can be seen.
+"""Consolidations on their topic: each runs in the background and is answered when its effects are visible.
 
-A run notes where its turns end before it does anything. One that was cut off by a kill comes again, over the same
-turns, finds what it has made already, and goes on. The runs of one boundary come one after another. Nothing else is
-noted on the way. What a run may take, in seconds and in tokens of a language model, is bounded: the rest is left for
-the next, and the reply says so.
+A run stores the end offset of its turns first. A run that a crash interrupted is redelivered: over the same turns it
+finds its earlier results and continues. Runs of one boundary are sequential. Seconds and language model tokens of a run
+are limited: the next run continues, and the reply says so.
 """
 
 import asyncio
@@ -30,7 +29,7 @@ MAX_CONCURRENT_RUNS = 2
 """Runs of one worker at the same time: each may take a core while it plans."""
 
 MAX_KEPT_RUNS = 8
-"""Runs of a scope that are remembered: those that may come again after a kill, and the last one."""
+"""Stored runs of a scope: those that may be redelivered after a crash, and the last one."""
 
 
 class RunConsolidations:
@@ -47,68 +46,69 @@ class RunConsolidations:
         self._categorize_at = categorize_at
         self._ctx = ctx
         self._room = asyncio.Semaphore(MAX_CONCURRENT_RUNS)
-        self._turn: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def __call__(self, trigger: ConsolidationTrigger, record: Record, _options: ReplyOptions) -> HandlerResult:
         """Run the consolidation as far as its limits allow."""
         consolidate = self._consolidate_at(record.partition)
         modes = consolidate.modes(trigger)
-        async with self._turn[trigger.scope.boundary], self._room:
-            run, safe = self._begun(trigger, record)
-            await await_all(safe)
+        async with self._locks[trigger.scope.boundary], self._room:
+            run, writes = self._begin_run(trigger, record)
+            await await_all(writes)
             job = Job(scope=trigger.scope, job_id=run.run, kind="consolidate", mode=trigger.mode, started_at=run.at)
             with self._ctx.jobs.running(job) as tally:
-                under_way = RunProgress(run, consolidate.bounds, tally, self._ctx)
-                await self._carry_out(under_way, modes, consolidate)
-        if not under_way.is_assigned():
+                progress = RunProgress(run, consolidate.bounds, tally, self._ctx)
+                await self._carry_out(progress, modes, consolidate)
+        if not progress.is_assigned():
             # The worker that has the partition now gets the trigger again, and answers it.
             return HandlerResult(None)
-        done = under_way.done()
-        await under_way.tell([done])
-        warnings = (ReplyWarning("unfinished", under_way.unfinished),) if under_way.unfinished else ()
-        return HandlerResult(SuccessReply(_shown(done), warnings), pending_writes=self._ended(under_way))
+        done = progress.done()
+        await progress.publish([done])
+        warnings = (ReplyWarning("unfinished", progress.unfinished),) if progress.unfinished else ()
+        return HandlerResult(SuccessReply(_reply_body(done), warnings), pending_writes=self._end_run(progress))
 
-    async def _carry_out(self, under_way: RunProgress, modes: Sequence[str], consolidate: Consolidate) -> None:
+    async def _carry_out(self, progress: RunProgress, modes: Sequence[str], consolidate: Consolidate) -> None:
         for mode in modes:
-            under_way.modes[mode] = ModeCounts()
+            progress.modes[mode] = ModeCounts()
             try:
-                space = consolidate.space(under_way.run, mode)
+                space = consolidate.space(progress.run, mode)
             except ModelMissing as missing:
-                under_way.unfinished = f"mode {mode!r}: {missing}"
+                progress.unfinished = f"mode {mode!r}: {missing}"
             else:
-                await ModeDistillation(mode, space, consolidate, under_way).run_to_end()
-        evolving = Deduplication(consolidate.evolve, under_way)
+                await ModeDistillation(mode, space, consolidate, progress).run_to_end()
+        deduplication = Deduplication(consolidate.evolve, progress)
         for mode in modes:
-            await evolving.deduplicate_mode(mode)
-        evolving.report_merged_entries()
-        await evolving.refresh_categories(self._categorize_at(under_way.run.partition))
+            await deduplication.deduplicate_mode(mode)
+        deduplication.report_merged_entries()
+        await deduplication.refresh_categories(self._categorize_at(progress.run.partition))
 
-    def _begun(self, trigger: ConsolidationTrigger, record: Record) -> tuple[ConsolidationRun, list[Awaitable[None]]]:
-        """The run of a trigger: as it began the first time, or as it begins now, which is noted."""
+    def _begin_run(
+        self, trigger: ConsolidationTrigger, record: Record
+    ) -> tuple[ConsolidationRun, list[Awaitable[None]]]:
+        """Return the run of a trigger, stored when it begins first, and the writes to await."""
         runs, partition = self._ctx.consolidations, record.partition
         scope, name = trigger.scope.model_dump(), f"{partition}-{record.offset}"
         before, at = runs.get(partition, scope), moment_of(record.timestamp_ms)
-        kept = before.find(name)
-        # A topic that was made anew counts from 0 again.
-        if kept is None or kept.at != at:
+        stored = before.find(name)
+        # A recreated topic starts at offset 0 again.
+        if stored is None or stored.at != at:
             until = self._ctx.commit.applied(partition, self._ctx.topics.turns)
-            kept = StoredRun(run=name, until=until, at=at)
+            stored = StoredRun(run=name, until=until, at=at)
             others = tuple(one for one in before.runs if one.run != name)
-            runs.put(partition, scope, RunHistory(runs=(*others, kept)[-MAX_KEPT_RUNS:]))
-        return ConsolidationRun(name, trigger, partition, kept.until, kept.at), runs.pending_writes()
+            runs.put(partition, scope, RunHistory(runs=(*others, stored)[-MAX_KEPT_RUNS:]))
+        return ConsolidationRun(name, trigger, partition, stored.until, stored.at), runs.pending_writes()
 
-    def _ended(self, under_way: RunProgress) -> list[Awaitable[None]]:
-        """Note what the run has left, so that the next looks only where something is new."""
-        runs, run = self._ctx.consolidations, under_way.run
-        noted = runs.get(run.partition, run.scope)
+    def _end_run(self, progress: RunProgress) -> list[Awaitable[None]]:
+        """Store the digests of remaining turns, so that the next run skips unchanged modes."""
+        runs, run = self._ctx.consolidations, progress.run
+        history = runs.get(run.partition, run.scope)
         after = tuple(
-            one.model_copy(update={"left": under_way.left}) if one.run == run.run else one for one in noted.runs
+            one.model_copy(update={"left": progress.left}) if one.run == run.run else one for one in history.runs
         )
         runs.put(run.partition, run.scope, RunHistory(runs=after))
         return runs.pending_writes()
 
 
-def _shown(done: Consolidated) -> dict[str, object]:
-    """What a trigger is answered with."""
-    shown: dict[str, object] = done.model_dump(mode="json", include={"run", "created", "superseded", "modes", "diff"})
-    return shown
+def _reply_body(done: Consolidated) -> dict[str, object]:
+    body: dict[str, object] = done.model_dump(mode="json", include={"run", "created", "superseded", "modes", "diff"})
+    return body

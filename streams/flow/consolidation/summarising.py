@@ -1,4 +1,4 @@
-"""What a consolidation distils in one mode: turns in, a few clusters at a time written by the keeper and counted."""
+"""Distil the turns of one mode: cluster them, and publish a few distilled clusters at a time for `Remember`."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
@@ -18,66 +18,66 @@ from streams.flow.consolidation.run_under_way import MAX_DIFF_CHARS, OUT_OF_TIME
 from streams.flow.support.backoff import until_available
 
 TURN_PAGE_SIZE = 200
-"""Turns that are read, and vectors that are fetched, in one go: some 20 ms."""
+"""Turns that are read, and vectors that are fetched, at once: some 20 ms."""
 
 CLUSTER_BATCH_SIZE = 10
-"""Clusters that the keeper is told of before the run looks what became of them."""
+"""Clusters that are published before the run waits until they are applied."""
 
 MAX_VECTOR_WAIT_S = 10.0
-"""How long turns are waited for whose vector is on its way: what was said just now takes part."""
+"""Maximum wait for vectors in flight, so that the latest turns take part."""
 
 
 class ModeDistillation:
     """Distils the turns of one mode in one run."""
 
-    def __init__(self, mode: str, space: VectorSpace, consolidate: Consolidate, under_way: RunProgress) -> None:
+    def __init__(self, mode: str, space: VectorSpace, consolidate: Consolidate, progress: RunProgress) -> None:
         self._mode, self._space = mode, space
-        self._consolidate, self._under_way = consolidate, under_way
-        self._run = under_way.run
+        self._consolidate, self._progress = consolidate, progress
+        self._run = progress.run
 
     async def run_to_end(self) -> None:
-        """Distil all that is to be, as far as the run may go."""
+        """Distil all clusters, within the limits of the run."""
         sources, vectors = await self._vectors(await self._sources())
-        self._under_way.count(self._mode, turns=len(sources))
+        self._progress.count(self._mode, turns=len(sources))
         digest = await self._digest(sources)
-        enough = self._under_way.planning_deadline()
-        found = await self._gathered(sources, vectors, digest, enough)
-        self._under_way.tally.total += len(found)
+        is_late = self._progress.planning_deadline()
+        found = await self._cluster(sources, vectors, digest, is_late)
+        self._progress.tally.total += len(found)
         for number, some in enumerate(batches(found, CLUSTER_BATCH_SIZE)):
-            if not self._under_way.is_assigned():
+            if not self._progress.is_assigned():
                 return
-            if self._under_way.is_over() or not self._under_way.may_spend(self._expected_tokens(some)):
-                self._under_way.count(self._mode, left=len(found) - number * CLUSTER_BATCH_SIZE)
+            if self._progress.is_over() or not self._progress.may_spend(self._expected_tokens(some)):
+                self._progress.count(self._mode, left=len(found) - number * CLUSTER_BATCH_SIZE)
                 return
-            await self._written(some)
-        if enough():
-            self._under_way.unfinished = OUT_OF_TIME
+            await self._distil(some)
+        if is_late():
+            self._progress.unfinished = OUT_OF_TIME
             return
         taken = {source.memory_id for cluster in found for source in cluster.sources}
         left = [source for source in sources if source.memory_id not in taken]
-        self._under_way.left[self._mode] = await self._digest(left)
+        self._progress.left[self._mode] = await self._digest(left)
 
-    async def _gathered(
-        self, sources: Sequence[Source], vectors: Matrix, digest: str, enough: StopCondition
+    async def _cluster(
+        self, sources: Sequence[Source], vectors: Matrix, digest: str, stop: StopCondition
     ) -> list[TurnCluster]:
-        """The clusters, sought off the event loop: it takes ten seconds and more for fifty thousand turns."""
-        runs = self._under_way.ctx.consolidations.get(self._run.partition, self._run.scope)
+        """Cluster off the event loop: fifty thousand turns take ten seconds and more."""
+        runs = self._progress.ctx.consolidations.get(self._run.partition, self._run.scope)
         if runs.has_looked_at(self._mode, digest):
             return []
-        return await asyncio.to_thread(cluster_turns, sources, vectors, enough)
+        return await asyncio.to_thread(cluster_turns, sources, vectors, stop)
 
     async def _digest(self, sources: Sequence[Source]) -> str:
-        """Off the event loop, too: of many it takes longer than a question may wait."""
+        """Digest off the event loop, too: many turns take longer than a question may wait."""
         return await asyncio.to_thread(digest_sources, sources, self._space.fingerprint.digest)
 
     async def _sources(self) -> list[Source]:
-        """The turns that take part, once those have their vector that are about to get it."""
+        """Return the turns that take part, after vectors in flight have been written."""
         loop = asyncio.get_running_loop()
         wait_until = loop.time() + MAX_VECTOR_WAIT_S
         while True:
             sources, waiting = await self._read()
-            if not waiting or loop.time() > wait_until or not self._under_way.is_assigned():
-                self._under_way.count(self._mode, waiting=waiting)
+            if not waiting or loop.time() > wait_until or not self._progress.is_assigned():
+                self._progress.count(self._mode, waiting=waiting)
                 return sources
             await asyncio.sleep(run_under_way.RUN_POLL_INTERVAL_S)
 
@@ -92,48 +92,48 @@ class ModeDistillation:
         return sources, waiting
 
     async def _vectors(self, sources: Sequence[Source]) -> tuple[list[Source], Matrix]:
-        there: list[Source] = []
+        embedded: list[Source] = []
         rows = [np.zeros((0, self._space.fingerprint.dim), np.float32)]
         for page in batches(sources, TURN_PAGE_SIZE):
 
             def fetch(page: Sequence[Source] = page) -> Awaitable[tuple[list[Source], Matrix]]:
                 return self._consolidate.vectors(self._space, page)
 
-            some, vectors = await until_available(fetch, "vector index", self._under_way.ctx.meters)
-            there += some
+            some, vectors = await until_available(fetch, "vector index", self._progress.ctx.meters)
+            embedded += some
             rows.append(vectors)
-        return there, np.concatenate(rows)
+        return embedded, np.concatenate(rows)
 
     def _expected_tokens(self, clusters: Sequence[TurnCluster]) -> int:
         return sum(self._consolidate.expected_tokens(cluster) for cluster in clusters)
 
-    async def _written(self, clusters: Sequence[TurnCluster]) -> None:
-        """Have what some clusters give written, and count what became of them."""
+    async def _distil(self, clusters: Sequence[TurnCluster]) -> None:
+        """Publish the distilled memories of some clusters, wait until they are applied, and count them."""
         due = [cluster for cluster in clusters if self._consolidate.state_of(self._run, self._mode, cluster) == "due"]
-        written = [await self._consolidate.distilled(self._run, self._mode, cluster) for cluster in due]
-        self._under_way.spend(sum(one.told.tokens for one in written))
-        await self._under_way.tell([one.event for one in written])
-        await self._settled([one.event for one in written])
-        by_model = sum(one.told.by_model for one in written)
-        self._under_way.count(self._mode, clusters=len(clusters), by_model=by_model)
+        distilled = [await self._consolidate.distilled(self._run, self._mode, cluster) for cluster in due]
+        self._progress.spend(sum(one.summary.tokens for one in distilled))
+        await self._progress.publish([one.event for one in distilled])
+        await self._until_applied([one.event for one in distilled])
+        by_model = sum(one.summary.by_model for one in distilled)
+        self._progress.count(self._mode, clusters=len(clusters), by_model=by_model)
         for cluster in clusters:
-            self._note(cluster)
+            self._count(cluster)
 
-    async def _settled(self, events: Sequence[Distilled]) -> None:
-        """Wait until the keeper has written or refused what it was told."""
-        await self._under_way.until(lambda: all(self._consolidate.outcome_of(event) != "due" for event in events))
+    async def _until_applied(self, events: Sequence[Distilled]) -> None:
+        """Wait until `Remember` has written or refused these memories."""
+        await self._progress.until(lambda: all(self._consolidate.outcome_of(event) != "due" for event in events))
 
-    def _note(self, cluster: TurnCluster) -> None:
-        """Count a cluster that was distilled by this run, now or before it was cut off."""
-        under_way, size = self._under_way, len(cluster.sources)
+    def _count(self, cluster: TurnCluster) -> None:
+        """Count a cluster that this run has distilled, also before it was interrupted."""
+        progress, size = self._progress, len(cluster.sources)
         if self._consolidate.state_of(self._run, self._mode, cluster) != "done":
-            under_way.tally.skipped += 1
+            progress.tally.skipped += 1
             return
-        under_way.tally.processed += 1
+        progress.tally.processed += 1
         memory_id = self._consolidate.memory_id(self._run, self._mode, cluster)
-        under_way.created.append(memory_id)
-        under_way.superseded += [source.memory_id for source in cluster.sources]
-        under_way.count(self._mode, created=1, superseded=size)
-        memory = under_way.ctx.stores.memories.get(self._run.partition, memory_id)
+        progress.created.append(memory_id)
+        progress.superseded += [source.memory_id for source in cluster.sources]
+        progress.count(self._mode, created=1, superseded=size)
+        memory = progress.ctx.stores.memories.get(self._run.partition, memory_id)
         after = None if memory is None else memory.text[:MAX_DIFF_CHARS]
-        under_way.diff.append(Difference(op="distil", memory_id=memory_id, before=f"{size} turns", after=after))
+        progress.diff.append(Difference(op="distil", memory_id=memory_id, before=f"{size} turns", after=after))

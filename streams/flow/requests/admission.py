@@ -68,6 +68,6 @@ class Admission:
 
 
 def _principal(record: Record) -> str | None:
-    """Return the principal that the record names: Kafka tells a consumer nothing of the producer's identity."""
+    """Return the principal that the record names: Kafka does not pass the producer's identity to consumers."""
     value = record.header(PRINCIPAL_HEADER)
     return None if value is None else value.decode(errors="replace")

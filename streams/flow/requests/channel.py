@@ -1,4 +1,4 @@
-"""An input topic as the request pipeline serves it, and what handling one of its messages gives."""
+"""Types of the request pipeline: an input topic, the options of a reply, the result of a handler."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ class Channel:
     act: Permission | None
     """The permission that its senders need; None for internal topics."""
     keeps_rejected: bool = False
-    """Whether a rejected record becomes a dead letter even if its sender got the error, as turns do."""
+    """True if a rejected record becomes a dead letter even if its sender got the error; for turns."""
     outlives_deadline: bool = False
-    """Whether a record past its deadline is handled all the same, without a reply, as turns are."""
+    """True if a record past its deadline is still handled, without a reply; for turns."""
     concurrent: bool = False
-    """Whether messages are handled concurrently: those that change nothing are."""
+    """True if messages are handled concurrently; for those that change nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyOptions:
-    """Where a request wants its reply, and until when, in milliseconds since the epoch."""
+    """The address and the deadline of a reply, in milliseconds since the epoch."""
 
     address: ReplyAddress | None = None
     deadline_ms: int | None = None

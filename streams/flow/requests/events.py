@@ -20,7 +20,7 @@ class EventReader:
     """Decodes the events of an internal topic; an unreadable one becomes a dead letter."""
 
     def __init__(self, kinds: Mapping[str, type[Any]], replies: Replies) -> None:
-        """Take the models by schema name, and the writer of dead letters."""
+        """`kinds` has the models by schema name."""
         self._kinds = kinds
         self._replies = replies
 
@@ -41,7 +41,7 @@ def event_out(topic: str, boundary: str, event: BaseModel) -> Outgoing:
 
 
 def derived_events(topics: Topics, boundary: str, events: Sequence[BaseModel]) -> list[Outgoing]:
-    """Return the events that follow a write of memories: for the indexer, or for keepers of derived state."""
+    """Return the records of events that follow a write of memories: for the indexer, or for derived state."""
     return [
         event_out(topics.learned if isinstance(event, Learned) else topics.remembered, boundary, event)
         for event in events

@@ -1,7 +1,7 @@
 """The request pipeline: every record of an input topic is relocated, expired, refused, or handled and answered.
 
-A record enters `begin`, in the order of its partition. It returns an awaitable that is done when replies, events and
-writes are safe; then the record may be acknowledged. A bad record costs its sender an error and delays no other record.
+A record enters `begin` in the order of its partition. The returned awaitable is done when replies, events and writes
+are stored; then the record may be acknowledged. An invalid record costs its sender an error and delays no other one.
 """
 
 from collections.abc import Awaitable
@@ -31,7 +31,7 @@ class RequestPipeline:
         self._meters = replies.meters
 
     async def begin(self, record: Record) -> Awaitable[object]:
-        """Take one record as far as order demands."""
+        """Run the part of a record that depends on order; return an awaitable of the rest."""
         address = None
         try:
             address = self._admission.reply_address(record)

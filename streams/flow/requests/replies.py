@@ -44,7 +44,7 @@ class Replies:
     async def refuse(
         self, record: Record, address: ReplyAddress | None, error: Rejected, *, keeps_rejected: bool
     ) -> list[Awaitable[object]]:
-        """Reply with an error; a dead letter where no reply could be sent, or in any case with `keeps_rejected`."""
+        """Reply with an error; write a dead letter without an address, and always with `keeps_rejected`."""
         self.meters.rejected(record.topic, error.code)
         log.info("record refused", code=error.code, field=error.field, **log_context(record))
         sent = await self.reply(record, address, encode_error(error))
@@ -58,7 +58,7 @@ class Replies:
 
 
 def limit_reply(reply: bytes) -> bytes:
-    """Return the reply, or a `too_large` error in its place if Kafka would refuse it; the request is done either way."""
+    """Return the reply, or a `too_large` error if Kafka would refuse it; the request is done in any case."""
     if len(reply) <= MAX_REPLY_BYTES:
         return reply
     message = f"the answer has {len(reply)} bytes, a record {MAX_REPLY_BYTES} at most; ask for fewer hits or tokens"

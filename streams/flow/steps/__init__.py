@@ -1,1 +1,1 @@
-"""One step an agent: what it reads, what it makes safe, what follows."""
+"""Steps: what each agent reads, writes and publishes."""

@@ -1,7 +1,7 @@
-"""`Remember` on the topic of changes: what commands change in memories, each answered when it is done.
+"""`Remember` on the topic of changes: effects of commands on memories, each answered when it is applied.
 
-A change is made a few memories at a time, each batch with its events out before the lexical index may be committed;
-other records are handled in between. A change that was cut off by a kill is delivered again and resumes.
+A change is applied in batches of memories; the events of a batch are published before the lexical index may be
+committed, and other records are handled in between. A change that a crash interrupted is redelivered and resumes.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ CHANGE_BATCH_SIZE = 50
 """Memories that a command changes before other records are handled: some 20 ms."""
 
 OnChanged = Callable[[Change, int], None]
-"""Called after every change that was made in a partition."""
+"""Called after every applied change with its partition."""
 
 
 class ChangeSteps:
@@ -51,21 +51,21 @@ class ChangeSteps:
         try:
             return next(self._steps, None)
         except Unavailable:
-            # A generator that has raised is finished. A new one skips what is done.
+            # A generator that has raised is finished. A new one skips what is applied.
             self._steps = self._remember.changed(self._change)
             raise
 
 
 @dataclass(slots=True)
 class ChangeTally:
-    """What a change has done so far: the number of memories, and the last of them."""
+    """The number of memories that a change has affected so far, and the last of them."""
 
     action: str
     count: int = 0
     last: Memory | None = None
 
     def add(self, step: WriteStep) -> None:
-        """Count a step that did something; a source that is current again was not forgotten."""
+        """Count a step with an effect; a restored source was not forgotten."""
         memory, events = step
         forgotten = any(isinstance(event, Forgotten) for event in events)
         if forgotten if self.action == "forget" else memory is not None:
@@ -74,7 +74,7 @@ class ChangeTally:
 
 
 class ApplyChanges:
-    """Handles `change.v1`. A change that is made already and delivered again is only answered."""
+    """Handles `change.v1`. A redelivered change that is applied already is only answered."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class ApplyChanges:
         turns_log: TurnsLog | None,
         on_changed: OnChanged,
     ) -> None:
-        """Take the ports; without `turns_log` all turns are applied before any change comes."""
+        """Without `turns_log` all turns are applied before any change arrives."""
         self._remember_at = remember_at
         self._stores = stores
         self._commit = commit
@@ -100,39 +100,39 @@ class ApplyChanges:
         self._turns_log = turns_log
         self._on_changed = on_changed
         self._redelivered_until: dict[int, int] = {}
-        """By partition, the offset after the last change that was made before it was delivered."""
+        """By partition, the offset after the last change that was applied before its delivery."""
 
     async def __call__(self, change: Change, record: Record, _options: ReplyOptions) -> HandlerResult:
-        """Make the change."""
+        """Apply the change."""
         is_only_answered = self._is_done(record) and change.memory_id is None
-        tally = ChangeTally(change.action) if is_only_answered else await self._make(change, record.partition)
+        tally = ChangeTally(change.action) if is_only_answered else await self._apply(change, record.partition)
         self._on_changed(change, record.partition)
         return HandlerResult(SuccessReply(_result(change, tally)))
 
     def _is_done(self, record: Record) -> bool:
-        """True if a record is redelivered: records before it may be, too, and set back the applied offset."""
+        """True if a record is redelivered; earlier redelivered records may have set back the applied offset."""
         applied = self._commit.applied(record.partition, record.topic)
         until = self._redelivered_until
         until[record.partition] = max(until.get(record.partition, 0), applied)
         return record.offset < until[record.partition]
 
-    async def _make(self, change: Change, partition: int) -> ChangeTally:
-        """Make the change, a batch at a time; other records are handled in between."""
+    async def _apply(self, change: Change, partition: int) -> ChangeTally:
+        """Apply the change in batches; other records are handled in between."""
         steps = ChangeSteps(self._remember_at(partition), await self._caught_up(change, partition), self._meters)
         tally = ChangeTally(change.action)
-        while await self._batch(steps, tally, change.scope.boundary, partition):
+        while await self._batch(steps, tally, change.scope.boundary, partition):  # noqa: ASYNC110 - no polling
             await asyncio.sleep(0)
         return tally
 
     async def _caught_up(self, change: Change, partition: int) -> Change:
-        """Wait until all turns before the change are applied; return it with the offset of turns it must not touch."""
+        """Wait until all turns before the change are applied; return it with the end offset of turns to exclude."""
         if self._turns_log is None or change.turns_before is None:
             return change
         await wait_until_applied(self._turns_log, self._progress, partition, change.turns_before)
         return change.model_copy(update={"turns_until": self._progress.next_offset(partition)})
 
     async def _batch(self, steps: ChangeSteps, tally: ChangeTally, boundary: str, partition: int) -> bool:
-        """Take some steps and make them safe before the lexical index may be committed; False if none was left."""
+        """Apply some steps, and await their writes before the lexical index may be committed; False if none is left."""
         taken = 0
         writes: list[Awaitable[object]] = []
         async with self._commit.hold(partition):

@@ -1,7 +1,7 @@
-"""`Embed` and `Understand` on what was remembered: vector and interaction mode from the same pass of a model.
+"""`Embed` and `Understand` on the topic of remembered memories: vector and interaction mode by the same model pass.
 
 Many memories are in flight at once; vectors are written in batches, in order. One event reports both to `Remember`, so
-that a turn costs one write of its record. Language models are asked in the background, and delay nothing.
+that a turn costs one write of its record. Language models are asked in the background.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from streams.observability.metrics import Meters
 from streams.topics import Topics
 
 FLUSH_INTERVAL_S = 0.1
-"""Between two writes to the vector index: each waits for the disk, however few its points are."""
+"""Between two writes to the vector index: each waits for the disk, even with few points."""
 
 EMBEDDED_EVENTS: Mapping[str, type[Remembered | Forgotten]] = {"remembered.v1": Remembered, "forgotten.v1": Forgotten}
 """The events read here, by schema name."""
@@ -41,7 +41,7 @@ class EmbeddedMemory:
 
 
 class EmbedRemembered:
-    """Memories into vectors and interaction modes."""
+    """`Remembered` and `Forgotten` in, vectors written and `Embedded` out."""
 
     window = 512
     pause_s = FLUSH_INTERVAL_S

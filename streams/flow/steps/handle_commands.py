@@ -1,8 +1,8 @@
-"""Commands on their topic: answered at once, or forwarded as a change or a job to the step that does and answers it.
+"""Commands on their topic: answered at once, or forwarded as a change or a job to the step that answers it.
 
-A change is noted before it is forwarded. A command that is delivered again after a kill asks for the very same change:
-turns that came since are not part of it. A declaration that is delivered again is answered as before, so that it does
-not undo what later commands have made of it.
+A change is stored before it is forwarded. A command that is redelivered after a crash forwards the same change: later
+turns are not part of it. A redelivered declaration has the same answer as before, so that it does not undo
+later commands.
 """
 
 from collections.abc import Callable
@@ -26,17 +26,17 @@ from streams.topics import Topics
 from streams.wire.partitioning import forward
 
 FORGET_COMMAND = "forget"
-"""Concerns the turns that were written when it comes, and none that come later."""
+"""Affects the turns that were written before it, and no later ones."""
 
 REVOKING_COMMANDS = frozenset({"delete_mode", "rename_mode"})
-"""Commands on all memories of a mode at the moment they take it back. No turn enters it afterwards, unless it is
-declared again, which is not part of them."""
+"""Commands on all memories of a mode when it is revoked. No turn enters the mode afterwards, unless it is declared
+again; such turns are not affected."""
 
 LOG_TIMEOUT_S = 30.0
-"""How long the end of the turns log is asked for after a mode is taken back; then the command may be sent again."""
+"""How long the end of the turns log is requested after a mode is revoked; then the command may be sent again."""
 
 DECLARING_COMMANDS = frozenset({"declare_mode", "set_default_mode"})
-"""Commands that later ones may take back: carried out twice, they would undo these."""
+"""Commands that later ones may revoke: if repeated, they would undo the later ones."""
 
 
 class AnswerCommand:
@@ -51,7 +51,7 @@ class AnswerCommand:
         meters: Meters,
         turns_log: TurnsLog | None,
     ) -> None:
-        """Take the dispatcher by partition, and the table that commands are noted in."""
+        """`issued` stores the changes and answers of commands."""
         self._dispatch_at = dispatch_at
         self._stores = stores
         self._issued = issued
@@ -60,12 +60,12 @@ class AnswerCommand:
         self._turns_log = turns_log
 
     async def __call__(self, command: Command, record: Record, _options: ReplyOptions) -> HandlerResult:
-        """Carry the command out, or forward what it asks for."""
+        """Run the command, or forward its change or job."""
         key = command.scope.boundary.encode()
         issued = self._issued.get(record.partition, command.scope.boundary)
-        if (change := issued.changes.get(_place(record))) is not None:
-            return HandlerResult(None, [_forwarded(record, self._topics.changes, key, change)])
-        if (answer := issued.answered.get(_place(record))) is not None:
+        if (change := issued.changes.get(_record_id(record))) is not None:
+            return HandlerResult(None, [_forward(record, self._topics.changes, key, change)])
+        if (answer := issued.answered.get(_record_id(record))) is not None:
             return HandlerResult(SuccessReply(answer))
         turns_before = await self._turns_end(record.partition) if command.command == FORGET_COMMAND else None
         result = await self._dispatch_at(record.partition).handle(command, record.offset)
@@ -73,24 +73,24 @@ class AnswerCommand:
         if result.is_correction:
             self._meters.usage.corrected()
         if result.job is not None:
-            return HandlerResult(None, [_forwarded(record, self._topics.jobs, key, result.job)], writes)
+            return HandlerResult(None, [_forward(record, self._topics.jobs, key, result.job)], writes)
         if result.change is None:
             if command.command in DECLARING_COMMANDS:
-                # Carried out first: killed in between, it is done again, and nothing has followed it.
+                # Executed before it is stored: after a crash in between it is repeated, before any later command.
                 await await_all(writes)
-                await self._note(issued.with_answer(_place(record), result.result), command, record)
+                await self._store(issued.with_answer(_record_id(record), result.result), command, record)
                 writes = []
             return HandlerResult(SuccessReply(result.result), pending_writes=writes)
         if command.command in REVOKING_COMMANDS:
-            # Not before: turns may enter the mode while the log is asked for its end.
+            # Not earlier: turns may enter the mode until it is revoked.
             end = partial(self._turns_end, record.partition)
             turns_before = await until_available(end, "kafka", self._meters, at_most_s=LOG_TIMEOUT_S)
         change = result.change.model_copy(update={"turns_before": turns_before})
-        # Before it is forwarded: a turn that is written next must not count as before.
-        await self._note(issued.with_change(_place(record), change), command, record)
-        return HandlerResult(None, [_forwarded(record, self._topics.changes, key, change)], writes)
+        # Before it is forwarded: later turns must not count as earlier ones.
+        await self._store(issued.with_change(_record_id(record), change), command, record)
+        return HandlerResult(None, [_forward(record, self._topics.changes, key, change)], writes)
 
-    async def _note(self, issued: IssuedCommands, command: Command, record: Record) -> None:
+    async def _store(self, issued: IssuedCommands, command: Command, record: Record) -> None:
         self._issued.put(record.partition, command.scope.boundary, issued)
         await await_all(self._issued.pending_writes())
 
@@ -99,10 +99,10 @@ class AnswerCommand:
         return None if self._turns_log is None else await self._turns_log.end(partition)
 
 
-def _place(record: Record) -> str:
-    """Identify a record, also across a topic that was created anew."""
+def _record_id(record: Record) -> str:
+    """Return a record's identity, unique also across a recreated topic."""
     return f"{record.offset}@{record.timestamp_ms}"
 
 
-def _forwarded(record: Record, topic: str, key: bytes, message: BaseModel) -> Outgoing:
+def _forward(record: Record, topic: str, key: bytes, message: BaseModel) -> Outgoing:
     return forward(record, topic, key, message.model_dump_json(by_alias=True).encode())

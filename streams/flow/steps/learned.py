@@ -1,4 +1,4 @@
-"""Agents that keep derived state, on the topic of what was found in turns: `Intend` and `Categorize`.
+"""`Intend` and `Categorize` on the topic of learned events: agents that derive state from turns.
 
 Events are applied one after another; the writes of each are awaited before it is acknowledged.
 """
@@ -17,10 +17,10 @@ LEARNED_EVENTS: Mapping[str, type[Learned]] = {"learned.v1": Learned}
 
 
 class LearningAgent(Protocol):
-    """An agent that keeps something of what was found in turns."""
+    """An agent that derives state from turns."""
 
     def learned(self, event: Learned) -> None:
-        """Replace what is kept of a turn."""
+        """Replace the state derived from a turn."""
 
 
 class ApplyLearned:

@@ -1,4 +1,4 @@
-"""`Remember` on its topics: turns, what the indexer did, what was understood, what a consolidation found.
+"""`Remember` on its topics: turns, and the events of the indexer, of language models and of consolidations.
 
 An applied record is visible to readers at once. Its changelog writes and events are awaited before it is acknowledged;
 `CommittingStep` commits the lexical index. Records of one topic are applied in order.
@@ -58,7 +58,7 @@ class RememberTurns:
         async def store() -> TurnResult:
             return self._remember_at(record.partition).turn(turn, record)
 
-        # A full disk is no reason to refuse a turn: it waits, and those behind it.
+        # A full disk is no reason to refuse a turn: this one and the next ones wait.
         stored = await until_available(store, "storage", self._meters, at_most_s=STORAGE_TIMEOUT_S)
         pending_writes = self._stores.memory_writes()
         if stored.event is not None:
@@ -75,8 +75,8 @@ HasVector = Callable[[Embedded], Awaitable[bool]]
 class RememberEvents:
     """Applies events to records, one record an event.
 
-    A vector that an earlier process has written is looked up before its memory becomes ready: the disk it was written
-    to may be lost. Vectors of this process, nearly all, cost no lookup.
+    A vector that an earlier process has written is looked up before its memory becomes ready: the disk may have been
+    lost. Vectors of this process, nearly all, cost no lookup.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class RememberEvents:
         worker_run_id: str = "",
         has_vector: HasVector | None = None,
     ) -> None:
-        """Take the ports; without `has_vector` every reported vector is believed."""
+        """Without `has_vector` reported vectors are not verified."""
         self._reader = reader
         self._remember_at = remember_at
         self._stores = stores
@@ -117,12 +117,12 @@ class RememberEvents:
     async def _verified(self, event: MemoryInput | None, partition: int) -> MemoryInput | None:
         """Return the event; as `stale` if it reports a vector that the index does not have."""
         lookup = self._has_vector
-        if lookup is None or not isinstance(event, Embedded) or not self._is_doubtful(event, partition):
+        if lookup is None or not isinstance(event, Embedded) or not self._needs_lookup(event, partition):
             return event
         is_there = await until_available(partial(lookup, event), "vector index", self._meters)
         return event if is_there else event.model_copy(update={"status": "stale"})
 
-    def _is_doubtful(self, event: Embedded, partition: int) -> bool:
+    def _needs_lookup(self, event: Embedded, partition: int) -> bool:
         """True if an event of another process would make a memory ready."""
         if event.status != "ready" or event.run == self._worker_run_id:
             return False

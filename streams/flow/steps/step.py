@@ -1,4 +1,4 @@
-"""A step: the two halves of an agent that a `Delivery` runs, `begin` in order and `settle` before acknowledgement."""
+"""Steps: an agent in the form that a `Delivery` runs, `begin` in order and `settle` before acknowledgement."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
@@ -56,7 +56,7 @@ class CommittingStep:
         window: int = 1024,
         pause_s: float = COMMIT_INTERVAL_S,
     ) -> None:
-        """Take the first half; `progress` is advanced where clients wait for their own writes."""
+        """`progress` is advanced for topics on which clients wait for their own writes."""
         self._begin = begin
         self._commit = commit
         self._progress = progress
@@ -64,7 +64,7 @@ class CommittingStep:
         self.pause_s = pause_s
 
     async def begin(self, record: Record) -> Awaitable[int]:
-        """Apply the record, whatever becomes of it."""
+        """Apply the record; a refused one counts as applied, too."""
         finishing = await self._begin(record)
         self._commit.set_applied(record)
         if self._progress is not None:

@@ -21,7 +21,7 @@ from streams.flow.stores.tables import IntentionStore, LexicalStore, MemoryStore
 
 @dataclass(frozen=True, slots=True)
 class PartitionStores:
-    """The stores of one partition, as agents take them."""
+    """The stores of one partition, in the form of the agents' ports."""
 
     memories: MemoryWriter
     modes: ModeWriter

@@ -1,13 +1,13 @@
-"""What is still to be awaited of an event, as one awaitable."""
+"""Combine the pending writes of an event into one awaitable."""
 
 from collections.abc import Awaitable, Sequence
 
 
 async def await_all(awaitables: Sequence[Awaitable[object]]) -> None:
-    """Wait for each in turn: all of them are under way already."""
+    """Wait for each in turn: all of them run already."""
     for awaitable in awaitables:
         await awaitable
 
 
 async def no_writes() -> None:
-    """Nothing is left to be awaited."""
+    """Do nothing: there is nothing to await."""

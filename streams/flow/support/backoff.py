@@ -26,11 +26,16 @@ async def until_available(
 
     Raises it when the pauses exceed `at_most_s`; None retries for ever.
     """
+
+    async def attempt() -> Result:
+        # A coroutine function: tenacity does not await what a lambda returns.
+        return await call()
+
     try:
         # Nearly every call succeeds, and entering tenacity takes 30 us.
         return await call()
     except Unavailable:
-        return await _retrying(what, meters, at_most_s)(call)
+        return await _retrying(what, meters, at_most_s)(attempt)
 
 
 def _retrying(what: str, meters: Meters, at_most_s: float | None) -> AsyncRetrying:

@@ -13,11 +13,11 @@ COMMIT_INTERVAL_S = 0.05
 """Between two commits of the lexical index; acknowledgements wait for them, readers do not."""
 
 STORAGE_TIMEOUT_S = 30.0
-"""How long a write to the local disk is retried. A full disk may get room; a broken one needs a restart."""
+"""How long a write to the local disk is retried. A full disk may be cleared; a broken one needs a restart."""
 
 
 class LexicalCommit:
-    """Commits the lexical index of partitions, except while one has writes whose events are not out yet."""
+    """Commits the lexical index of partitions, except while one has writes with unpublished events."""
 
     def __init__(self, words: LexicalStore, meters: Meters) -> None:
         self._words = words
@@ -27,8 +27,8 @@ class LexicalCommit:
     def hold(self, partition: int) -> asyncio.Lock:
         """Return the lock that delays commits of a partition.
 
-        A change holds it from its writes until their events are out: delivered again, it finds by the committed index
-        what it has not finished.
+        A change holds it from its writes until their events are published: if it is redelivered, the committed index
+        shows what it has not finished.
         """
         return self._locks[partition]
 

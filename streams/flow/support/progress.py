@@ -1,4 +1,4 @@
-"""How far the keeper of memories has come in each partition: what `read_after` waits for."""
+"""The applied offset of turns by partition: `read_after` waits for it."""
 
 import asyncio
 from collections import defaultdict
@@ -12,16 +12,16 @@ class AppliedOffsets:
         self._changed: dict[int, asyncio.Event] = defaultdict(asyncio.Event)
 
     def advance(self, partition: int, next_offset: int) -> None:
-        """Everything before `next_offset` is applied and can be read."""
+        """Record that everything before `next_offset` is applied and visible."""
         self._next[partition] = max(next_offset, self._next.get(partition, 0))
         self._changed.pop(partition, asyncio.Event()).set()
 
     def next_offset(self, partition: int) -> int | None:
-        """The next offset that is not applied; None for a partition that is not here."""
+        """Return the next offset that is not applied; None for a partition of another worker."""
         return self._next.get(partition)
 
     async def reached(self, partition: int, offset: int, within: float) -> bool:
-        """Whether `offset` is applied, after waiting for it at most `within` seconds."""
+        """Wait at most `within` seconds; return True if `offset` is applied."""
         try:
             async with asyncio.timeout(within):
                 while self._next.get(partition, -1) <= offset:

@@ -1,7 +1,7 @@
-"""How far the turns of a partition reach in the log: what a command that forgets waits for.
+"""The end of the turns log by partition: a command that forgets waits until it is applied.
 
-Turns and commands are two topics, and nothing orders them. What was acknowledged to its producer before a command was
-sent stands before the end that the log has when the command comes.
+Turns and commands are two topics without a common order. A turn that was acknowledged to its producer before the
+command was sent lies before the end of the log at the time the command is read.
 """
 
 from typing import Protocol
@@ -9,21 +9,21 @@ from typing import Protocol
 from streams.flow.support.progress import AppliedOffsets
 
 CATCH_UP_POLL_INTERVAL_S = 2.0
-"""How long turns stand still before the log is asked whether there are any left. Only where the last places of the log
-hold no record, as after a transaction, is this ever waited for."""
+"""Pause of turns after which the log is asked whether records are left: its last offsets may hold none, as after a
+transaction."""
 
 
 class TurnsLog(Protocol):
-    """The log of turns. Raises Unavailable where it can't be asked, or the partition is not here any more."""
+    """The log of turns. Calls raise Unavailable if Kafka does not answer or the partition is no longer assigned."""
 
     async def end(self, partition: int) -> int:
-        """The offset after the last one that is written."""
+        """Return the offset after the last written record."""
 
     def is_assigned(self, partition: int) -> bool:
-        """Whether the partition is this worker's."""
+        """True if the partition is assigned to this worker."""
 
     async def is_delivered(self, partition: int, end: int, applied: int) -> bool:
-        """Whether every record before `end` was handed over, and none of them lies at `applied` or after it."""
+        """True if every record before `end` was delivered, and none of them lies at `applied` or after it."""
 
 
 async def wait_until_applied(log: TurnsLog, progress: AppliedOffsets, partition: int, end: int) -> None:
@@ -32,7 +32,7 @@ async def wait_until_applied(log: TurnsLog, progress: AppliedOffsets, partition:
     while (applied := progress.next_offset(partition) or 0) < end:
         if await progress.reached(partition, end - 1, CATCH_UP_POLL_INTERVAL_S):
             return
-        # Twice the same: what was handed over a moment ago may not be counted yet.
+        # Twice the same offset: a record that was just delivered may not be applied yet.
         if before == applied and await log.is_delivered(partition, end, applied):
             return
         before = applied
