@@ -1,16 +1,53 @@
-"""What tests of several kinds begin with."""
+"""Markers by folder, a guard against connections to other hosts, and fixtures of several kinds of tests."""
 
+import ipaddress
+import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 
+KINDS = ("unit", "contract", "stream", "live")
+"""The folders of tests, which are their markers."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test by its folder."""
+    for item in items:
+        kind = item.path.relative_to(Path(__file__).parent).parts[0]
+        if kind in KINDS:
+            item.add_marker(kind)
+
+
+@pytest.fixture(autouse=True)
+def _no_other_hosts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse connections of a test to anything but this machine; live tests may fetch Kafka's jars."""
+    if request.node.get_closest_marker("live"):
+        return
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and not is_loopback(address[0]):
+            raise AssertionError(f"a test that is not `live` connects to {address[0]}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+def is_loopback(host: str) -> bool:
+    """True for `localhost` and the addresses of the loopback interface."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
 
 @pytest.fixture
 def words(tmp_path: Path) -> Iterator[SqliteLexicalIndex]:
-    """An empty word index that serves partition 0."""
+    """An empty lexical index that serves partition 0."""
     opened = SqliteLexicalIndex(tmp_path)
     opened.open(0)
     yield opened

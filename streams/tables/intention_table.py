@@ -1,8 +1,4 @@
-"""The table `intentions`: goals, constraints, decisions and errors of each scope, as readable JSON under its values.
-
-The key of a scope is `user/project`, each percent-encoded for `%` and `/`; further fields of a deployment's scope model follow as
-`name=value`, by name.
-"""
+"""The table `intentions`: goals, constraints, decisions and errors of each scope, as readable JSON under the scope's key."""
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile

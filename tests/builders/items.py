@@ -9,7 +9,7 @@ from tests.builders.memories import made
 
 
 def item_of(*turns: Memory, text: str, kind: ItemKind | None = "fact", **fields: Any) -> Memory:
-    """An item that was found in these turns; one turn's item is said by whoever said that."""
+    """An item extracted from these turns; an item of one turn has that turn's speaker."""
     last = turns[-1]
     whose = {name: getattr(last, name) for name in ("turn_id", "conversation_id", "role", "speaker")}
     known: dict[str, Any] = {

@@ -9,7 +9,7 @@ Value = TypeVar("Value", bound=BaseModel)
 
 
 class FakeJsonTable(Generic[Value]):
-    """Stands for `streams.tables.json_table.JsonTable`, in memory; keys are told from each other by how they are shown."""
+    """`streams.tables.json_table.JsonTable` in memory; keys are compared by their representation."""
 
     def __init__(self, model: type[Value]) -> None:
         self._model = model

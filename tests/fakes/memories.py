@@ -8,7 +8,7 @@ from schemas.memories import Memory, VectorLocation
 
 
 class FakeMemories:
-    """`streams.flow.worker_context.AwaitableMemories` in memory. A partition sees its own alone, as its table shard does.
+    """`streams.flow.stores.tables.MemoryStore` in memory; a partition sees its own records alone.
 
     What is kept is the record's JSON, so that nothing survives that a changelog would not carry. While `outage` is
     true, what is written is here and stays unsafe, as with a changelog that does not answer.

@@ -9,13 +9,13 @@ from schemas.vectors import Encoded, Point
 from tests.fakes.embedders import FakeEmbedders
 from tests.fakes.vector_index import FakeIndex
 
-UNSPEAKABLE = "unspeakable"
+UNEMBEDDABLE = "unspeakable"
 INFINITE = "infinite"
-BAD = (UNSPEAKABLE, INFINITE)
+BAD = (UNEMBEDDABLE, INFINITE)
 """Texts that no vector is made of: the model can't take the one, the index refuses that of the other."""
 
 
-class PickyEmbedder:
+class RejectingEmbedder:
     """An embedder that can't take one text."""
 
     def __init__(self, embedder: Embedder) -> None:
@@ -25,20 +25,20 @@ class PickyEmbedder:
 
     async def passage(self, text: str) -> Encoded:
         """Embed what can be."""
-        if text == UNSPEAKABLE:
+        if text == UNEMBEDDABLE:
             raise ValueError("the model can't take this")
         return await self._embedder.passage(text)
 
 
-class PickyEmbedders(FakeEmbedders):
+class RejectingEmbedders(FakeEmbedders):
     """Embedders that can't take one text."""
 
     def of(self, mode: Mode) -> Embedder:
         """The embedder of a mode."""
-        return PickyEmbedder(super().of(mode))
+        return RejectingEmbedder(super().of(mode))
 
 
-class PickyIndex(FakeIndex):
+class RejectingIndex(FakeIndex):
     """An index that refuses one text's vectors."""
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:

@@ -21,18 +21,18 @@ from streams.bootstrap.agents import CATEGORY_PROMPT, read_prompt
 from tests.builders.memories import made
 from tests.builders.stores import fake_stores
 from tests.fakes.categories import FakeCategories
-from tests.harnesses.worker import HERE, OneWorker
+from tests.harnesses.worker import HERE, WorkerHarness
 
 SCOPE = {"user_id": "u1", "project_id": "default"}
 DENTIST, PILLS, RENT = "The dentist appointment is on Tuesday.", "Allergic to penicillin.", "The rent is 900 euros."
 HEALTH = "dentist appointment, allergic penicillin"
 
 
-class Keeping:
+class CategoriesHarness:
     """The keeper with a worker around it. What is told goes the way of items."""
 
     def __init__(self, directory: Path, *, asks: bool = False) -> None:
-        self.worker = OneWorker(directory)
+        self.worker = WorkerHarness(directory)
         self.table = FakeCategories()
         worker, index, spaces = self.worker, self.worker.index, self.worker.spaces
         stores = fake_stores(worker.words, worker.memories, worker.modes, categories=self.table).at(HERE)

@@ -6,7 +6,7 @@ import pytest
 
 from agents.commands.dispatch import DispatchCommands
 from agents.commands.handle_commands import HandleCommands
-from agents.ports.command_types import CommandResult
+from agents.ports.command_types import CommandHandler, CommandResult
 from schemas.changes import Change
 from schemas.commands import Command
 from schemas.failures import Rejected
@@ -35,7 +35,7 @@ NAMES = (
 """Commands whose handler has the same name."""
 
 
-class Governing:
+class CommandsHarness:
     """The keeper of what is declared, over two users' memories."""
 
     def __init__(self, words: SqliteLexicalIndex) -> None:
@@ -43,7 +43,8 @@ class Governing:
         stores = fake_stores(words, self.memories, self.modes).at(PARTITION)
         self.keeper = remember_over(stores, self.embedders)
         agent = HandleCommands(PARTITION, stores.memories, stores.modes, self.embedders, self._health, FakeClock())
-        others = {**dict.fromkeys(JOB_KINDS, agent.start_job), "health": agent.show_health}
+        others: dict[str, CommandHandler] = dict.fromkeys(JOB_KINDS, agent.start_job)
+        others["health"] = agent.show_health
         self.dispatch = DispatchCommands({name: getattr(agent, name) for name in NAMES} | others)
         self.offset = 0
 

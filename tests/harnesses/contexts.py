@@ -37,7 +37,7 @@ class Found:
 
 
 @dataclass
-class Library:
+class ContextHarness:
     """Everything that assembling reads, in one place."""
 
     words: SqliteLexicalIndex

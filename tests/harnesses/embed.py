@@ -29,7 +29,7 @@ def remembered(text: str, turn_id: str = "t", mode: str = "general") -> Memory:
     return next_memory(said, identify_turn(said, moment_of(TIMESTAMP_MS)), None, (mode, "caller"), 0, asks_model=False)
 
 
-class PickyEmbedder:
+class RejectingEmbedder:
     """Can't take `unspeakable`, and makes no numbers of `infinite`."""
 
     def __init__(self, embedder: Embedder) -> None:
@@ -47,12 +47,12 @@ class PickyEmbedder:
         return encoded
 
 
-class PickyEmbedders(FakeEmbedders):
+class RejectingEmbedders(FakeEmbedders):
     """All of them picky."""
 
     def of(self, mode: Mode) -> Embedder:
         """The embedder of a mode."""
-        return PickyEmbedder(super().of(mode))
+        return RejectingEmbedder(super().of(mode))
 
 
 class CountingIndex(FakeIndex):
@@ -68,11 +68,11 @@ class CountingIndex(FakeIndex):
         await super().upsert(space, points)
 
 
-class Indexer:
+class EmbedHarness:
     """The indexer with modes of its user: two of them share a space."""
 
     def __init__(self) -> None:
-        self.modes, self.embedders = FakeModes(), PickyEmbedders()
+        self.modes, self.embedders = FakeModes(), RejectingEmbedders()
         self.index = CountingIndex()
         self.clock = FakeClock()
         self.spaces = VectorSpaces(TableView(self.modes, PARTITION), self.embedders)

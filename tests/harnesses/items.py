@@ -25,7 +25,7 @@ FLY, AWS, LOCAL = "The deploy target is fly.io now.", "The deploy target is AWS.
 PLAIN = "Chapter one tells of the lantern."
 
 
-class Keeping:
+class ItemsHarness:
     """A keeper with its tables; `events` is all that followed, in order."""
 
     def __init__(self, words: SqliteLexicalIndex) -> None:

@@ -21,7 +21,7 @@ AMPLE = BreakerLimits(failures=100, timeouts=100)
 
 
 @dataclass
-class Rig:
+class LanguageModelHarness:
     """A server, and what makes models that ask it. `pauses` are the seconds that were waited between attempts."""
 
     server: ModelServer

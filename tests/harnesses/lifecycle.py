@@ -30,9 +30,9 @@ from tests.builders.turns import record
 from tests.fakes.clock import FakeClock
 from tests.fakes.memories import FakeMemories
 from tests.fakes.modes import FakeModes
-from tests.fakes.rejecting import PickyEmbedders, PickyIndex
-from tests.harnesses.lifecycle_indexer import MovingVectors, Topic
-from tests.harnesses.lifecycle_user import PARTITION, MovingUser
+from tests.fakes.rejecting import RejectingEmbedders, RejectingIndex
+from tests.harnesses.lifecycle_indexer import LifecycleIndexer, Topic
+from tests.harnesses.lifecycle_user import PARTITION, LifecycleUser
 
 EMBEDDERS = (GENERAL, "tiny32", "tiny48")
 MOST_EVENTS = 2000
@@ -41,16 +41,16 @@ MOST_EVENTS = 2000
 Result = TypeVar("Result")
 
 
-class MovingMemories(MovingUser):
-    """One user's memories, in every mode that he declares, and those who read what he writes."""
+class LifecycleHarness(LifecycleUser):
+    """One user's memories in every declared mode, and the agents that handle the user's records."""
 
     def __init__(self, words: SqliteLexicalIndex) -> None:
         """Take a word index; what it holds is deleted."""
         self.loop = asyncio.new_event_loop()
         topics = {name: Topic() for name in ("turns", "commands", "changes", "understood", "embedded")}
         super().__init__(topics, FakeMemories(), FakeClock())
-        self.modes, self.index = FakeModes(), PickyIndex()
-        self.embedders, self.words = PickyEmbedders(), words
+        self.modes, self.index = FakeModes(), RejectingIndex()
+        self.embedders, self.words = RejectingEmbedders(), words
         self.words.drop(PARTITION)
         self.words.open(PARTITION)
         self.stores = fake_stores(words, self.memories, self.modes).at(PARTITION)
@@ -61,7 +61,7 @@ class MovingMemories(MovingUser):
             PARTITION, self.stores.memories, self.stores.modes, self.embedders, self._no_health, self.clock
         )
         told = self.topics["embedded"].events
-        self.vectors = MovingVectors(embed, PARTITION, self.loop, told)
+        self.vectors = LifecycleIndexer(embed, PARTITION, self.loop, told)
         self.is_to_look = False
         self._carrying: Iterator[WriteStep] | None = None
 

@@ -1,7 +1,7 @@
 """The indexer on its topic, driven event by event: vectors are begun in order, written in batches, and told.
 
 Enters: what was remembered. Leaves: what became of the vectors, at the end of a list. Set back, it begins anew what was
-not acknowledged; killed, it has written a batch and told nobody.
+not acknowledged; killed, it has written a batch and published no event.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ class Topic:
         self.next = max(0, self.next - events)
 
 
-class MovingVectors:
+class LifecycleIndexer:
     """The indexer over one partition. `remembered` is its topic; `encoded` are the vectors that it has not written."""
 
     def __init__(self, embed: Embed, partition: int, loop: asyncio.AbstractEventLoop, told: list[Any]) -> None:
@@ -58,7 +58,7 @@ class MovingVectors:
             self.remembered.next += 1
 
     def write(self, most: int, *, killed: bool = False) -> None:
-        """Write a batch, if the index can be reached; killed, nobody is told, and all is begun anew."""
+        """Write a batch, if the index can be reached; killed, no event leaves, and all starts again."""
         batch = self.encoded[:most]
         try:
             said = self._written(batch) if batch else []

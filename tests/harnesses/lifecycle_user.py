@@ -1,7 +1,7 @@
-"""One user of the moving memories: what he says, commands and forgets, and what a language model answers about it.
+"""One user of the lifecycle: turns, commands, forgetting, and the answers of a language model.
 
-Enters: what is to be done with which of his turns; a turn is known by its number. Leaves: records at the ends of the
-topics `turns`, `commands` and `understood`, which nobody has read yet.
+Enters: an action and the number of a turn. Leaves: records at the ends of the
+topics `turns`, `commands` and `understood`, not read yet.
 """
 
 from typing import Any
@@ -23,8 +23,8 @@ PARTITION = record().partition
 USER = "u1"
 
 
-class MovingUser:
-    """A user who writes to `topics`, by name, and looks at his memories."""
+class LifecycleUser:
+    """A user that writes to `topics`, by name, and reads its memories."""
 
     def __init__(self, topics: dict[str, Topic], memories: FakeMemories, clock: FakeClock) -> None:
         """Take the topics, and the records of the memories."""

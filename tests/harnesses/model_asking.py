@@ -7,13 +7,13 @@ from pathlib import Path
 
 from schemas.memories import Memory
 from streams.flow.background.asking_model import UnderstandingQueue
-from tests.harnesses.worker import HERE, OneWorker
+from tests.harnesses.worker import HERE, WorkerHarness
 
 AT_ONCE = 3
 """How many it asks about at the same time."""
 
 
-class AskingWorker(OneWorker):
+class ModelQueueHarness(WorkerHarness):
     """A worker with a language model, and the partitions that are here."""
 
     def __init__(self, directory: Path) -> None:

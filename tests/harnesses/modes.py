@@ -7,7 +7,7 @@ from schemas.modes import Mode
 from schemas.retrieval import RetrieveResult
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
-from tests.harnesses.retrieval import Library
+from tests.harnesses.retrieval import RetrievalHarness
 
 CODE = [
     "The parser leaks memory on nested brackets.",
@@ -23,9 +23,9 @@ def mode(name: str, embedder: str, project: str | None = None) -> Mode:
     return Mode(name=name, embedder=embedder, embedding_dim=32, project=project)
 
 
-def library_of_modes(words: SqliteLexicalIndex) -> Library:
+def library_of_modes(words: SqliteLexicalIndex) -> RetrievalHarness:
     """A library in which `code` and `journal` are declared, with embedders of different dimensions."""
-    library = Library(words)
+    library = RetrievalHarness(words)
     library.modes.declare(mode("code", "tiny32"), mode("journal", "tiny48"))
     return library
 
@@ -36,7 +36,7 @@ def turns(mode: str, texts: list[str], start: int = 0, **fields: Any) -> list[Me
     return [made(text, start + number, mode=mode, **fields) for number, text in enumerate(texts)]
 
 
-async def filled(library: Library) -> None:
+async def filled(library: RetrievalHarness) -> None:
     """Have both modes filled."""
     await library.remember(*turns("code", CODE), *turns("journal", JOURNAL, 10))
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from agents.rules.index.lexical_document import LexicalDocument
 from schemas.changes import Change
 from schemas.failures import Unavailable
-from schemas.memories import Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.requests.channel import Channel
 from streams.flow.requests.events import EventReader
@@ -16,21 +16,21 @@ from streams.flow.steps.remember import MEMORY_EVENTS, HasVector, RememberEvents
 from streams.flow.steps.step import CommittingStep
 from streams.flow.support.lexical_commit import LexicalCommit
 from tests.builders.stores import fake_stores, remember_over
-from tests.harnesses.worker import HERE, TOPICS, OneWorker, arriving, change, run
+from tests.harnesses.worker import HERE, TOPICS, WorkerHarness, arriving, change, run
 
 REPLY = (("reply_to", b"memory.replies"), ("correlation_id", b"1"))
 
 
-class FullAtTimes(SqliteLexicalIndex):
+class SometimesFullIndex(SqliteLexicalIndex):
     """A word index on a disk that is full at every `every`th write."""
 
     every = 0
     writes = 0
 
-    def put(self, partition: int, memory: Memory) -> None:
+    def put(self, partition: int, document: LexicalDocument) -> None:
         """Write, if there is room."""
         self._room()
-        super().put(partition, memory)
+        super().put(partition, document)
 
     def remove(self, partition: int, memory_id: str) -> None:
         """Remove, if there is room for that."""
@@ -43,13 +43,13 @@ class FullAtTimes(SqliteLexicalIndex):
             raise Unavailable("the disk is full")
 
 
-class OneKeeper(OneWorker):
+class RememberSteps(WorkerHarness):
     """A worker's keeper on its topics."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory / "first")
         self.words.close()
-        self.words = self.full = FullAtTimes(directory)
+        self.words = self.full = SometimesFullIndex(directory)
         self.words.open(HERE)
         self.stores = fake_stores(self.words, self.memories, self.modes, self.claims)
         self.ctx = replace(self.ctx, stores=self.stores, commit=LexicalCommit(self.words, self.meters))

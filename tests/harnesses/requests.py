@@ -27,7 +27,7 @@ EVENT = Outgoing("memory.remembered", b"u1", b"event")
 CHANNELS = {"turns": TURNS, "commands": COMMANDS, "concurrent": CONCURRENT}
 
 
-class Served:
+class RequestHarness:
     """One channel, with a handler that does what it is told."""
 
     def __init__(self, channel: Channel, admit: Admit = OPEN) -> None:

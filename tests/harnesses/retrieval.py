@@ -57,7 +57,7 @@ class InterruptedIndex(FakeIndex):
 
 
 @dataclass
-class Library:
+class RetrievalHarness:
     """Retrieval over fakes and a real word index, partition 0."""
 
     words: SqliteLexicalIndex

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from agents.memory.remember import TurnResult
 from agents.modes.vector_spaces import VectorSpaces
+from agents.rules.index.lexical_document import LexicalDocument
 from schemas.events import Embedded, Forgotten, Remembered
 from schemas.failures import Unavailable
 from schemas.memories import Memory, VectorLocation
@@ -24,22 +25,22 @@ Status = Literal["ready", "failed", "waiting", "stale"]
 Follows = Remembered | Forgotten | None
 
 
-class BreakableWords(SqliteLexicalIndex):
+class FullIndex(SqliteLexicalIndex):
     """The word index, on a disk that can be full."""
 
     full = False
 
-    def put(self, partition: int, memory: Memory) -> None:
+    def put(self, partition: int, document: LexicalDocument) -> None:
         """Write, if there is room."""
         if self.full:
             raise Unavailable("the disk is full")
-        super().put(partition, memory)
+        super().put(partition, document)
 
 
-class Kept:
+class RememberHarness:
     """The keeper with what it keeps."""
 
-    def __init__(self, words: BreakableWords) -> None:
+    def __init__(self, words: FullIndex) -> None:
         self.memories, self.modes, self.embedders = FakeMemories(), FakeModes(), FakeEmbedders()
         self.words = words
         stores = fake_stores(words, self.memories, self.modes).at(PARTITION)

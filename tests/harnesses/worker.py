@@ -61,7 +61,7 @@ def classifier() -> InteractionClassifier:
     return InteractionClassifier.loads(INTERACTION_MODEL.read_bytes())
 
 
-class OneWorker:
+class WorkerHarness:
     """The parts, and what is asked of them in most tests. Its user is `u1`, in partition `HERE`."""
 
     def __init__(self, directory: Path, *, asks_model: bool = False) -> None:

@@ -20,7 +20,7 @@ TINY = {"tiny32": 32, "tiny48": 48}
 
 @pytest.fixture(scope="session")
 def live_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    """A broker that nobody kills."""
+    """A broker that is never killed."""
     with running_broker(tmp_path_factory.mktemp("live-broker")) as running:
         yield running
 

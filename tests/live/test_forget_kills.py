@@ -1,7 +1,7 @@
 """`kill -9` in the middle of a forget of many memories, and of a rebuild: what was begun is done to its end.
 
 In the end nothing of the user is found, counted or lies in the index, a replay brings nothing back, new turns are
-remembered, and whoever else spoke has lost nothing.
+remembered, and other users have lost nothing.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from tests.worlds.live.processes import Deployment, Worker, eventually
 from tests.worlds.live.vectors_on_disk import vectors_on_disk
 
 TURNS = 400
-"""Of the user who is forgotten: some tenths of a second to forget."""
+"""Turns of the forgotten user: some tenths of a second to forget."""
 
 AT_ONCE = 50
 
 TRIES = 6
-"""Users who are forgotten one after another until one is caught in the middle: nine in ten are."""
+"""Users that are forgotten one after another until a kill hits the middle of one: nine in ten do."""
 
 
 async def tell(client: MemoryClient, user: str, count: int) -> list[Any]:

@@ -21,7 +21,7 @@ Reply = Callable[[BaseHTTPRequestHandler, int], None]
 
 
 def unheard(_: str) -> None:
-    """Nobody listens."""
+    """No server listens."""
 
 
 def whole(handler: BaseHTTPRequestHandler, _: int) -> None:

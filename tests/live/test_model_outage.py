@@ -47,7 +47,7 @@ class Said:
 
     @property
     def decided(self) -> tuple[str, str]:
-        """Its mode in the end, and who decided."""
+        """Its final mode and the source of the mode."""
         return (("journal", "model"), ("code", "model"), ("code", "caller"), ("general", "fallback"))[self.number % 4]
 
 

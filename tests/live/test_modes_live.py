@@ -24,7 +24,7 @@ PROJECTS = ("default", "p1")
 
 @dataclass
 class Customer:
-    """One user's client, and what he has said."""
+    """One user's client and turns."""
 
     client: MemoryClient
     user_id: str
@@ -148,10 +148,10 @@ async def test_a_mode_without_its_model_is_found_by_words_and_embedded_when_that
     answer = await one.client.retrieve("the hall", users="u1", mode="code")
     assert {hit.embedding_status for hit in answer.hits} == {"pending"}
     assert "degraded" in [warning.code for warning in answer.warnings]
-    # Nobody else waits for it.
+    # No other user waits for it.
     await eventually(partial(_is_ready, one, "general"), "the other mode has its vector")
 
-    # It comes as a whole, as whoever is careful puts it there; when it is looked for again is the worker's affair.
+    # Renamed into place, as a careful operator does; the worker decides when it looks again.
     shutil.copytree(tiny_models / "tiny48", tmp_path / "coming")
     (tmp_path / "coming").rename(tmp_path / "late")
     await one.ready()

@@ -7,19 +7,19 @@ import pytest
 
 from streams.flow.background import scheduling
 from streams.flow.consolidation import run_under_way
-from tests.worlds.in_memory_pipeline import InMemoryMap
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 
 @pytest.fixture
-async def the_map(tmp_path: Path) -> AsyncIterator[InMemoryMap]:
+async def pipeline(tmp_path: Path) -> AsyncIterator[InMemoryPipeline]:
     """A map that runs, with nothing in it."""
-    async with InMemoryMap(tmp_path).running() as running:
+    async with InMemoryPipeline(tmp_path).running() as running:
         yield running
 
 
 @pytest.fixture(autouse=True)
 def _hurry() -> Iterator[None]:
-    """Consolidations look every millisecond. Jobs don't: who waits until one is under way would find it done.
+    """Poll consolidations every millisecond. Not jobs: a test that waits for a running one would find it done.
 
     By patches of its own, as Hypothesis takes no fixture that is made anew for each test.
     """

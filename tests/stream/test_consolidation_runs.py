@@ -14,46 +14,46 @@ from streams.flow.consolidation import run_under_way
 from streams.flow.consolidation import summarising as distilling
 from tests.fakes.language_model import ONE_PROFILE
 from tests.worlds.consolidation import consolidate, said
-from tests.worlds.in_memory_pipeline import InMemoryMap
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 
 async def test_what_a_run_may_take_is_bounded_and_the_next_goes_on(tmp_path: Path) -> None:
-    the_map = InMemoryMap(tmp_path)
-    the_map.settings = the_map.settings.model_copy(update={"consolidation_seconds": 1e-9})
+    pipeline = InMemoryPipeline(tmp_path)
+    pipeline.settings = pipeline.settings.model_copy(update={"consolidation_seconds": 1e-9})
     trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}
-    async with the_map.running():
-        await said(the_map, 4)
-        reply = await the_map.ask(the_map.names.consolidate, trigger)
+    async with pipeline.running():
+        await said(pipeline, 4)
+        reply = await pipeline.ask(pipeline.names.consolidate, trigger)
         assert [one["code"] for one in reply["warnings"]] == ["unfinished"]
         assert (reply["result"]["created"], reply["result"]["modes"]["general"]["left"]) == ([], 1)
-    the_map.settings = the_map.settings.model_copy(update={"consolidation_seconds": 60.0})
-    async with the_map.running():
-        assert len((await consolidate(the_map))["created"]) == 1
+    pipeline.settings = pipeline.settings.model_copy(update={"consolidation_seconds": 60.0})
+    async with pipeline.running():
+        assert len((await consolidate(pipeline))["created"]) == 1
 
 
-async def test_health_tells_of_a_run_that_is_under_way(the_map: InMemoryMap) -> None:
-    await said(the_map, 4)
-    the_map.index.down()
-    running = asyncio.create_task(consolidate(the_map))
-    await the_map.until(lambda: bool(the_map.jobs.under_way("u1")))
-    [shown] = (await the_map.command("health"))["result"]["jobs"]
+async def test_health_tells_of_a_run_that_is_under_way(pipeline: InMemoryPipeline) -> None:
+    await said(pipeline, 4)
+    pipeline.index.down()
+    running = asyncio.create_task(consolidate(pipeline))
+    await pipeline.until(lambda: bool(pipeline.jobs.under_way("u1")))
+    [shown] = (await pipeline.command("health"))["result"]["jobs"]
     assert (shown["command"], shown["mode"]) == ("consolidate", None)
-    the_map.index.up()
+    pipeline.index.up()
     assert len((await running)["created"]) == 1
 
 
 SUBJECTS = ("tomatoes", "peppers", "lettuce", "violin", "bicycle")
 
 
-async def many(the_map: InMemoryMap) -> None:
+async def many(pipeline: InMemoryPipeline) -> None:
     """Several clusters."""
     for subject in SUBJECTS:
-        await said(the_map, 3, f"Looked after my {subject} carefully before breakfast on {subject} day {{}}.")
+        await said(pipeline, 3, f"Looked after my {subject} carefully before breakfast on {subject} day {{}}.")
 
 
-def end_state(the_map: InMemoryMap) -> dict[str, Any]:
+def end_state(pipeline: InMemoryPipeline) -> dict[str, Any]:
     """What is there in the end, but for what follows from when vectors were made."""
-    return {one.memory_id: one.model_dump(exclude={"embedding"}) for one in the_map.memories.all()}
+    return {one.memory_id: one.model_dump(exclude={"embedding"}) for one in pipeline.memories.all()}
 
 
 @pytest.mark.parametrize("records", [0, 1, 2, 4, 5, 7])
@@ -61,42 +61,42 @@ async def test_a_run_that_is_killed_and_comes_again_ends_as_one_that_is_not(
     tmp_path: Path, records: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(distilling, "CLUSTER_BATCH_SIZE", 2)
-    the_map = InMemoryMap(tmp_path / "one")
+    pipeline = InMemoryPipeline(tmp_path / "one")
     trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}
-    async with the_map.running():
-        await many(the_map)
-    whole = the_map.copied(tmp_path / "two")
+    async with pipeline.running():
+        await many(pipeline)
+    whole = pipeline.copied(tmp_path / "two")
     async with whole.running():
         undisturbed = await consolidate(whole)
         await whole.topics.settled()
     assert len(undisturbed["created"]) == len(SUBJECTS)
-    the_map.topics.stop_after(records + 1)
-    async with the_map.running():
-        await the_map.publish(the_map.names.consolidate, trigger)
-        await the_map.until(lambda: the_map.topics.refused)
-    the_map.topics.stop_after(None)
-    async with the_map.running():
-        await the_map.topics.settled()
-        last = json.loads(the_map.topics.records(the_map.names.consolidated)[-1].value or b"")
+    pipeline.topics.stop_after(records + 1)
+    async with pipeline.running():
+        await pipeline.publish(pipeline.names.consolidate, trigger)
+        await pipeline.until(lambda: pipeline.topics.refused)
+    pipeline.topics.stop_after(None)
+    async with pipeline.running():
+        await pipeline.topics.settled()
+        last = json.loads(pipeline.topics.records(pipeline.names.consolidated)[-1].value or b"")
         assert sorted(last["created"]) == sorted(undisturbed["created"])
         assert sorted(last["superseded"]) == sorted(undisturbed["superseded"])
-        assert (await consolidate(the_map))["created"] == []
-    assert end_state(the_map) == end_state(whole)
+        assert (await consolidate(pipeline))["created"] == []
+    assert end_state(pipeline) == end_state(whole)
 
 
 async def test_when_the_tokens_of_a_run_are_spent_the_rest_is_left_for_the_next(tmp_path: Path) -> None:
-    the_map = InMemoryMap(tmp_path, profiles=ONE_PROFILE)
-    the_map.settings = the_map.settings.model_copy(update={"consolidation_tokens": 10})
+    pipeline = InMemoryPipeline(tmp_path, profiles=ONE_PROFILE)
+    pipeline.settings = pipeline.settings.model_copy(update={"consolidation_tokens": 10})
     trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}
-    async with the_map.running():
-        await said(the_map, 4)
-        reply = await the_map.ask(the_map.names.consolidate, trigger)
+    async with pipeline.running():
+        await said(pipeline, 4)
+        reply = await pipeline.ask(pipeline.names.consolidate, trigger)
         assert [one["code"] for one in reply["warnings"]] == ["unfinished"]
-        assert not [prompt for prompt in the_map.language.asked if prompt.version == "distil-1"]
+        assert not [prompt for prompt in pipeline.language.asked if prompt.version == "distil-1"]
 
 
 async def test_a_run_does_not_look_again_where_the_last_has_left_nothing(
-    the_map: InMemoryMap, monkeypatch: pytest.MonkeyPatch
+    pipeline: InMemoryPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked = []
 
@@ -105,18 +105,18 @@ async def test_a_run_does_not_look_again_where_the_last_has_left_nothing(
         return cluster_turns(sources, vectors, enough)
 
     monkeypatch.setattr(distilling, "cluster_turns", noted)
-    await said(the_map, 4)
-    await said(the_map, 1, "The violin needs a new bow.")
+    await said(pipeline, 4)
+    await said(pipeline, 1, "The violin needs a new bow.")
     for _ in range(3):
-        await consolidate(the_map)
+        await consolidate(pipeline)
     assert looked == [5]
-    await said(the_map, 1, "My sister moves to Lisbon.")
-    await consolidate(the_map)
+    await said(pipeline, 1, "My sister moves to Lisbon.")
+    await consolidate(pipeline)
     assert looked == [5, 2]
 
 
 async def test_all_turns_of_a_scope_are_looked_at_beside_the_event_loop(
-    the_map: InMemoryMap, monkeypatch: pytest.MonkeyPatch
+    pipeline: InMemoryPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = []
     for name in ("cluster_turns", "digest_sources"):
@@ -127,39 +127,39 @@ async def test_all_turns_of_a_scope_are_looked_at_beside_the_event_loop(
             return call(*given)
 
         monkeypatch.setattr(distilling, name, noted)
-    await said(the_map, 4)
-    assert len((await consolidate(the_map))["created"]) == 1
+    await said(pipeline, 4)
+    assert len((await consolidate(pipeline))["created"]) == 1
     assert len(threads) == 3
     assert threading.current_thread() not in threads
 
 
 async def test_what_is_not_looked_at_in_time_is_looked_at_by_the_next_run(
-    the_map: InMemoryMap, monkeypatch: pytest.MonkeyPatch
+    pipeline: InMemoryPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_under_way, "PLANNING_TIME_SHARE", 0.0)
     for speaker in ("Ana", "Ben"):
-        await said(the_map, 3, speaker=speaker, conversation_id=speaker)
-    runs = [await consolidate(the_map) for _ in range(3)]
+        await said(pipeline, 3, speaker=speaker, conversation_id=speaker)
+    runs = [await consolidate(pipeline) for _ in range(3)]
     assert [len(run["created"]) for run in runs] == [1, 1, 0]
 
 
 async def test_categories_are_left_for_the_next_run_when_the_time_is_over(tmp_path: Path) -> None:
-    the_map = InMemoryMap(tmp_path)
-    the_map.settings = the_map.settings.model_copy(update={"consolidation_seconds": 1e-9})
-    async with the_map.running():
-        await the_map.command("declare_category", name="tea", description="tea, green tea, coffee and milk")
-        await the_map.remember("I prefer green tea to coffee.")
-        await the_map.topics.settled()
-        assert not [one for one in (await consolidate(the_map))["diff"] if one["op"] == "refresh_category"]
+    pipeline = InMemoryPipeline(tmp_path)
+    pipeline.settings = pipeline.settings.model_copy(update={"consolidation_seconds": 1e-9})
+    async with pipeline.running():
+        await pipeline.command("declare_category", name="tea", description="tea, green tea, coffee and milk")
+        await pipeline.remember("I prefer green tea to coffee.")
+        await pipeline.topics.settled()
+        assert not [one for one in (await consolidate(pipeline))["diff"] if one["op"] == "refresh_category"]
 
 
 async def test_what_a_category_costs_is_spent_by_the_run(tmp_path: Path) -> None:
-    the_map = InMemoryMap(tmp_path, profiles=ONE_PROFILE)
-    the_map.settings = the_map.settings.model_copy(update={"consolidation_tokens": 10})
-    async with the_map.running():
-        await the_map.command("declare_category", name="tea", description="tea, green tea, coffee and milk")
-        await the_map.remember("I prefer green tea to coffee.")
-        await the_map.topics.settled()
-        the_map.language.asked.clear()
-        await consolidate(the_map)
-        assert not [prompt for prompt in the_map.language.asked if prompt.version == CATEGORY_PROMPT]
+    pipeline = InMemoryPipeline(tmp_path, profiles=ONE_PROFILE)
+    pipeline.settings = pipeline.settings.model_copy(update={"consolidation_tokens": 10})
+    async with pipeline.running():
+        await pipeline.command("declare_category", name="tea", description="tea, green tea, coffee and milk")
+        await pipeline.remember("I prefer green tea to coffee.")
+        await pipeline.topics.settled()
+        pipeline.language.asked.clear()
+        await consolidate(pipeline)
+        assert not [prompt for prompt in pipeline.language.asked if prompt.version == CATEGORY_PROMPT]

@@ -1,6 +1,6 @@
-"""Nobody reads another's memories, and nobody's memories move another's ranking: the whole map over the real indexes.
+"""Isolation over the real indexes: no read shows another user's memories, and none moves another user's ranking.
 
-Stored as A and read as B on every read path; and one user's answers, alone in a store and among many others who say
+Stored as A and read as B on every read path; and one user's answers, alone in a store and among many others that say
 the same, compared to the last digit.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from tests.worlds.in_memory_pipeline import InMemoryMap
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 Json = dict[str, Any]
 
@@ -39,37 +39,37 @@ OTHERS = 200
 
 
 @asynccontextmanager
-async def a_map(directory: Path) -> AsyncIterator[InMemoryMap]:
+async def a_map(directory: Path) -> AsyncIterator[InMemoryPipeline]:
     """A map over the embedded vector index."""
     directory.mkdir()
     index = EdgeIndex(directory / "vectors")
     try:
-        async with InMemoryMap(directory, index=index).running() as running:  # type: ignore[arg-type]
+        async with InMemoryPipeline(directory, index=index).running() as running:  # type: ignore[arg-type]
             yield running
     finally:
         await index.close()
 
 
-async def tell(the_map: InMemoryMap, user: str, talk: list[str]) -> None:
+async def tell(pipeline: InMemoryPipeline, user: str, talk: list[str]) -> None:
     """Have a user say these things in order, in two conversations."""
     for number, text in enumerate(talk):
         moment = f"2026-03-{number % 20 + 1:02}T10:00:00Z"
         conversation = "c1" if number < len(talk) / 2 else "c2"
-        await the_map.remember(
+        await pipeline.remember(
             text, f"t-{number}", user=user, conversation_id=conversation, occurred_at=moment, speaker="Ana"
         )
-    await the_map.topics.settled()
+    await pipeline.topics.settled()
 
 
-async def answers(the_map: InMemoryMap, user: str) -> list[Json]:
+async def answers(pipeline: InMemoryPipeline, user: str) -> list[Json]:
     """All that a user is shown, without how long it took."""
     shown = []
     for question in QUESTIONS:
         for how in ({}, {"mode": "*"}, {"include_superseded": True, "top_k": 100}, ITEMS, {"depth": "auto"}):
-            reply = await the_map.retrieve(question, user=user, explain=True, **how)
+            reply = await pipeline.retrieve(question, user=user, explain=True, **how)
             reply["result"]["diagnostics"].pop("took_ms")
             shown.append(reply)
-        shown.append(await the_map.assemble(question, user=user, conversation_id="c1", budget_tokens=500))
+        shown.append(await pipeline.assemble(question, user=user, conversation_id="c1", budget_tokens=500))
     return shown
 
 
@@ -89,16 +89,16 @@ async def test_two_hundred_others_with_the_same_words_move_nothing_to_the_last_d
 
 
 @pytest.fixture
-async def stored(tmp_path: Path) -> AsyncIterator[tuple[InMemoryMap, list[str]]]:
+async def stored(tmp_path: Path) -> AsyncIterator[tuple[InMemoryPipeline, list[str]]]:
     """A map where A has told her things, in every project and mode, and B nothing."""
-    async with a_map(tmp_path / "map") as the_map:
-        await the_map.command("declare_mode", user="a", name="journal", embedder="tiny32")
-        await tell(the_map, "a", TALK)
+    async with a_map(tmp_path / "map") as pipeline:
+        await pipeline.command("declare_mode", user="a", name="journal", embedder="tiny32")
+        await tell(pipeline, "a", TALK)
         for number, text in enumerate(TALK):
             scope = {"user_id": "a", "project_id": "p1"}
-            await the_map.remember(text, f"p-{number}", user="a", scope=scope, mode="journal")
-        await the_map.topics.settled()
-        yield the_map, [memory.memory_id for memory in the_map.memories.all()]
+            await pipeline.remember(text, f"p-{number}", user="a", scope=scope, mode="journal")
+        await pipeline.topics.settled()
+        yield pipeline, [memory.memory_id for memory in pipeline.memories.all()]
 
 
 def is_free_of(reply: Json, ids: list[str]) -> bool:
@@ -107,8 +107,8 @@ def is_free_of(reply: Json, ids: list[str]) -> bool:
     return not any(said in text for said in (*TALK, *ids))
 
 
-async def test_what_a_stored_is_on_no_path_that_b_reads(stored: tuple[InMemoryMap, list[str]]) -> None:
-    the_map, ids = stored
+async def test_what_a_stored_is_on_no_path_that_b_reads(stored: tuple[InMemoryPipeline, list[str]]) -> None:
+    pipeline, ids = stored
     replies = []
     for question in (*QUESTIONS, *TALK):
         ways: tuple[Json, ...] = (
@@ -121,43 +121,43 @@ async def test_what_a_stored_is_on_no_path_that_b_reads(stored: tuple[InMemoryMa
         )
         for how in ways:
             scope = {"user_id": "b", "project_id": "*"}
-            replies.append(await the_map.retrieve(question, user="b", **({"scope": scope, "top_k": 100} | how)))
-        replies.append(await the_map.retrieve(question, user="b", conversation_id="c1"))
-        replies.append(await the_map.assemble(question, user="b", conversation_id="c1"))
-    replies.append(await the_map.assemble("diary", user="b", pins=[]))
+            replies.append(await pipeline.retrieve(question, user="b", **({"scope": scope, "top_k": 100} | how)))
+        replies.append(await pipeline.retrieve(question, user="b", conversation_id="c1"))
+        replies.append(await pipeline.assemble(question, user="b", conversation_id="c1"))
+    replies.append(await pipeline.assemble("diary", user="b", pins=[]))
     assert all(reply["status"] == "ok" for reply in replies)
     assert all(reply["result"].get("hits", []) == [] for reply in replies)
     assert all(is_free_of(reply, ids) for reply in replies)
-    refused = [await the_map.retrieve("diary", user="b", mode="journal")]
+    refused = [await pipeline.retrieve("diary", user="b", mode="journal")]
     assert [reply["error"]["code"] for reply in refused] == ["unknown_mode"], "nor does he learn of her modes"
-    listed = await the_map.command("list_modes", user="b")
+    listed = await pipeline.command("list_modes", user="b")
     assert [mode["name"] for mode in listed["result"]["modes"]] == ["general"]
-    health = (await the_map.command("health", user="b"))["result"]
+    health = (await pipeline.command("health", user="b"))["result"]
     assert all(mode["eligible"] == 0 for mode in health["modes"].values())
 
 
-async def test_an_id_opens_nothing_to_another_user(stored: tuple[InMemoryMap, list[str]]) -> None:
-    the_map, ids = stored
-    before = {memory.memory_id: memory for memory in the_map.memories.all()}
+async def test_an_id_opens_nothing_to_another_user(stored: tuple[InMemoryPipeline, list[str]]) -> None:
+    pipeline, ids = stored
+    before = {memory.memory_id: memory for memory in pipeline.memories.all()}
     for memory_id in ids:
         for project in ("default", "p1"):
-            seen = await the_map.command("get_memory", user="b", project=project, memory_id=memory_id)
-            moved = await the_map.command(
+            seen = await pipeline.command("get_memory", user="b", project=project, memory_id=memory_id)
+            moved = await pipeline.command(
                 "set_memory_mode", user="b", project=project, memory_id=memory_id, mode="general"
             )
             assert [seen["error"]["code"], moved["error"]["code"]] == ["not_found", "not_found"]
-    pinned = await the_map.assemble("diary", user="b", pins=ids)
+    pinned = await pipeline.assemble("diary", user="b", pins=ids)
     assert not any(said in json.dumps(pinned) for said in TALK)
-    assert {memory.memory_id: memory for memory in the_map.memories.all()} == before
+    assert {memory.memory_id: memory for memory in pipeline.memories.all()} == before
 
 
-async def test_a_project_is_as_closed_to_another_of_the_same_user(stored: tuple[InMemoryMap, list[str]]) -> None:
-    the_map, ids = stored
+async def test_a_project_is_as_closed_to_another_of_the_same_user(stored: tuple[InMemoryPipeline, list[str]]) -> None:
+    pipeline, ids = stored
     scope = {"user_id": "a", "project_id": "p2"}
     for question in QUESTIONS:
         for how in ({"mode": "*"}, {"mode": "journal"}, {}, ITEMS, {"depth": "auto"}):
-            reply = await the_map.retrieve(question, user="a", **({"scope": scope, "top_k": 100} | how))
+            reply = await pipeline.retrieve(question, user="a", **({"scope": scope, "top_k": 100} | how))
             assert reply["result"]["hits"] == []
             assert is_free_of(reply, ids)
-        reply = await the_map.assemble(question, user="a", scope=scope, conversation_id="c1", pins=ids[:3])
+        reply = await pipeline.assemble(question, user="a", scope=scope, conversation_id="c1", pins=ids[:3])
         assert not any(said in json.dumps(reply) for said in TALK)

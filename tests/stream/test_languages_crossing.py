@@ -1,6 +1,6 @@
 """Questions across languages over the whole map: turns in one language, a question in another."""
 
-from tests.worlds.in_memory_pipeline import InMemoryMap, turn
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, turn
 
 OTHERS = "multilingual-small"
 SPANISH = "La tienda de Consuelo está en Plasencia."
@@ -8,23 +8,23 @@ ENGLISH = ("The kettle is in the kitchen.", "We water the tomatoes.", "The bus l
 
 
 async def test_a_question_in_english_finds_what_was_said_in_spanish_by_the_model_that_embedded_it(
-    the_map: InMemoryMap,
+    pipeline: InMemoryPipeline,
 ) -> None:
     for text in (SPANISH, *ENGLISH):
-        await the_map.ask(the_map.names.turns, turn(text, text))
-    await the_map.topics.settled()
+        await pipeline.ask(pipeline.names.turns, turn(text, text))
+    await pipeline.topics.settled()
     question = "Which town is Plasencia?"
-    result = (await the_map.retrieve(question, explain=True))["result"]
+    result = (await pipeline.retrieve(question, explain=True))["result"]
     dense = {hit["text"]: hit["scores"]["dense"] for hit in result["hits"]}
     assert max(dense, key=lambda text: dense[text]) == SPANISH
     assert dense[SPANISH] > 0.2
-    assert [the_map.embedders.model(name).queries for name in ("general", OTHERS)] == [[question], [question]]
+    assert [pipeline.embedders.model(name).queries for name in ("general", OTHERS)] == [[question], [question]]
 
 
-async def test_who_writes_english_alone_never_asks_the_other_model(the_map: InMemoryMap) -> None:
+async def test_who_writes_english_alone_never_asks_the_other_model(pipeline: InMemoryPipeline) -> None:
     for text in ENGLISH:
-        await the_map.ask(the_map.names.turns, turn(text, text))
-    await the_map.topics.settled()
-    reply = await the_map.retrieve("Where is the kettle?")
+        await pipeline.ask(pipeline.names.turns, turn(text, text))
+    await pipeline.topics.settled()
+    reply = await pipeline.retrieve("Where is the kettle?")
     assert reply["result"]["hits"][0]["text"] == ENGLISH[0]
-    assert the_map.embedders.model(OTHERS).queries == []
+    assert pipeline.embedders.model(OTHERS).queries == []

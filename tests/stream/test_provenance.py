@@ -18,7 +18,7 @@ from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.worker_context import WorkerContext
 from streams.topology import Agents
 from tests.worlds.happenings import SAID, Diary, Happening
-from tests.worlds.in_memory_pipeline import InMemoryMap
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.provenance import wrong
 
 EXAMPLES = 12
@@ -80,7 +80,7 @@ MERGED += [Happening(*one) for one in (("say", (6, 7, 0, 0)), ("consolidate", (0
 """Items that say the same become one, and one of them is forgotten."""
 
 
-class SeenMap(InMemoryMap):
+class SeenMap(InMemoryPipeline):
     """A map whose words can be looked at."""
 
     words: SqliteLexicalIndex
@@ -90,40 +90,40 @@ class SeenMap(InMemoryMap):
         return super().wired(words)
 
 
-async def lived(the_map: SeenMap, happenings: Sequence[Happening]) -> tuple[Diary, list[str]]:
+async def lived(pipeline: SeenMap, happenings: Sequence[Happening]) -> tuple[Diary, list[str]]:
     """Let it all happen to an empty system; what was wrong before each kill and in the end."""
-    diary, found = Diary(the_map), list[str]()
-    async with the_map.running():
+    diary, found = Diary(pipeline), list[str]()
+    async with pipeline.running():
         await diary.begin()
     for are_kills, some in groupby(happenings, lambda one: one.what == "kill"):
         if are_kills:
             for one in some:
-                the_map.topics.forget_acknowledged(one.numbers[0], kept_by(the_map))
+                pipeline.topics.forget_acknowledged(one.numbers[0], kept_by(pipeline))
             continue
-        async with the_map.running():
+        async with pipeline.running():
             for one in some:
                 await diary.happen(one)
-            await the_map.topics.settled()
-            found += await wrong(diary, the_map, the_map.words)
+            await pipeline.topics.settled()
+            found += await wrong(diary, pipeline, pipeline.words)
     return diary, found
 
 
-async def changed_by_replay(the_map: SeenMap, diary: Diary) -> list[str]:
+async def changed_by_replay(pipeline: SeenMap, diary: Diary) -> list[str]:
     """What another delivery of all turns changes, and what is wrong afterwards.
 
     A turn that was edited says its old texts again on the way: what was distilled from it is taken back then.
     """
     before = records_of(diary)
-    async with the_map.running():
+    async with pipeline.running():
         await diary.replay_all()
-        found = await wrong(diary, the_map, the_map.words)
+        found = await wrong(diary, pipeline, pipeline.words)
     edited = any(one.version > 1 for one in diary.memories())
     return found if edited else [*found, *differences(before, records_of(diary))]
 
 
-def kept_by(the_map: SeenMap) -> list[str]:
+def kept_by(pipeline: SeenMap) -> list[str]:
     """The topics of turns and events. A command that comes again is not one that comes later, but its change is."""
-    names = the_map.names
+    names = pipeline.names
     return [names.turns, names.remembered, names.embedded, names.consolidated, names.changes, names.learned]
 
 

@@ -16,7 +16,7 @@ from schemas.language import Profiles
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.wire.partitioning import partition_of
 from tests.fakes.language_model import ONE_PROFILE
-from tests.worlds.in_memory_pipeline import InMemoryMap, Json, Lost, commanded, turn
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, Lost, commanded, turn
 
 HERE = partition_of(b"u1", 4)
 MODES = [("code", "tiny32"), ("code", "tiny48"), ("craft", "tiny32"), ("journal", "tiny48"), ("general", "general")]
@@ -41,65 +41,65 @@ COMMANDS = {
 }
 
 
-async def prepared(directory: Path, profiles: Profiles | None = None) -> InMemoryMap:
+async def prepared(directory: Path, profiles: Profiles | None = None) -> InMemoryPipeline:
     """A map that stands still, of a user with three turns in `code`, one elsewhere, and all of their vectors."""
-    the_map = InMemoryMap(directory, profiles=profiles or Profiles())
-    async with the_map.running():
-        await the_map.command("declare_mode", name="code", embedder="tiny32", is_default=True)
-        await the_map.command("declare_mode", name="journal", embedder="tiny48")
+    pipeline = InMemoryPipeline(directory, profiles=profiles or Profiles())
+    async with pipeline.running():
+        await pipeline.command("declare_mode", name="code", embedder="tiny32", is_default=True)
+        await pipeline.command("declare_mode", name="journal", embedder="tiny48")
         for turn_id, text in TEXTS.items():
-            await the_map.remember(text, turn_id)
-        await the_map.remember("Of another mode.", "t-else", mode="general")
-        await finished(the_map)
-    return the_map
+            await pipeline.remember(text, turn_id)
+        await pipeline.remember("Of another mode.", "t-else", mode="general")
+        await finished(pipeline)
+    return pipeline
 
 
-async def finished(the_map: InMemoryMap) -> None:
+async def finished(pipeline: InMemoryPipeline) -> None:
     """Wait until nothing is left to be done."""
 
     def done() -> bool:
-        memories = list(the_map.memories.all())
+        memories = list(pipeline.memories.all())
         return all(one.embedding.status == "ready" and one.reading.status != "pending" for one in memories)
 
-    await the_map.topics.settled()
-    await the_map.until(done)
-    await the_map.topics.settled()
+    await pipeline.topics.settled()
+    await pipeline.until(done)
+    await pipeline.topics.settled()
 
 
-async def killed(the_map: InMemoryMap, after: int, run_on: float) -> bool:
+async def killed(pipeline: InMemoryPipeline, after: int, run_on: float) -> bool:
     """Run a map until it has written so many records; whether it wanted to write more."""
-    the_map.topics.stop_after(after)
-    async with the_map.running():
-        ending = asyncio.create_task(finished(the_map))
-        while not (the_map.topics.refused or ending.done()):
+    pipeline.topics.stop_after(after)
+    async with pipeline.running():
+        ending = asyncio.create_task(finished(pipeline))
+        while not (pipeline.topics.refused or ending.done()):
             await asyncio.wait([ending], timeout=0.002)
         await asyncio.sleep(run_on)
         ending.cancel()
-        refused = the_map.topics.refused
-    the_map.topics.stop_after(None)
+        refused = pipeline.topics.refused
+    pipeline.topics.stop_after(None)
     return refused
 
 
-async def state(the_map: InMemoryMap) -> Json:
+async def state(pipeline: InMemoryPipeline) -> Json:
     """Everything that is kept, but for when it was written: records, marks, vectors, words."""
     return {
         "records": {
             one.text: (one.mode, one.mode_source, one.embedding.status, one.embedding.place, one.reading.status)
-            for one in the_map.memories.all()
+            for one in pipeline.memories.all()
         },
-        "forgotten": {IDS[one] for one in IDS if the_map.memories.is_forgotten(HERE, one)},
+        "forgotten": {IDS[one] for one in IDS if pipeline.memories.is_forgotten(HERE, one)},
         "vectors": {
-            (mode, embedder): named(await the_map.vectors_in(mode, the_map.space(mode, embedder).fingerprint, [*IDS]))
+            (mode, embedder): named(await pipeline.vectors_in(mode, pipeline.space(mode, embedder).fingerprint, [*IDS]))
             for mode, embedder in MODES
         },
-        "words": words_of(the_map),
-        "declared": the_map.modes.get(HERE, "u1"),
+        "words": words_of(pipeline),
+        "declared": pipeline.modes.get(HERE, "u1"),
     }
 
 
-def words_of(the_map: InMemoryMap) -> Json:
+def words_of(pipeline: InMemoryPipeline) -> Json:
     """What the word index has, as it is on disk."""
-    words = SqliteLexicalIndex(the_map.directory / "words")
+    words = SqliteLexicalIndex(pipeline.directory / "words")
     words.open(HERE)
     roster = words.memory_columns(HERE, "u1")
     modes = [kind.mode for kind in roster.kinds]
@@ -118,23 +118,23 @@ def named(ids: Iterable[str]) -> list[str]:
     return sorted(IDS[one] for one in ids)
 
 
-async def ended(the_map: InMemoryMap) -> Json:
+async def ended(pipeline: InMemoryPipeline) -> Json:
     """What a map comes to that nothing kills any more, or where it stays."""
-    async with the_map.running():
+    async with pipeline.running():
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(finished(the_map), TIME_TO_END)
-    return await state(the_map)
+            await asyncio.wait_for(finished(pipeline), TIME_TO_END)
+    return await state(pipeline)
 
 
-async def assert_kills_change_nothing(before: InMemoryMap, directory: Path, run_on: float, *lost: Lost) -> None:
+async def assert_kills_change_nothing(before: InMemoryPipeline, directory: Path, run_on: float, *lost: Lost) -> None:
     expected = await ended(before.copied(directory / "undisturbed"))
     wrong: dict[tuple[int, str], tuple[object, object]] = {}
     for after in count():
-        the_map = before.copied(directory / f"killed-{after}")
-        if not await killed(the_map, after, run_on):
+        pipeline = before.copied(directory / f"killed-{after}")
+        if not await killed(pipeline, after, run_on):
             break
-        the_map.lose(*lost)
-        found = await ended(the_map)
+        pipeline.lose(*lost)
+        found = await ended(pipeline)
         wrong |= {(after, name): (found[name], expected[name]) for name in expected if found[name] != expected[name]}
     assert after > 2, "it writes something"
     assert wrong == {}
@@ -163,14 +163,14 @@ async def test_a_command_that_is_cut_off_anywhere_is_carried_out_when_the_map_ru
 async def test_a_declaration_that_comes_again_with_what_followed_it_undoes_nothing(
     tmp_path: Path, following: Json
 ) -> None:
-    the_map = await prepared(tmp_path)
-    await the_map.publish(
-        the_map.names.commands, commanded("declare_mode", name="tea", embedder="tiny32", is_default=True)
+    pipeline = await prepared(tmp_path)
+    await pipeline.publish(
+        pipeline.names.commands, commanded("declare_mode", name="tea", embedder="tiny32", is_default=True)
     )
-    await the_map.publish(the_map.names.commands, following)
-    expected = await ended(the_map)
-    the_map.topics.forget_acknowledged(2, [the_map.names.commands])
-    assert (await ended(the_map))["declared"] == expected["declared"]
+    await pipeline.publish(pipeline.names.commands, following)
+    expected = await ended(pipeline)
+    pipeline.topics.forget_acknowledged(2, [pipeline.names.commands])
+    assert (await ended(pipeline))["declared"] == expected["declared"]
 
 
 @pytest.mark.parametrize("run_on", RUN_ON)

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from schemas.records import Record
 from streams.api_docs.asyncapi import build_asyncapi
 from streams.api_docs.command_kinds import COMMAND_ARGUMENTS
-from tests.worlds.in_memory_pipeline import InMemoryMap
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 Json = dict[str, Any]
 
@@ -34,36 +34,36 @@ class Documented:
         return [error.message[:300] for error in validator.iter_errors(value)]
 
 
-async def lived(the_map: InMemoryMap) -> list[tuple[str, Record]]:
+async def lived(pipeline: InMemoryPipeline) -> list[tuple[str, Record]]:
     """Have everything happen that clients can ask for; each record with the name of the message that it should be."""
-    names = the_map.names
+    names = pipeline.names
     for number in range(4):
-        await the_map.ask(names.turns, said(f"We decided to water the tomatoes on day {number}.", number))
-    await the_map.topics.settled()
-    found = await the_map.retrieve("tomatoes", explain=True)
-    await the_map.retrieve("tomatoes", mode="*", depth="auto")
-    await the_map.assemble("water the tomatoes", conversation_id="c1")
+        await pipeline.ask(names.turns, said(f"We decided to water the tomatoes on day {number}.", number))
+    await pipeline.topics.settled()
+    found = await pipeline.retrieve("tomatoes", explain=True)
+    await pipeline.retrieve("tomatoes", mode="*", depth="auto")
+    await pipeline.assemble("water the tomatoes", conversation_id="c1")
     memory_id = found["result"]["hits"][0]["memory_id"]
-    await the_map.command("declare_mode", name="garden", embedder="tiny32")
-    await the_map.command("set_memory_mode", memory_id=memory_id, mode="garden")
-    await the_map.command("set_intention", goals=["grow tomatoes"])
-    await the_map.command("declare_category", name="garden", description="tomatoes")
-    await the_map.command("list_categories", include_summary=True)
-    await the_map.command("rebuild")
-    await the_map.command("get_memory", memory_id=memory_id)
-    await the_map.command("health")
-    await the_map.command("get_memory", memory_id="nothing")
-    await the_map.ask(names.consolidate, {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None})
+    await pipeline.command("declare_mode", name="garden", embedder="tiny32")
+    await pipeline.command("set_memory_mode", memory_id=memory_id, mode="garden")
+    await pipeline.command("set_intention", goals=["grow tomatoes"])
+    await pipeline.command("declare_category", name="garden", description="tomatoes")
+    await pipeline.command("list_categories", include_summary=True)
+    await pipeline.command("rebuild")
+    await pipeline.command("get_memory", memory_id=memory_id)
+    await pipeline.command("health")
+    await pipeline.command("get_memory", memory_id="nothing")
+    await pipeline.ask(names.consolidate, {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None})
     forget = {"schema": "command.v1", "command": "forget", "scope": {"user_id": "u1"}, "arguments": {"user": True}}
-    await the_map.ask(names.commands, forget)
-    await the_map.topics.settled()
+    await pipeline.ask(names.commands, forget)
+    await pipeline.topics.settled()
     asked = [
         (json.loads(record.value or b"")["schema"], record)
         for topic in (names.turns, names.retrieve, names.commands, names.consolidate)
-        for record in the_map.topics.records(topic)
+        for record in pipeline.topics.records(topic)
     ]
     kinds = {record.header("correlation_id"): kind for kind, record in asked}
-    replies = [(f"{kinds[one.header('correlation_id')]}.reply", one) for one in the_map.topics.records(names.replies)]
+    replies = [(f"{kinds[one.header('correlation_id')]}.reply", one) for one in pipeline.topics.records(names.replies)]
     return asked + replies
 
 
@@ -85,13 +85,13 @@ def said(text: str, number: int) -> Json:
 
 
 async def test_all_that_clients_and_the_worker_write_is_as_the_document_says(tmp_path: Path) -> None:
-    async with InMemoryMap(tmp_path).running() as the_map:
-        written = await lived(the_map)
-        await the_map.publish(the_map.names.turns, b"nonsense")
-        await the_map.topics.settled()
-        letters = [("dead-letter", letter) for letter in the_map.dead_letters()]
-    document = Documented(build_asyncapi(the_map.settings))
-    assert {name for name, _ in [*written, *letters]} == {*build_asyncapi(the_map.settings)["components"]["messages"]}
+    async with InMemoryPipeline(tmp_path).running() as pipeline:
+        written = await lived(pipeline)
+        await pipeline.publish(pipeline.names.turns, b"nonsense")
+        await pipeline.topics.settled()
+        letters = [("dead-letter", letter) for letter in pipeline.dead_letters()]
+    document = Documented(build_asyncapi(pipeline.settings))
+    assert {name for name, _ in [*written, *letters]} == {*build_asyncapi(pipeline.settings)["components"]["messages"]}
     assert {json.loads(one.value or b"").get("status") for name, one in written if name.endswith(".reply")} == {
         "ok",
         "error",
@@ -101,7 +101,7 @@ async def test_all_that_clients_and_the_worker_write_is_as_the_document_says(tmp
 
 
 async def test_the_commands_of_the_document_are_those_that_a_worker_knows(tmp_path: Path) -> None:
-    async with InMemoryMap(tmp_path).running() as the_map:
-        refused = await the_map.command("no_such_command")
+    async with InMemoryPipeline(tmp_path).running() as pipeline:
+        refused = await pipeline.command("no_such_command")
     known = refused["error"]["message"].partition("commands are: ")[2].split(", ")
     assert known == sorted(COMMAND_ARGUMENTS)

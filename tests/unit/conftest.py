@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.fakes.model_server import ModelServer
-from tests.harnesses.language_models import Rig
+from tests.harnesses.language_models import LanguageModelHarness
 
 
 @pytest.fixture
-async def rig() -> AsyncIterator[Rig]:
+async def rig() -> AsyncIterator[LanguageModelHarness]:
     """A model server that answers; the models that ask it are closed in the end."""
     async with ModelServer() as server:
-        rig = Rig(server)
+        rig = LanguageModelHarness(server)
         yield rig
         for models in rig.made:
             await models.close()

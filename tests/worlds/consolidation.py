@@ -3,26 +3,26 @@
 from typing import Any
 
 from schemas.memories import Memory
-from tests.worlds.in_memory_pipeline import InMemoryMap, Json
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json
 
 WATERED = "Watered the tomatoes in the greenhouse on day {}, they look healthy."
 
 
-async def said(the_map: InMemoryMap, count: int, text: str = WATERED, **fields: Any) -> None:
+async def said(pipeline: InMemoryPipeline, count: int, text: str = WATERED, **fields: Any) -> None:
     """So many turns that say nearly the same, with their vectors."""
     for number in range(count):
-        await the_map.remember(text.format(number), occurred_at=f"2026-02-{number + 1:02}T08:00:00Z", **fields)
-    await the_map.topics.settled()
+        await pipeline.remember(text.format(number), occurred_at=f"2026-02-{number + 1:02}T08:00:00Z", **fields)
+    await pipeline.topics.settled()
 
 
-async def consolidate(the_map: InMemoryMap, mode: str | None = None, **scope: str) -> Json:
+async def consolidate(pipeline: InMemoryPipeline, mode: str | None = None, **scope: str) -> Json:
     """What a run is answered with at its end."""
     trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1", **scope}, "mode": mode}
-    reply = await the_map.ask(the_map.names.consolidate, trigger)
+    reply = await pipeline.ask(pipeline.names.consolidate, trigger)
     assert reply["status"] == "ok", reply
     return dict(reply["result"])
 
 
-def of_origin(the_map: InMemoryMap, origin: str) -> list[Memory]:
+def of_origin(pipeline: InMemoryPipeline, origin: str) -> list[Memory]:
     """The memories of an origin."""
-    return [memory for memory in the_map.memories.all() if memory.origin == origin]
+    return [memory for memory in pipeline.memories.all() if memory.origin == origin]

@@ -1,4 +1,4 @@
-"""What may happen to somebody's memories, one thing after another, and which turns must stand afterwards.
+"""What may happen to a user's memories, one thing after another, and which turns must be current afterwards.
 
 Enters: happenings, each a name and numbers, on a map in memory. Leaves: the same map, with everything settled.
 Guaranteed: the same happenings on two empty maps are the same records on their topics. What is named by a number is
@@ -13,13 +13,13 @@ from typing import Any
 from agents.rules.memory.identity import derive_memory_id
 from schemas.memories import Memory
 from schemas.records import Outgoing, Record
-from tests.worlds.in_memory_pipeline import InMemoryMap, Json, commanded, turn
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, commanded, turn
 
 USER = "u1"
 """Whose memories things happen to."""
 
 BYSTANDER = "u2"
-"""Who shares a partition with nobody's business, and must keep what was said."""
+"""A user that is not touched, and must keep every turn."""
 
 PROJECTS = ("p1", "p2")
 CONVERSATIONS = ("c0", "c1")
@@ -68,7 +68,7 @@ class Happening:
 class Diary:
     """Lets things happen, and notes what was said last in each turn that was not forgotten."""
 
-    the_map: InMemoryMap
+    pipeline: InMemoryPipeline
     projects = PROJECTS
     stands: dict[str, str] = field(default_factory=dict)
     """The mark of each turn's text, by memory id."""
@@ -79,17 +79,17 @@ class Diary:
     async def begin(self) -> None:
         """What is there before anything happens."""
         for mode in MODES:
-            await self.the_map.command("declare_mode", USER, name=mode, embedder="tiny32")
+            await self.pipeline.command("declare_mode", USER, name=mode, embedder="tiny32")
         for project in PROJECTS:
             about = {"name": "deploying", "description": "deploy target, port, release, login"}
-            await self.the_map.command("declare_category", USER, project, **about)
+            await self.pipeline.command("declare_category", USER, project, **about)
         for number, text in enumerate(SAID[:3]):
-            await self.the_map.remember(text.format(mark="calm"), f"b{number}", BYSTANDER)
-        await self.the_map.topics.settled()
+            await self.pipeline.remember(text.format(mark="calm"), f"b{number}", BYSTANDER)
+        await self.pipeline.topics.settled()
 
     async def happen(self, one: Happening) -> None:
         """Let one thing happen, a second after what was before."""
-        self.the_map.clock.forward(1)
+        self.pipeline.clock.forward(1)
         await getattr(self, one.what)(*one.numbers)
 
     async def say(self, text: int, number: int, conversation: int, project: int) -> None:
@@ -108,11 +108,11 @@ class Diary:
         for number in range(first, first + AT_ONCE):
             mark = f"day{number}x{conversation}x{project}"
             await self._say(WATERED.format(mark=mark), mark, f"w{number}", conversation, project)
-        await self.the_map.topics.settled()
+        await self.pipeline.topics.settled()
 
     async def replay(self, number: int) -> None:
         """Publish the record of a turn again."""
-        records = [one for one in self.the_map.topics.records(self.the_map.names.turns) if one.key == USER.encode()]
+        records = [one for one in self.pipeline.topics.records(self.pipeline.names.turns) if one.key == USER.encode()]
         if records:
             await self._again(records[number % len(records)])
 
@@ -137,13 +137,13 @@ class Diary:
 
     async def consolidate(self, project: int) -> None:
         """Consolidate every mode of a project."""
-        await self.the_map.topics.settled()
+        await self.pipeline.topics.settled()
         scope = {"user_id": USER, "project_id": PROJECTS[project]}
-        reply = await self.the_map.ask(
-            self.the_map.names.consolidate, {"schema": "consolidate.v1", "scope": scope, "mode": None}
+        reply = await self.pipeline.ask(
+            self.pipeline.names.consolidate, {"schema": "consolidate.v1", "scope": scope, "mode": None}
         )
         assert reply["status"] == "ok", reply
-        await self.the_map.topics.settled()
+        await self.pipeline.topics.settled()
 
     async def forget(self, number: int) -> None:
         """Forget any memory by its id."""
@@ -186,14 +186,14 @@ class Diary:
 
     async def replay_all(self) -> None:
         """Publish the records of all turns again, as they were, in their order."""
-        records = self.the_map.topics.records(self.the_map.names.turns)
+        records = self.pipeline.topics.records(self.pipeline.names.turns)
         for record in records:
-            await self.the_map.topics.append(_as_it_was(record))
-        await self.the_map.topics.settled()
+            await self.pipeline.topics.append(_as_it_was(record))
+        await self.pipeline.topics.settled()
 
     def memories(self) -> list[Memory]:
         """All memories of the user, in the order of their ids."""
-        mine = [one for one in self.the_map.memories.all() if one.boundary == USER]
+        mine = [one for one in self.pipeline.memories.all() if one.boundary == USER]
         return sorted(mine, key=lambda one: one.memory_id)
 
     def _said(self, project: int | None = None) -> list[Memory]:
@@ -213,11 +213,11 @@ class Diary:
         scope = {"user_id": USER, "project_id": PROJECTS[project]}
         fields = {"conversation_id": CONVERSATIONS[conversation], "metadata": {"mark": mark}, **more}
         said = turn(text, turn_id, USER, **fields) | {"scope": scope}
-        self._note(said, await self.the_map.ask(self.the_map.names.turns, said))
+        self._note(said, await self.pipeline.ask(self.pipeline.names.turns, said))
 
     async def _again(self, record: Record) -> None:
-        await self.the_map.topics.append(_as_it_was(record))
-        await self.the_map.topics.settled()
+        await self.pipeline.topics.append(_as_it_was(record))
+        await self.pipeline.topics.settled()
         self._note(json.loads(record.value or b""))
 
     def _note(self, said: Mapping[str, Any], reply: Json | None = None) -> None:
@@ -231,7 +231,7 @@ class Diary:
 
     async def _command(self, command: str, project: str = PROJECTS[0], /, **arguments: Any) -> Json:
         given = commanded(command, USER, project) | {"arguments": arguments}
-        reply = await self.the_map.ask(self.the_map.names.commands, given)
+        reply = await self.pipeline.ask(self.pipeline.names.commands, given)
         assert reply["status"] == "ok" or reply["error"]["code"] in REFUSALS, reply
         return reply
 

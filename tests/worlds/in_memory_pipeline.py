@@ -61,7 +61,7 @@ Lost = Literal["vectors", "words"]
 
 
 @dataclass
-class InMemoryMap:
+class InMemoryPipeline:
     """Everything of a worker that outlives a restart of its map, and the outsiders' side of the topics."""
 
     directory: Path
@@ -93,10 +93,10 @@ class InMemoryMap:
         self.topics = InMemoryTopics(self.names, self.partitions, self.clock)
         self._numbers = count()
 
-    def copied(self, directory: Path) -> "InMemoryMap":
+    def copied(self, directory: Path) -> "InMemoryPipeline":
         """Another worker with what this one has kept, while neither runs."""
         shutil.copytree(self.directory, directory)
-        copy = InMemoryMap(directory, self.partitions, profiles=self.profiles)
+        copy = InMemoryPipeline(directory, self.partitions, profiles=self.profiles)
         copy.index, copy.modes = deepcopy((self.index, self.modes))
         copy.memories, copy.claims = deepcopy((self.memories, self.claims))
         copy.intentions, copy.consolidations = deepcopy((self.intentions, self.consolidations))
@@ -117,7 +117,7 @@ class InMemoryMap:
         return self.embedders.model(GENERAL)
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator["InMemoryMap"]:
+    async def running(self) -> AsyncIterator["InMemoryPipeline"]:
         """Run the map until the block ends; its words are not committed then, as if it were killed."""
         words = SqliteLexicalIndex(self.directory / "words")
         app = create_kafka_app(self.settings, "in-memory")
@@ -172,7 +172,7 @@ class InMemoryMap:
         return build_agents(self.settings, models, self.index, ctx, dict), ctx
 
     def _readers(self, words: SqliteLexicalIndex, beside: BackgroundHooks) -> list[Subscription]:
-        """The readers of the map, each with a publisher that knows who writes; what they share is shared."""
+        """The subscriptions, each with a publisher that notes its agents."""
         agents, ctx = self.wired(words)
         each = [one.agent_names for one in subscriptions(agents, beside, ctx)]
         publishers = [InMemoryPublisher(self.topics, deciders, self.arrows) for deciders in each]
@@ -182,7 +182,7 @@ class InMemoryMap:
         ]
 
     def _beside(self, agents: Agents, ctx: WorkerContext) -> tuple[UnderstandingQueue, Reembedding]:
-        """Who works beside the events."""
+        """The background workers."""
         here = list(range(self.partitions))
         publisher = InMemoryPublisher(self.topics, (Understand.__name__,), self.arrows)
         told = replace(ctx, publisher=publisher)

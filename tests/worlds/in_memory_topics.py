@@ -59,7 +59,7 @@ class InMemoryTopics:
         """Whether a record is waiting that is not taken."""
 
     def stop_after(self, records: int | None) -> None:
-        """Take no more than so many records from now on; who writes another waits. None: take all again."""
+        """Take no more than so many records from now on; a further write waits. None: take all again."""
         self._room, self.refused = records, False
 
     def forget_acknowledged(self, records: int, topics: Collection[str]) -> None:
@@ -93,7 +93,7 @@ class InMemoryTopics:
                 await self._deliver(entry)
 
     def detach(self) -> None:
-        """Deliver to nobody, until a map is attached again."""
+        """Deliver nothing until a pipeline is attached again."""
         self._app, self._channels = None, {}
 
     def has(self, topic: str) -> bool:

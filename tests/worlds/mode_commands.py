@@ -3,37 +3,37 @@
 from collections import Counter
 from typing import Any
 
-from tests.worlds.in_memory_pipeline import InMemoryMap, Json, turn
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, turn
 
 
-async def declare(the_map: InMemoryMap, name: str, embedder: str = "tiny32", **more: Any) -> Json:
+async def declare(pipeline: InMemoryPipeline, name: str, embedder: str = "tiny32", **more: Any) -> Json:
     """What a mode is shown as, once it is declared."""
-    reply = await the_map.command("declare_mode", name=name, embedder=embedder, **more)
+    reply = await pipeline.command("declare_mode", name=name, embedder=embedder, **more)
     assert reply["status"] == "ok", reply
     return dict(reply["result"])
 
 
-async def said(the_map: InMemoryMap, text: str, **fields: Any) -> Json:
+async def said(pipeline: InMemoryPipeline, text: str, **fields: Any) -> Json:
     """What a turn was answered with, once it has its vector."""
-    reply = await the_map.ask(the_map.names.turns, turn(text, text, **fields))
+    reply = await pipeline.ask(pipeline.names.turns, turn(text, text, **fields))
     assert reply["status"] == "ok", reply
-    await the_map.topics.settled()
+    await pipeline.topics.settled()
     return dict(reply["result"])
 
 
-async def decided(the_map: InMemoryMap, text: str, **fields: Any) -> tuple[str, str]:
-    """The mode of a turn, and who decided it."""
-    accepted = await said(the_map, text, **fields)
+async def decided(pipeline: InMemoryPipeline, text: str, **fields: Any) -> tuple[str, str]:
+    """The mode of a turn and its source."""
+    accepted = await said(pipeline, text, **fields)
     return accepted["mode"], accepted["mode_source"]
 
 
-async def places(the_map: InMemoryMap) -> Counter[str]:
+async def places(pipeline: InMemoryPipeline) -> Counter[str]:
     """How many vectors lie in which collection, of those that have any."""
     found: Counter[str] = Counter()
-    ids = [memory.memory_id for memory in the_map.memories.all()]
-    for name, fingerprint in (await the_map.index.spaces()).items():
+    ids = [memory.memory_id for memory in pipeline.memories.all()]
+    for name, fingerprint in (await pipeline.index.spaces()).items():
         mode = name.removesuffix(f"-{fingerprint.digest}")
-        if there := await the_map.vectors_in(mode, fingerprint, ids):
+        if there := await pipeline.vectors_in(mode, fingerprint, ids):
             found[f"{mode}/{fingerprint.embedder}"] = len(there)
     return found
 
@@ -43,6 +43,6 @@ def code_of(reply: Json) -> str:
     return str(reply["error"]["code"])
 
 
-async def in_mode(the_map: InMemoryMap, mode: str, query: str, **fields: Any) -> list[str]:
+async def in_mode(pipeline: InMemoryPipeline, mode: str, query: str, **fields: Any) -> list[str]:
     """The texts that a search in one mode finds."""
-    return await the_map.texts(query, mode=mode, **fields)
+    return await pipeline.texts(query, mode=mode, **fields)

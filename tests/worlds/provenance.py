@@ -12,17 +12,17 @@ from schemas.memories import Evidence, Memory, index_names
 from schemas.modes import VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.worlds.happenings import BYSTANDER, USER, Diary
-from tests.worlds.in_memory_pipeline import InMemoryMap, Json
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json
 
 
-async def wrong(diary: Diary, the_map: InMemoryMap, words: SqliteLexicalIndex) -> list[str]:
+async def wrong(diary: Diary, pipeline: InMemoryPipeline, words: SqliteLexicalIndex) -> list[str]:
     """Everything that is wrong."""
     known = {one.memory_id: one for one in diary.memories()}
     found = [*turns_as_said(diary, known), *evidence(known), *chains(known), *items_and_turns(known)]
-    found += words_and_records(the_map, words)
-    found += await vectors_and_records(the_map)
-    shown = await everything_shown(the_map, diary)
-    found += kept_texts(diary, known, the_map, words, shown)
+    found += words_and_records(pipeline, words)
+    found += await vectors_and_records(pipeline)
+    shown = await everything_shown(pipeline, diary)
+    found += kept_texts(diary, known, pipeline, words, shown)
     return found + list(served(shown, known))
 
 
@@ -70,12 +70,12 @@ def items_and_turns(known: dict[str, Memory]) -> Iterator[str]:
         yield f"turn {turn} and item {text!r} agree one way only: {'named' if (turn, item) in named else 'rests'}"
 
 
-def words_and_records(the_map: InMemoryMap, words: SqliteLexicalIndex) -> Iterator[str]:
+def words_and_records(pipeline: InMemoryPipeline, words: SqliteLexicalIndex) -> Iterator[str]:
     """Every shelf of the word index has the records of that shelf, with their mode, status, and whether they stand."""
-    records = list(the_map.memories.all())
+    records = list(pipeline.memories.all())
     for shelf in (shelf for boundary in (USER, BYSTANDER) for shelf in index_names(boundary)):
         there = [one for one in records if one.index_name == shelf]
-        rosters = [words.memory_columns(partition, shelf) for partition in range(the_map.partitions)]
+        rosters = [words.memory_columns(partition, shelf) for partition in range(pipeline.partitions)]
         live = [
             (roster.id_of[n], bool(roster.columns.superseded[n]))
             for roster in rosters
@@ -85,23 +85,23 @@ def words_and_records(the_map: InMemoryMap, words: SqliteLexicalIndex) -> Iterat
         if sorted(live) != sorted(wanted):
             yield f"the words of {shelf} have {set(live) - set(wanted)} and lack {set(wanted) - set(live)}"
         counted: Counter[tuple[str, str]] = Counter()
-        for partition in range(the_map.partitions):
+        for partition in range(pipeline.partitions):
             for mode, statuses in words.counts(partition, shelf).items():
                 counted.update({(mode, status): number for status, number in statuses.items()})
         if +counted != Counter((one.mode, one.embedding.status) for one in there):
             yield f"the words of {shelf} count {+counted}"
 
 
-async def vectors_and_records(the_map: InMemoryMap) -> list[str]:
+async def vectors_and_records(pipeline: InMemoryPipeline) -> list[str]:
     """Every memory has the vector of what it says now, in its mode's space, and there are no others."""
-    records = list(the_map.memories.all())
+    records = list(pipeline.memories.all())
     found = [f"{one.text!r} is {one.embedding.status}" for one in records if one.embedding.status != "ready"]
     lying: set[tuple[str, str, str]] = set()
-    for name, fingerprint in (await the_map.index.spaces()).items():
+    for name, fingerprint in (await pipeline.index.spaces()).items():
         space = VectorSpace(name.removesuffix(f"-{fingerprint.digest}"), fingerprint)
-        there = await the_map.index.hashes(space, [one.memory_id for one in records])
+        there = await pipeline.index.hashes(space, [one.memory_id for one in records])
         lying |= {(memory_id, space.mode, content) for memory_id, content in there.items()}
-        count = sum([await the_map.index.count(space, partition) for partition in range(the_map.partitions)])
+        count = sum([await pipeline.index.count(space, partition) for partition in range(pipeline.partitions)])
         if count != len(there):
             found.append(f"{count - len(there)} vectors in {space.mode} are nobody's")
     wanted = {(one.memory_id, one.mode, one.content_hash) for one in records}
@@ -109,34 +109,34 @@ async def vectors_and_records(the_map: InMemoryMap) -> list[str]:
 
 
 def kept_texts(
-    diary: Diary, known: dict[str, Memory], the_map: InMemoryMap, words: SqliteLexicalIndex, shown: Json
+    diary: Diary, known: dict[str, Memory], pipeline: InMemoryPipeline, words: SqliteLexicalIndex, shown: Json
 ) -> Iterator[str]:
     """Nothing that was forgotten or said otherwise since is in any record, in the words, or in anything shown."""
     over = diary.marks - set(diary.stands.values())
     places = {
         "records": [one.model_dump_json() for one in known.values()],
-        "claims": [*map(str, the_map.claims.kept.values())],
-        "intentions": [*map(str, the_map.intentions._kept.values())],
-        "categories": [*map(str, the_map.categories._kept.values())],
+        "claims": [*map(str, pipeline.claims.kept.values())],
+        "intentions": [*map(str, pipeline.intentions._kept.values())],
+        "categories": [*map(str, pipeline.categories._kept.values())],
         "answers": [str(shown)],
     }
     for mark in sorted(over):
         yield from (f"{mark} is in {place}" for place, texts in places.items() if any(mark in one for one in texts))
-        if any(_occurs(mark, words, the_map.partitions)):
+        if any(_occurs(mark, words, pipeline.partitions)):
             yield f"{mark} is in the words"
 
 
-async def everything_shown(the_map: InMemoryMap, diary: Diary) -> Json:
-    """What somebody is shown who asks for everything."""
+async def everything_shown(pipeline: InMemoryPipeline, diary: Diary) -> Json:
+    """The result of a request for everything."""
     everywhere = {"scope": {"user_id": USER, "project_id": "*"}, "mode": "*", "top_k": 100}
     shown: Json = {"retrieved": [], "projects": []}
     for types in (None, ["semantic", "procedural", "state_object", "document"]):
         for depth in ("items", "auto"):
             request = {"schema": "retrieve.v1", "query": ASKED, "types": types, "depth": depth, **everywhere}
-            shown["retrieved"].append((await the_map.ask(the_map.names.retrieve, request))["result"])
+            shown["retrieved"].append((await pipeline.ask(pipeline.names.retrieve, request))["result"])
     for project in diary.projects:
-        intention = await the_map.command("get_intention", USER, project)
-        categories = await the_map.command("list_categories", USER, project, include_summary=True, include_items=True)
+        intention = await pipeline.command("get_intention", USER, project)
+        categories = await pipeline.command("list_categories", USER, project, include_summary=True, include_items=True)
         shown["projects"].append([intention["result"], categories["result"]])
     return shown
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.topology import BackgroundHooks, Subscription, subscriptions
 from tests.fakes.language_model import ONE_PROFILE
-from tests.worlds.in_memory_pipeline import InMemoryMap, turn
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, turn
 from tests.worlds.in_memory_publisher import Arrow
 
 
 def wired_subscriptions(directory: Path) -> list[Subscription]:
     """Return the subscriptions of a worker with a lexical index in this directory."""
-    agents, ctx = InMemoryMap(directory).wired(SqliteLexicalIndex(directory))
+    agents, ctx = InMemoryPipeline(directory).wired(SqliteLexicalIndex(directory))
     hooks = BackgroundHooks(lambda _partition, _memory: None, lambda _change, _partition: None)
     return subscriptions(agents, hooks, ctx)
 
@@ -33,29 +33,29 @@ def colleagues(directory: Path) -> dict[str, set[str]]:
 
 async def observed_arrows(directory: Path) -> set[Arrow]:
     """Where each agent writes, seen while everything happens that makes it write."""
-    async with InMemoryMap(directory, profiles=ONE_PROFILE).running() as the_map:
-        names = the_map.names
+    async with InMemoryPipeline(directory, profiles=ONE_PROFILE).running() as pipeline:
+        names = pipeline.names
         for topic in (names.turns, names.retrieve, names.commands, names.consolidate, names.changes, names.jobs):
-            await the_map.ask(topic, b"nonsense")
-            await the_map.publish(topic, b"nonsense")
+            await pipeline.ask(topic, b"nonsense")
+            await pipeline.publish(topic, b"nonsense")
         for topic in (names.remembered, names.understood, names.embedded, names.learned, names.consolidated):
-            await the_map.publish(topic, b"nonsense")
-        accepted = await the_map.ask(names.turns, turn("Tea, please.", "t-1"))
-        await the_map.until(lambda: the_map.memory("Tea, please.").reading.status == "model")
-        await the_map.retrieve("tea")
+            await pipeline.publish(topic, b"nonsense")
+        accepted = await pipeline.ask(names.turns, turn("Tea, please.", "t-1"))
+        await pipeline.until(lambda: pipeline.memory("Tea, please.").reading.status == "model")
+        await pipeline.retrieve("tea")
         trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None}
-        await the_map.ask(names.consolidate, trigger)
-        await the_map.command("declare_mode", name="code", embedder="tiny32")
-        await the_map.command("set_memory_mode", memory_id=accepted["result"]["memory_id"], mode="code")
-        await the_map.topics.settled()
-        the_map.clock.forward(1)
-        rebuilding = asyncio.create_task(the_map.command("rebuild"))
-        await the_map.until(lambda: bool(the_map.jobs.under_way("u1")))
+        await pipeline.ask(names.consolidate, trigger)
+        await pipeline.command("declare_mode", name="code", embedder="tiny32")
+        await pipeline.command("set_memory_mode", memory_id=accepted["result"]["memory_id"], mode="code")
+        await pipeline.topics.settled()
+        pipeline.clock.forward(1)
+        rebuilding = asyncio.create_task(pipeline.command("rebuild"))
+        await pipeline.until(lambda: bool(pipeline.jobs.under_way("u1")))
         await rebuilding
         for number in range(4):
-            await the_map.ask(names.turns, turn(f"We decided to water the tomatoes on day {number}.", f"w-{number}"))
-        await the_map.topics.settled()
-        await the_map.command("declare_category", name="garden", description="tomatoes and watering")
-        await the_map.ask(names.consolidate, {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None})
-        await the_map.topics.settled()
-        return the_map.arrows
+            await pipeline.ask(names.turns, turn(f"We decided to water the tomatoes on day {number}.", f"w-{number}"))
+        await pipeline.topics.settled()
+        await pipeline.command("declare_category", name="garden", description="tomatoes and watering")
+        await pipeline.ask(names.consolidate, {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None})
+        await pipeline.topics.settled()
+        return pipeline.arrows

@@ -6,30 +6,30 @@ from pathlib import Path
 import pytest
 
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from tests.harnesses.commands import PARTITION, Governing
-from tests.harnesses.embed import Indexer
-from tests.harnesses.turns import BreakableWords, Kept
+from tests.harnesses.commands import PARTITION, CommandsHarness
+from tests.harnesses.embed import EmbedHarness
+from tests.harnesses.turns import FullIndex, RememberHarness
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Iterator[Kept]:
+def kept(tmp_path: Path) -> Iterator[RememberHarness]:
     """A keeper with nothing in it."""
-    words = BreakableWords(tmp_path)
+    words = FullIndex(tmp_path)
     words.open(PARTITION)
-    yield Kept(words)
+    yield RememberHarness(words)
     words.close()
 
 
 @pytest.fixture
-def governing(tmp_path: Path) -> Iterator[Governing]:
+def harness(tmp_path: Path) -> Iterator[CommandsHarness]:
     """Commands over nothing."""
     words = SqliteLexicalIndex(tmp_path)
     words.open(PARTITION)
-    yield Governing(words)
+    yield CommandsHarness(words)
     words.close()
 
 
 @pytest.fixture
-def indexer() -> Indexer:
+def indexer() -> EmbedHarness:
     """An indexer that has written nothing."""
-    return Indexer()
+    return EmbedHarness()

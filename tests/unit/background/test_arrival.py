@@ -14,10 +14,10 @@ from streams.flow.background.arrival import PartitionPreparer
 from tests.builders.stores import remember_over
 from tests.builders.turns import PARTITIONS
 from tests.fakes.memories import FakeMemories
-from tests.harnesses.worker import HERE, TOPICS, OneWorker, change
+from tests.harnesses.worker import HERE, TOPICS, WorkerHarness, change
 
 
-class Home(OneWorker):
+class ArrivalHarness(WorkerHarness):
     """A worker's parts, with what the group has committed."""
 
     def __init__(self, directory: Path) -> None:
@@ -38,19 +38,19 @@ class Home(OneWorker):
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    home = Home(tmp_path)
+def home(tmp_path: Path) -> Iterator[ArrivalHarness]:
+    home = ArrivalHarness(tmp_path)
     yield home
     home.words.close()
 
 
-async def test_a_new_worker_without_memories_begins_at_zero(home: Home) -> None:
+async def test_a_new_worker_without_memories_begins_at_zero(home: ArrivalHarness) -> None:
     await home.arrival.prepare({0, 1})
     assert (home.progress.next_offset(0), home.progress.next_offset(2)) == (0, None)
     assert home.words.memory_columns(1, "u1").documents == 0
 
 
-async def test_a_word_index_that_is_up_to_date_stays_as_it_is(home: Home) -> None:
+async def test_a_word_index_that_is_up_to_date_stays_as_it_is(home: ArrivalHarness) -> None:
     home.words.open(HERE)
     home.tell("violin", 4)
     home.words.commit(HERE)
@@ -61,7 +61,7 @@ async def test_a_word_index_that_is_up_to_date_stays_as_it_is(home: Home) -> Non
     assert home.progress.next_offset(HERE) == 5
 
 
-async def test_a_word_index_that_is_ahead_of_what_is_committed_stays_as_it_is(home: Home) -> None:
+async def test_a_word_index_that_is_ahead_of_what_is_committed_stays_as_it_is(home: ArrivalHarness) -> None:
     home.words.open(HERE)
     home.tell("violin", 4)
     home.words.commit(HERE)
@@ -71,7 +71,7 @@ async def test_a_word_index_that_is_ahead_of_what_is_committed_stays_as_it_is(ho
 
 
 @pytest.mark.parametrize("topic", [TOPICS.turns, TOPICS.embedded, TOPICS.understood, TOPICS.changes])
-async def test_a_word_index_that_is_behind_is_made_again_from_the_table(home: Home, topic: str) -> None:
+async def test_a_word_index_that_is_behind_is_made_again_from_the_table(home: ArrivalHarness, topic: str) -> None:
     home.words.open(HERE)
     home.tell("violin", 4)
     gone = home.tell("cello", 5)
@@ -86,7 +86,7 @@ async def test_a_word_index_that_is_behind_is_made_again_from_the_table(home: Ho
     assert home.words.applied(HERE)[topic] == 9
 
 
-async def test_a_new_disk_gets_the_word_index_of_its_partitions_alone(home: Home) -> None:
+async def test_a_new_disk_gets_the_word_index_of_its_partitions_alone(home: ArrivalHarness) -> None:
     elsewhere = (HERE + 1) % PARTITIONS
     for partition in (HERE, elsewhere):
         home.words.open(partition)
@@ -100,7 +100,7 @@ async def test_a_new_disk_gets_the_word_index_of_its_partitions_alone(home: Home
     assert (home.progress.next_offset(HERE), home.progress.next_offset(elsewhere)) == (5, 7)
 
 
-async def test_a_word_index_that_is_made_again_holds_nothing_that_the_table_does_not(home: Home) -> None:
+async def test_a_word_index_that_is_made_again_holds_nothing_that_the_table_does_not(home: ArrivalHarness) -> None:
     home.words.open(HERE)
     home.tell("violin", 4)
     home.words.put(
@@ -113,7 +113,7 @@ async def test_a_word_index_that_is_made_again_holds_nothing_that_the_table_does
     assert (home.finds("violin"), home.finds("phantom")) == (1, 0)
 
 
-async def test_a_table_may_hold_partitions_that_were_here_before(home: Home) -> None:
+async def test_a_table_may_hold_partitions_that_were_here_before(home: ArrivalHarness) -> None:
     home.words.open(HERE)
     home.tell("violin", 4)
     home.words.drop(HERE)
@@ -123,7 +123,7 @@ async def test_a_table_may_hold_partitions_that_were_here_before(home: Home) -> 
     assert home.words.memory_columns(elsewhere, "u1").documents == 0
 
 
-async def test_a_word_index_that_was_made_again_is_kept(home: Home) -> None:
+async def test_a_word_index_that_was_made_again_is_kept(home: ArrivalHarness) -> None:
     home.words.open(HERE)
     home.tell("violin", 4)
     home.words.drop(HERE)
@@ -134,7 +134,7 @@ async def test_a_word_index_that_was_made_again_is_kept(home: Home) -> None:
 
 
 async def test_what_a_model_is_still_to_read_is_known_in_a_word_index_that_was_made_again(tmp_path: Path) -> None:
-    home = Home(tmp_path)
+    home = ArrivalHarness(tmp_path)
     home.words.open(HERE)
     home.remember = remember_over(home.stores.at(HERE), home.embedders, asks_model=True)
     memory = home.tell("violin", 4)
@@ -145,7 +145,7 @@ async def test_what_a_model_is_still_to_read_is_known_in_a_word_index_that_was_m
     home.words.close()
 
 
-async def test_a_word_index_that_was_made_again_has_nothing_that_was_forgotten(home: Home) -> None:
+async def test_a_word_index_that_was_made_again_has_nothing_that_was_forgotten(home: ArrivalHarness) -> None:
     home.words.open(HERE)
     home.tell("violin", 4)
     gone = home.tell("cello", 5)
@@ -157,7 +157,7 @@ async def test_a_word_index_that_was_made_again_has_nothing_that_was_forgotten(h
 
 
 @pytest.fixture
-async def cut_off(home: Home) -> Home:
+async def cut_off(home: ArrivalHarness) -> ArrivalHarness:
     """A worker without words, that was killed while a command had moved one memory, and another had forgotten one.
 
     A third is ready, and a fourth never had a vector.
@@ -174,7 +174,7 @@ async def cut_off(home: Home) -> Home:
     return home
 
 
-async def test_what_a_command_may_not_have_told_is_told_when_the_words_do_not_know_it(cut_off: Home) -> None:
+async def test_what_a_command_may_not_have_told_is_told_when_the_words_do_not_know_it(cut_off: ArrivalHarness) -> None:
     await cut_off.arrival.prepare({HERE})
     place = VectorLocation(mode="general", space=cut_off.space("general", "general").fingerprint.digest)
     assert [(one.text, one.mode) for one in cut_off.remembered()] == [("violin", "code")]
@@ -182,19 +182,19 @@ async def test_what_a_command_may_not_have_told_is_told_when_the_words_do_not_kn
     assert {out.partition for out in cut_off.publisher.sent} == {HERE}
 
 
-async def test_where_every_command_is_finished_nothing_is_told(cut_off: Home) -> None:
+async def test_where_every_command_is_finished_nothing_is_told(cut_off: ArrivalHarness) -> None:
     cut_off.changes = 1
     await cut_off.arrival.prepare({HERE})
     assert cut_off.publisher.sent == []
 
 
-async def test_where_it_is_not_known_whether_commands_are_finished_they_may_not_be(cut_off: Home) -> None:
+async def test_where_it_is_not_known_whether_commands_are_finished_they_may_not_be(cut_off: ArrivalHarness) -> None:
     cut_off.unknown = True
     await cut_off.arrival.prepare({HERE})
     assert len(cut_off.publisher.sent) == 2
 
 
-async def test_words_are_not_kept_before_what_may_be_untold_is_told(cut_off: Home, tmp_path: Path) -> None:
+async def test_words_are_not_kept_before_what_may_be_untold_is_told(cut_off: ArrivalHarness, tmp_path: Path) -> None:
     cut_off.publisher.hold()
     arriving = asyncio.create_task(cut_off.arrival.prepare({HERE}))
     while len(cut_off.publisher.sent) < 2:

@@ -1,4 +1,4 @@
-"""Who is asked of a language model, when, and how often."""
+"""Which memories a language model is asked about, when, and how often."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ import pytest
 
 from agents.rules.index.lexical_document import LexicalDocument
 from streams.flow.background import asking_model
-from tests.harnesses.model_asking import AT_ONCE, AskingWorker, turns_of_the_loop, until
+from tests.harnesses.model_asking import AT_ONCE, ModelQueueHarness, turns_of_the_loop, until
 from tests.harnesses.worker import HERE
 
 
@@ -19,13 +19,13 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def home(tmp_path: Path) -> AsyncIterator[AskingWorker]:
-    home = AskingWorker(tmp_path)
+async def home(tmp_path: Path) -> AsyncIterator[ModelQueueHarness]:
+    home = ModelQueueHarness(tmp_path)
     yield home
     home.words.close()
 
 
-async def test_a_fresh_turn_is_asked_about_and_the_keeper_told(home: AskingWorker) -> None:
+async def test_a_fresh_turn_is_asked_about_and_the_keeper_told(home: ModelQueueHarness) -> None:
     async with home.asking() as asking:
         [memory] = home.tells(1)
         asking.ask(HERE, memory)
@@ -36,7 +36,7 @@ async def test_a_fresh_turn_is_asked_about_and_the_keeper_told(home: AskingWorke
     assert [out.key for out in home.publisher.sent] == [b"u1"]
 
 
-async def test_no_more_are_asked_at_the_same_time_than_may_be(home: AskingWorker) -> None:
+async def test_no_more_are_asked_at_the_same_time_than_may_be(home: ModelQueueHarness) -> None:
     home.language.released.clear()
     async with home.asking() as asking:
         for memory in home.tells(10):
@@ -49,7 +49,7 @@ async def test_no_more_are_asked_at_the_same_time_than_may_be(home: AskingWorker
 
 
 @pytest.mark.usefixtures("quick")
-async def test_what_stands_as_pending_is_asked_about_without_being_told(home: AskingWorker) -> None:
+async def test_what_stands_as_pending_is_asked_about_without_being_told(home: ModelQueueHarness) -> None:
     home.tells(5)
     async with home.asking():
         await until(lambda: len(home.understood()) == 5)
@@ -57,7 +57,7 @@ async def test_what_stands_as_pending_is_asked_about_without_being_told(home: As
 
 
 @pytest.mark.usefixtures("quick")
-async def test_none_is_asked_about_twice_though_it_is_fresh_and_in_the_backlog(home: AskingWorker) -> None:
+async def test_none_is_asked_about_twice_though_it_is_fresh_and_in_the_backlog(home: ModelQueueHarness) -> None:
     async with home.asking() as asking:
         for memory in home.tells(20):
             asking.ask(HERE, memory)
@@ -70,7 +70,7 @@ async def test_none_is_asked_about_twice_though_it_is_fresh_and_in_the_backlog(h
 
 
 @pytest.mark.usefixtures("quick")
-async def test_none_is_asked_about_twice_when_both_queues_waited_for_the_model(home: AskingWorker) -> None:
+async def test_none_is_asked_about_twice_when_both_queues_waited_for_the_model(home: ModelQueueHarness) -> None:
     home.language.become("down")
     [memory] = home.tells(1)
     async with home.asking() as asking:
@@ -86,7 +86,7 @@ async def test_none_is_asked_about_twice_when_both_queues_waited_for_the_model(h
 
 
 @pytest.mark.usefixtures("quick")
-async def test_one_that_is_under_way_is_not_begun_again(home: AskingWorker) -> None:
+async def test_one_that_is_under_way_is_not_begun_again(home: ModelQueueHarness) -> None:
     home.language.released.clear()
     home.tells(1)
     async with home.asking() as asking:
@@ -98,7 +98,7 @@ async def test_one_that_is_under_way_is_not_begun_again(home: AskingWorker) -> N
 
 
 async def test_the_backlog_is_worked_off_at_its_rate_and_fresh_turns_do_not_wait_for_it(
-    home: AskingWorker, monkeypatch: pytest.MonkeyPatch
+    home: ModelQueueHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
     go_on = asyncio.Event()
@@ -133,7 +133,7 @@ async def test_the_backlog_is_worked_off_at_its_rate_and_fresh_turns_do_not_wait
 
 
 @pytest.mark.usefixtures("quick")
-async def test_while_the_worker_is_busy_the_backlog_waits_and_fresh_turns_do_not(home: AskingWorker) -> None:
+async def test_while_the_worker_is_busy_the_backlog_waits_and_fresh_turns_do_not(home: ModelQueueHarness) -> None:
     old, fresh = home.tells(2)
     home.busy = True
     async with home.asking() as asking:
@@ -145,7 +145,7 @@ async def test_while_the_worker_is_busy_the_backlog_waits_and_fresh_turns_do_not
         await until(lambda: home.read() == sorted([old.text, fresh.text]))
 
 
-async def test_one_that_was_read_or_forgotten_meanwhile_is_not_asked_about(home: AskingWorker) -> None:
+async def test_one_that_was_read_or_forgotten_meanwhile_is_not_asked_about(home: ModelQueueHarness) -> None:
     read, gone = home.tells(2)
     done = read.model_copy(update={"reading": read.reading.model_copy(update={"status": "model"})})
     home.memories.put(HERE, done)
@@ -160,7 +160,7 @@ async def test_one_that_was_read_or_forgotten_meanwhile_is_not_asked_about(home:
 
 
 async def test_more_fresh_turns_than_may_wait_are_found_by_their_records(
-    home: AskingWorker, monkeypatch: pytest.MonkeyPatch
+    home: ModelQueueHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asking_model, "MAX_FRESH", 2)
     monkeypatch.setattr(asking_model, "PENDING_POLL_INTERVAL_S", 0.0)
@@ -173,7 +173,7 @@ async def test_more_fresh_turns_than_may_wait_are_found_by_their_records(
 
 
 @pytest.mark.usefixtures("quick")
-async def test_a_text_that_came_back_is_asked_about_again(home: AskingWorker) -> None:
+async def test_a_text_that_came_back_is_asked_about_again(home: ModelQueueHarness) -> None:
     async with home.asking():
         for offset, text in enumerate(["violin", "cello", "violin"]):
             home.tell(text, offset, turn_id="t")

@@ -7,7 +7,7 @@ import pytest
 
 from schemas.language import Prompt
 from streams.flow.background import asking_model
-from tests.harnesses.model_asking import AT_ONCE, AskingWorker, turns_of_the_loop, until
+from tests.harnesses.model_asking import AT_ONCE, ModelQueueHarness, turns_of_the_loop, until
 from tests.harnesses.worker import HERE
 
 
@@ -18,14 +18,14 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def home(tmp_path: Path) -> AsyncIterator[AskingWorker]:
-    home = AskingWorker(tmp_path)
+async def home(tmp_path: Path) -> AsyncIterator[ModelQueueHarness]:
+    home = ModelQueueHarness(tmp_path)
     yield home
     home.words.close()
 
 
 @pytest.mark.usefixtures("quick")
-async def test_while_the_model_is_down_nothing_is_asked_and_then_everything_once(home: AskingWorker) -> None:
+async def test_while_the_model_is_down_nothing_is_asked_and_then_everything_once(home: ModelQueueHarness) -> None:
     home.language.become("down")
     async with home.asking() as asking:
         for memory in home.tells(30):
@@ -39,7 +39,7 @@ async def test_while_the_model_is_down_nothing_is_asked_and_then_everything_once
 
 
 @pytest.mark.usefixtures("quick")
-async def test_one_whose_call_failed_comes_again_with_the_backlog(home: AskingWorker) -> None:
+async def test_one_whose_call_failed_comes_again_with_the_backlog(home: ModelQueueHarness) -> None:
     home.language.released.clear()
     home.tells(AT_ONCE)
     async with home.asking():
@@ -54,7 +54,7 @@ async def test_one_whose_call_failed_comes_again_with_the_backlog(home: AskingWo
 
 
 @pytest.mark.usefixtures("quick")
-async def test_one_that_no_answer_is_made_of_costs_the_others_nothing(home: AskingWorker) -> None:
+async def test_one_that_no_answer_is_made_of_costs_the_others_nothing(home: ModelQueueHarness) -> None:
     def answers(prompt: Prompt) -> dict[str, object]:
         if "crate 1" in prompt.user:
             raise KeyError("a defect")
@@ -70,7 +70,7 @@ async def test_one_that_no_answer_is_made_of_costs_the_others_nothing(home: Aski
 
 
 @pytest.mark.usefixtures("quick")
-async def test_without_the_general_embedder_an_answer_is_kept_and_not_paid_for_twice(home: AskingWorker) -> None:
+async def test_without_the_general_embedder_an_answer_is_kept_and_not_paid_for_twice(home: ModelQueueHarness) -> None:
     home.tells(1)
     home.embedders.model("general").outage = True
     async with home.asking():
@@ -80,7 +80,7 @@ async def test_without_the_general_embedder_an_answer_is_kept_and_not_paid_for_t
 
 
 @pytest.mark.usefixtures("quick")
-async def test_a_partition_that_left_is_passed_over_and_asked_about_when_it_is_back(home: AskingWorker) -> None:
+async def test_a_partition_that_left_is_passed_over_and_asked_about_when_it_is_back(home: ModelQueueHarness) -> None:
     [memory] = home.tells(1)
     gone = (HERE + 1) % 4
     home.here = {gone}

@@ -12,10 +12,10 @@ from schemas.memories import EmbeddingStatus, Memory, VectorLocation
 from schemas.modes import VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.background.reembedding import MAX_INDEXER_LAG, REEMBEDDING_PAGE_SIZE, Reembedding
-from tests.harnesses.worker import HERE, OneWorker, change
+from tests.harnesses.worker import HERE, WorkerHarness, change
 
 
-class Home(OneWorker):
+class ReembeddingHarness(WorkerHarness):
     """A worker whose indexer has `waiting` events before it."""
 
     def __init__(self, directory: Path) -> None:
@@ -48,24 +48,24 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    home = Home(tmp_path)
+def home(tmp_path: Path) -> Iterator[ReembeddingHarness]:
+    home = ReembeddingHarness(tmp_path)
     yield home
     home.words.close()
 
 
-async def test_where_every_vector_is_as_it_should_be_nothing_is_asked_for(home: Home) -> None:
+async def test_where_every_vector_is_as_it_should_be_nothing_is_asked_for(home: ReembeddingHarness) -> None:
     for offset, mode in enumerate(["code", "general", "code"]):
         await home.told(f"turn {offset}", offset, mode=mode)
     assert await home.asks() == []
 
 
-async def test_a_vector_that_is_on_its_way_is_left_alone(home: Home) -> None:
+async def test_a_vector_that_is_on_its_way_is_left_alone(home: ReembeddingHarness) -> None:
     home.tell("violin", 0)
     assert await home.asks() == []
 
 
-async def test_a_vector_that_is_missing_is_asked_for_and_the_keeper_has_it_made(home: Home) -> None:
+async def test_a_vector_that_is_missing_is_asked_for_and_the_keeper_has_it_made(home: ReembeddingHarness) -> None:
     memories = [await home.told(text, offset, mode="code") for offset, text in enumerate(["violin", "cello", "drum"])]
     await home.index.delete(home.space("code", "tiny32"), [memories[1].memory_id])
     assert await home.asks() == ["cello"]
@@ -77,7 +77,7 @@ async def test_a_vector_that_is_missing_is_asked_for_and_the_keeper_has_it_made(
 
 
 async def test_only_the_place_where_one_is_missing_is_looked_at_one_by_one(
-    home: Home, monkeypatch: pytest.MonkeyPatch
+    home: ReembeddingHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for offset, mode in enumerate(["code", "general"]):
         await home.told(f"turn {offset}", offset, mode=mode)
@@ -96,7 +96,7 @@ async def test_only_the_place_where_one_is_missing_is_looked_at_one_by_one(
     assert looked_at == ["code"]
 
 
-async def test_a_vector_of_another_text_is_no_vector(home: Home) -> None:
+async def test_a_vector_of_another_text_is_no_vector(home: ReembeddingHarness) -> None:
     kept, other = [await home.told(text, offset) for offset, text in enumerate(["violin", "cello"])]
     await home.index.delete(home.space("general", "general"), [other.memory_id])
     edited = kept.model_copy(update={"content_hash": "of another text"})
@@ -105,14 +105,14 @@ async def test_a_vector_of_another_text_is_no_vector(home: Home) -> None:
     assert await home.asks() == ["cello", "violin"]
 
 
-async def test_a_stale_memory_is_asked_for_in_its_new_space(home: Home) -> None:
+async def test_a_stale_memory_is_asked_for_in_its_new_space(home: ReembeddingHarness) -> None:
     memory = await home.told("violin", 0, mode="code")
     home.declare("code", "tiny48")
     home.stale(memory)
     assert await home.asks() == ["violin"]
 
 
-async def test_a_stale_memory_whose_model_is_missing_waits_for_it(home: Home) -> None:
+async def test_a_stale_memory_whose_model_is_missing_waits_for_it(home: ReembeddingHarness) -> None:
     memory = await home.told("violin", 0, mode="code")
     home.declare("code", "tiny48")
     home.stale(memory)
@@ -122,7 +122,7 @@ async def test_a_stale_memory_whose_model_is_missing_waits_for_it(home: Home) ->
     assert await home.asks() == ["violin"]
 
 
-async def test_a_memory_that_waited_for_its_model_is_asked_for_once_that_is_there(home: Home) -> None:
+async def test_a_memory_that_waited_for_its_model_is_asked_for_once_that_is_there(home: ReembeddingHarness) -> None:
     home.embedders.missing("tiny32")
     memory = await home.told("violin", 0, mode="code")
     assert (memory.embedding.status, memory.embedding.error is None) == ("pending", False)
@@ -131,34 +131,36 @@ async def test_a_memory_that_waited_for_its_model_is_asked_for_once_that_is_ther
     assert await home.asks() == ["violin"]
 
 
-async def test_a_memory_whose_mode_is_gone_is_left_to_the_change_that_takes_it_elsewhere(home: Home) -> None:
+async def test_a_memory_whose_mode_is_gone_is_left_to_the_change_that_takes_it_elsewhere(
+    home: ReembeddingHarness,
+) -> None:
     memory = await home.told("violin", 0, mode="code")
     home.stale(memory)
     home.modes.put(HERE, "u1", home.modes.get(HERE, "nobody"))
     assert await home.asks() == []
 
 
-async def test_vectors_of_an_embedder_that_makes_others_today_are_asked_for_anew(home: Home) -> None:
+async def test_vectors_of_an_embedder_that_makes_others_today_are_asked_for_anew(home: ReembeddingHarness) -> None:
     await home.told("violin", 0, mode="code")
     model = home.embedders.model("tiny32")
     model._fingerprint = model.fingerprint.model_copy(update={"file_sha256": "another file"})
     assert await home.asks() == ["violin"]
 
 
-async def test_an_outdated_collection_whose_model_is_missing_is_left_alone(home: Home) -> None:
+async def test_an_outdated_collection_whose_model_is_missing_is_left_alone(home: ReembeddingHarness) -> None:
     await home.told("violin", 0, mode="code")
     home.embedders.missing("tiny32")
     assert await home.asks() == []
 
 
-async def test_an_empty_vector_index_is_filled_again_a_page_at_a_time(home: Home) -> None:
+async def test_an_empty_vector_index_is_filled_again_a_page_at_a_time(home: ReembeddingHarness) -> None:
     memories = [await home.told(f"turn {offset}", offset) for offset in range(2 * REEMBEDDING_PAGE_SIZE + 50)]
     await home.index.delete(home.space("general", "general"), [memory.memory_id for memory in memories])
     assert len(set(await home.asks())) == 2 * REEMBEDDING_PAGE_SIZE + 50
 
 
 async def test_the_next_page_waits_until_the_indexer_has_done_most_of_the_last(
-    home: Home, monkeypatch: pytest.MonkeyPatch
+    home: ReembeddingHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = 0
 
@@ -178,13 +180,13 @@ async def test_the_next_page_waits_until_the_indexer_has_done_most_of_the_last(
     assert looks == 3
 
 
-async def test_nothing_to_be_asked_does_not_wait_for_the_indexer(home: Home) -> None:
+async def test_nothing_to_be_asked_does_not_wait_for_the_indexer(home: ReembeddingHarness) -> None:
     await home.told("violin", 0)
     home.waiting = MAX_INDEXER_LAG + 1
     assert await home.asks() == []
 
 
-async def test_the_vector_index_is_waited_for(home: Home) -> None:
+async def test_the_vector_index_is_waited_for(home: ReembeddingHarness) -> None:
     memory = await home.told("violin", 0)
     await home.index.delete(home.space("general", "general"), [memory.memory_id])
     home.index.down()
@@ -194,11 +196,11 @@ async def test_the_vector_index_is_waited_for(home: Home) -> None:
     assert await asking == ["violin"]
 
 
-async def test_a_partition_without_memories_needs_nothing(home: Home) -> None:
+async def test_a_partition_without_memories_needs_nothing(home: ReembeddingHarness) -> None:
     assert await home.asks() == []
 
 
-async def test_it_looks_when_it_is_told_to_and_a_partition_that_left_ends_nothing(home: Home) -> None:
+async def test_it_looks_when_it_is_told_to_and_a_partition_that_left_ends_nothing(home: ReembeddingHarness) -> None:
     memory = await home.told("violin", 0)
     await home.index.delete(home.space("general", "general"), [memory.memory_id])
     gone = (HERE + 1) % 4
@@ -222,7 +224,7 @@ async def test_a_partition_that_leaves_while_it_is_gone_through_ends_nothing(tmp
             self.drop(partition)
             return super().ready_places(partition)
 
-    home = Home(tmp_path / "home")
+    home = ReembeddingHarness(tmp_path / "home")
     words = Leaving(tmp_path / "leaving")
     words.open(HERE)
     ctx = replace(home.ctx, stores=replace(home.stores, words=words))
@@ -240,7 +242,7 @@ async def test_a_partition_that_leaves_while_it_is_gone_through_ends_nothing(tmp
 
 @pytest.mark.parametrize("status", ["pending", "stale", "failed"])
 async def test_the_vector_of_a_memory_that_is_not_ready_hides_none_that_is_missing(
-    home: Home, status: EmbeddingStatus
+    home: ReembeddingHarness, status: EmbeddingStatus
 ) -> None:
     missing, other = [await home.told(text, offset) for offset, text in enumerate(["violin", "cello"])]
     left = other.model_copy(update={"embedding": other.embedding.model_copy(update={"status": status})})

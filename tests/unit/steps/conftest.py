@@ -2,22 +2,22 @@
 
 import pytest
 
-from tests.harnesses.requests import CHANNELS, COMMANDS, TURNS, Served
+from tests.harnesses.requests import CHANNELS, COMMANDS, TURNS, RequestHarness
 
 
 @pytest.fixture(params=CHANNELS)
-def served(request: pytest.FixtureRequest) -> Served:
+def served(request: pytest.FixtureRequest) -> RequestHarness:
     """Each kind of channel."""
-    return Served(CHANNELS[request.param])
+    return RequestHarness(CHANNELS[request.param])
 
 
 @pytest.fixture
-def turns() -> Served:
+def turns() -> RequestHarness:
     """The channel of turns."""
-    return Served(TURNS)
+    return RequestHarness(TURNS)
 
 
 @pytest.fixture
-def commands() -> Served:
+def commands() -> RequestHarness:
     """The channel of commands, which are handled in order."""
-    return Served(COMMANDS)
+    return RequestHarness(COMMANDS)

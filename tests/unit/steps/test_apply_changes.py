@@ -11,13 +11,13 @@ from schemas.failures import Unavailable
 from streams.flow.steps import apply_changes as changing
 from streams.flow.support import backoff as patience
 from tests.builders.turns import record, turn_fields
-from tests.harnesses.remember import FORGET, MOVE, REPLY, OneKeeper
+from tests.harnesses.remember import FORGET, MOVE, REPLY, RememberSteps
 from tests.harnesses.worker import HERE, TOPICS, arriving, change, run
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[OneKeeper]:
-    home = OneKeeper(tmp_path)
+def home(tmp_path: Path) -> Iterator[RememberSteps]:
+    home = RememberSteps(tmp_path)
     yield home
     home.words.close()
 
@@ -28,7 +28,7 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "MAX_BACKOFF_S", 0.001)
 
 
-async def test_a_change_is_answered_with_how_many_it_changed_when_all_is_told(home: OneKeeper) -> None:
+async def test_a_change_is_answered_with_how_many_it_changed_when_all_is_told(home: RememberSteps) -> None:
     for offset in range(3):
         home.tell(f"turn {offset}", offset, mode="code")
     home.tell("elsewhere", 3)
@@ -38,7 +38,7 @@ async def test_a_change_is_answered_with_how_many_it_changed_when_all_is_told(ho
     assert home.changed == [(MOVE, HERE)]
 
 
-async def test_a_change_is_not_answered_before_its_events_are_written(home: OneKeeper) -> None:
+async def test_a_change_is_not_answered_before_its_events_are_written(home: RememberSteps) -> None:
     home.tell("turn", 0, mode="code")
     home.publisher.hold()
     making = asyncio.create_task(home.make(MOVE))
@@ -50,7 +50,7 @@ async def test_a_change_is_not_answered_before_its_events_are_written(home: OneK
 
 
 async def test_forgotten_memories_leave_the_records_the_words_and_with_their_places_the_vectors(
-    home: OneKeeper,
+    home: RememberSteps,
 ) -> None:
     gone = await home.told("violin", 0, mode="code")
     assert await home.make(FORGET) == {"name": "code", "moved": 0, "forgotten": 1}
@@ -60,14 +60,14 @@ async def test_forgotten_memories_leave_the_records_the_words_and_with_their_pla
     assert [(one.memory_id, one.places) for one in home.forgotten()] == [(gone.memory_id, (gone.embedding.place,))]
 
 
-async def test_one_memory_is_put_into_a_mode_and_the_answer_shows_it(home: OneKeeper) -> None:
+async def test_one_memory_is_put_into_a_mode_and_the_answer_shows_it(home: RememberSteps) -> None:
     memory, other = home.tell("violin", 0, mode="code"), home.tell("cello", 1, mode="code")
     shown = await home.make(change("move", memory_id=memory.memory_id, to="journal"))
     assert (shown["memory_id"], shown["mode"], shown["mode_source"]) == (memory.memory_id, "journal", "caller")
     assert home.kept(other).mode == "code"
 
 
-async def test_a_project_keeps_what_a_change_of_the_users_mode_leaves_out(home: OneKeeper) -> None:
+async def test_a_project_keeps_what_a_change_of_the_users_mode_leaves_out(home: RememberSteps) -> None:
     p2 = {"user_id": "u1", "project_id": "p2"}
     home.tell("here", 0, mode="code")
     home.tell("there", 1, mode="code", scope=p2)
@@ -80,7 +80,7 @@ async def test_a_project_keeps_what_a_change_of_the_users_mode_leaves_out(home: 
 @pytest.mark.parametrize("every", [2, 3, 7])
 @pytest.mark.parametrize("made", [MOVE, FORGET], ids=["move", "forget"])
 async def test_a_disk_that_is_full_in_between_is_waited_for_and_each_memory_is_changed_once(
-    home: OneKeeper, made: Change, every: int
+    home: RememberSteps, made: Change, every: int
 ) -> None:
     for offset in range(120):
         home.tell(f"turn {offset}", offset, mode="code")
@@ -95,7 +95,7 @@ async def test_a_disk_that_is_full_in_between_is_waited_for_and_each_memory_is_c
 
 
 async def test_a_disk_that_stays_full_ends_the_run_and_nothing_is_answered(
-    home: OneKeeper, monkeypatch: pytest.MonkeyPatch
+    home: RememberSteps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changing, "STORAGE_TIMEOUT_S", 0.003)
     home.tell("turn", 0, mode="code")
@@ -105,7 +105,7 @@ async def test_a_disk_that_stays_full_ends_the_run_and_nothing_is_answered(
     assert home.publisher.replies == []
 
 
-async def test_others_have_their_turn_while_a_large_change_is_made(home: OneKeeper) -> None:
+async def test_others_have_their_turn_while_a_large_change_is_made(home: RememberSteps) -> None:
     for offset in range(200):
         home.tell(f"turn {offset}", offset, mode="code")
     done_by_others: list[int] = []
@@ -121,7 +121,7 @@ async def test_others_have_their_turn_while_a_large_change_is_made(home: OneKeep
     assert {50, 100, 150} <= set(done_by_others)
 
 
-async def test_a_turn_that_comes_during_a_change_is_not_lost(home: OneKeeper) -> None:
+async def test_a_turn_that_comes_during_a_change_is_not_lost(home: RememberSteps) -> None:
     for offset in range(100):
         home.tell(f"turn {offset}", offset, mode="code")
     making = asyncio.create_task(home.make(MOVE))
@@ -132,7 +132,7 @@ async def test_a_turn_that_comes_during_a_change_is_not_lost(home: OneKeeper) ->
     assert (len(home.texts("journal")), home.texts("general")) == (100, ["late"])
 
 
-async def test_a_change_that_was_made_and_comes_again_is_only_answered(home: OneKeeper) -> None:
+async def test_a_change_that_was_made_and_comes_again_is_only_answered(home: RememberSteps) -> None:
     home.tell("turn", 0, mode="code")
     await home.make(MOVE, offset=4)
     home.tell("a new one in a mode of that name", 1, mode="code")
@@ -142,14 +142,14 @@ async def test_a_change_that_was_made_and_comes_again_is_only_answered(home: One
     assert home.publisher.sent == []
 
 
-async def test_a_memory_that_was_moved_and_comes_again_is_shown_again(home: OneKeeper) -> None:
+async def test_a_memory_that_was_moved_and_comes_again_is_shown_again(home: RememberSteps) -> None:
     memory = home.tell("violin", 0, mode="code")
     made = change("move", memory_id=memory.memory_id, to="journal")
     first = await home.make(made, offset=4)
     assert await home.make(made, offset=4) == first
 
 
-async def test_a_change_of_another_user_is_none_of_ours(home: OneKeeper) -> None:
+async def test_a_change_of_another_user_is_none_of_ours(home: RememberSteps) -> None:
     memory = home.tell("violin", 0, mode="code")
     stranger = change("forget", memory_id=memory.memory_id, scope={"user_id": "u1", "project_id": "p2"}, result={})
     await home.make(stranger)
@@ -158,7 +158,7 @@ async def test_a_change_of_another_user_is_none_of_ours(home: OneKeeper) -> None
 
 @pytest.mark.parametrize("made", [MOVE, FORGET], ids=["move", "forget"])
 async def test_a_change_that_was_cut_off_before_it_was_told_is_told_when_it_comes_again(
-    home: OneKeeper, made: Change
+    home: RememberSteps, made: Change
 ) -> None:
     memory = await home.told("violin", 0, mode="code")
     home.words.commit(HERE)

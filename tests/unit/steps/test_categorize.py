@@ -20,7 +20,7 @@ from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
 from tests.builders.memories import made
 from tests.builders.stores import fake_stores
 from tests.fakes.categories import FakeCategories
-from tests.harnesses.worker import HERE, TOPICS, OneWorker
+from tests.harnesses.worker import HERE, TOPICS, WorkerHarness
 
 STAYS, GOES = made("It stays.", 1, user="u1"), made("It goes.", 2, user="u1")
 SCOPE = STAYS.scope
@@ -30,7 +30,7 @@ class Step:
     """The step over fakes, with a category that rests on two memories."""
 
     def __init__(self, directory: Path) -> None:
-        self.worker = OneWorker(directory)
+        self.worker = WorkerHarness(directory)
         ctx = self.worker.ctx
         self.table = FakeCategories()
         self.worker.memories.put(HERE, STAYS)

@@ -11,11 +11,11 @@ from schemas.memories import Memory
 from schemas.records import Record
 from streams.flow.support import backoff as patience
 from tests.builders.turns import record
-from tests.harnesses.worker import HERE, TOPICS, OneWorker, arriving, run
+from tests.harnesses.worker import HERE, TOPICS, WorkerHarness, arriving, run
 
 
-class Home(OneWorker):
-    """A worker's indexer on its topic, and who it has asked of a model."""
+class EmbedSteps(WorkerHarness):
+    """A worker's indexer on its topic, and the memories that it queued for a model."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory, asks_model=True)
@@ -30,8 +30,8 @@ def remembered(memory: Memory, offset: int = 0) -> Record:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    home = Home(tmp_path)
+def home(tmp_path: Path) -> Iterator[EmbedSteps]:
+    home = EmbedSteps(tmp_path)
     yield home
     home.words.close()
 
@@ -42,7 +42,7 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "MAX_BACKOFF_S", 0.001)
 
 
-async def test_a_memory_gets_its_vector_and_what_it_is_for_in_one_event(home: Home) -> None:
+async def test_a_memory_gets_its_vector_and_what_it_is_for_in_one_event(home: EmbedSteps) -> None:
     memory = home.tell("The login fails and nobody knows why.", 0, mode="code")
     await run(home.step, remembered(memory))
     [said] = home.asked()
@@ -54,7 +54,7 @@ async def test_a_memory_gets_its_vector_and_what_it_is_for_in_one_event(home: Ho
     assert home.kept(memory).reading.interaction == said.interaction
 
 
-async def test_what_is_for_is_asked_of_users_turns_alone_and_once(home: Home) -> None:
+async def test_what_is_for_is_asked_of_users_turns_alone_and_once(home: EmbedSteps) -> None:
     theirs = home.tell("Let me see.", 0, role="assistant")
     known = home.tell("Fix the login.", 1)
     await run(home.step, remembered(known))
@@ -64,7 +64,7 @@ async def test_what_is_for_is_asked_of_users_turns_alone_and_once(home: Home) ->
     assert [said.interaction for said in home.asked()] == [None, None]
 
 
-async def test_what_is_pending_is_asked_of_a_model_after_the_keeper_is_told_and_only_that(home: Home) -> None:
+async def test_what_is_pending_is_asked_of_a_model_after_the_keeper_is_told_and_only_that(home: EmbedSteps) -> None:
     pending = home.tell("violin", 0)
     read = home.tell("cello", 1)
     read = read.model_copy(update={"reading": read.reading.model_copy(update={"status": "model"})})
@@ -78,20 +78,20 @@ async def test_what_is_pending_is_asked_of_a_model_after_the_keeper_is_told_and_
     assert home.due == [(HERE, "violin")]
 
 
-async def test_a_memory_that_comes_twice_in_a_batch_is_told_and_asked_about_once(home: Home) -> None:
+async def test_a_memory_that_comes_twice_in_a_batch_is_told_and_asked_about_once(home: EmbedSteps) -> None:
     memory = home.tell("violin", 0)
     await run(home.step, remembered(memory), remembered(memory, 1))
     assert (len(home.asked()), home.due) == (1, [(HERE, "violin")])
 
 
-async def test_without_the_general_model_a_memory_gets_its_own_vector_all_the_same(home: Home) -> None:
+async def test_without_the_general_model_a_memory_gets_its_own_vector_all_the_same(home: EmbedSteps) -> None:
     home.embedders.missing("general")
     memory = home.tell("violin", 0, mode="code")
     await run(home.step, remembered(memory))
     assert [(said.status, said.interaction) for said in home.asked()] == [("ready", None)]
 
 
-async def test_a_mode_whose_model_is_missing_delays_nobody(home: Home) -> None:
+async def test_a_mode_whose_model_is_missing_delays_nobody(home: EmbedSteps) -> None:
     home.embedders.missing("tiny32")
     memories = [home.tell("violin", 0, mode="code"), home.tell("cello", 1)]
     await run(home.step, *(remembered(memory, offset) for offset, memory in enumerate(memories)))
@@ -102,7 +102,7 @@ async def test_a_mode_whose_model_is_missing_delays_nobody(home: Home) -> None:
 
 
 @pytest.mark.parametrize("what", ["embedder", "vector index"])
-async def test_what_is_unavailable_is_waited_for(home: Home, what: str) -> None:
+async def test_what_is_unavailable_is_waited_for(home: EmbedSteps, what: str) -> None:
     memory = home.tell("violin", 0)
     general = home.embedders.model("general")
     general.outage = what == "embedder"
@@ -118,7 +118,7 @@ async def test_what_is_unavailable_is_waited_for(home: Home, what: str) -> None:
     assert [said.status for said in home.asked()] == ["ready"]
 
 
-async def test_the_vectors_of_a_forgotten_memory_go_and_nothing_is_told(home: Home) -> None:
+async def test_the_vectors_of_a_forgotten_memory_go_and_nothing_is_told(home: EmbedSteps) -> None:
     memory = await home.told("violin", 0)
     place = memory.embedding.place
     assert place is not None
@@ -128,7 +128,7 @@ async def test_the_vectors_of_a_forgotten_memory_go_and_nothing_is_told(home: Ho
     assert (home.publisher.sent, home.due) == ([], [])
 
 
-async def test_an_event_that_cannot_be_read_is_a_dead_letter_and_delays_nobody(home: Home) -> None:
+async def test_an_event_that_cannot_be_read_is_a_dead_letter_and_delays_nobody(home: EmbedSteps) -> None:
     memory = home.tell("violin", 0)
     await run(home.step, record(b"nonsense", topic=TOPICS.remembered), remembered(memory, 1))
     assert [out.value for out in home.publisher.to(TOPICS.dead_letters)] == [b"nonsense"]

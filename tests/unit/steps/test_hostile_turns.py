@@ -18,12 +18,12 @@ from schemas.memories import Memory
 from schemas.records import Record
 from schemas.replies import SuccessReply
 from tests.builders.turns import record, turn_fields
-from tests.harnesses.worker import HERE, TOPICS, OneWorker
+from tests.harnesses.worker import HERE, TOPICS, WorkerHarness
 
 REPLY = ("reply_to", b"memory.replies")
 
 
-class Keeper(OneWorker):
+class TurnSteps(WorkerHarness):
     """The reader of turns, and the indexer behind it."""
 
     def __init__(self, directory: Path) -> None:
@@ -58,8 +58,8 @@ class Keeper(OneWorker):
 
 
 @pytest.fixture
-def keeper(tmp_path: Path) -> Iterator[Keeper]:
-    keeper = Keeper(tmp_path)
+def keeper(tmp_path: Path) -> Iterator[TurnSteps]:
+    keeper = TurnSteps(tmp_path)
     yield keeper
     keeper.words.close()
 
@@ -107,7 +107,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-async def test_it_ends_as_a_memory_or_as_an_error(keeper: Keeper, name: str) -> None:
+async def test_it_ends_as_a_memory_or_as_an_error(keeper: TurnSteps, name: str) -> None:
     value, outcome = HOSTILE[name]
     assert await keeper.take(record(value, headers=(REPLY,))) == outcome
     [reply] = keeper.publisher.replies
@@ -117,7 +117,7 @@ async def test_it_ends_as_a_memory_or_as_an_error(keeper: Keeper, name: str) -> 
 
 
 @pytest.mark.parametrize("timestamp_ms", [-1, 0, 10**18, -(10**18), 2**63 - 1, -(2**63)])
-async def test_any_timestamp_of_a_record_is_a_time(keeper: Keeper, timestamp_ms: int) -> None:
+async def test_any_timestamp_of_a_record_is_a_time(keeper: TurnSteps, timestamp_ms: int) -> None:
     assert await keeper.take(record(turn_fields(), timestamp_ms=timestamp_ms)) == "ok"
 
 
@@ -133,7 +133,7 @@ async def test_any_timestamp_of_a_record_is_a_time(keeper: Keeper, timestamp_ms:
         (("", b""), ("\x00", b"\xff" * 10_000)),
     ],
 )
-async def test_any_header_ends_as_a_memory_or_as_an_error(keeper: Keeper, headers: Any) -> None:
+async def test_any_header_ends_as_a_memory_or_as_an_error(keeper: TurnSteps, headers: Any) -> None:
     assert await keeper.take(record(turn_fields(), headers=headers)) in ("ok", "reply_topic_refused", "invalid_value")
 
 
@@ -154,7 +154,7 @@ FIELDS = some.dictionaries(
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(fields=FIELDS, content=some.text(min_size=1, max_size=200), metadata=some.dictionaries(some.text(), JSON))
 async def test_any_json_ends_as_a_memory_or_as_an_error(
-    keeper: Keeper, fields: dict[str, Any], content: str, metadata: dict[str, Any]
+    keeper: TurnSteps, fields: dict[str, Any], content: str, metadata: dict[str, Any]
 ) -> None:
     await anything(
         keeper, json.dumps(turn_fields(content, metadata=metadata) | fields).encode("utf-8", "surrogatepass")
@@ -166,12 +166,12 @@ async def test_any_json_ends_as_a_memory_or_as_an_error(
     some.binary(max_size=60)
     | some.text(max_size=60).map(lambda text: b'{"schema":"turn.v1",' + text.encode("utf-8", "replace"))
 )
-async def test_any_bytes_end_as_an_error(keeper: Keeper, value: bytes) -> None:
+async def test_any_bytes_end_as_an_error(keeper: TurnSteps, value: bytes) -> None:
     assert await anything(keeper, value) in ("invalid_json", "unknown_schema", "invalid_value")
 
 
-async def anything(keeper: Keeper, value: bytes) -> str:
-    """Take a value that somebody made up, for whichever user."""
+async def anything(keeper: TurnSteps, value: bytes) -> str:
+    """Take a made-up value, for any user."""
     keeper.publisher.sent = []
     await (await keeper.turns.begin(record(value, offset=0)))
     codes = [

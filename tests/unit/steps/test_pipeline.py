@@ -10,10 +10,10 @@ from schemas.replies import ReplyWarning, SuccessReply
 from streams.flow.requests.channel import Channel, HandlerResult
 from streams.flow.requests.replies import MAX_REPLY_BYTES
 from tests.builders.turns import record
-from tests.harnesses.requests import COMMAND, COMMANDS, CONCURRENT, EVENT, REPLY, TURNS, Served
+from tests.harnesses.requests import COMMAND, COMMANDS, CONCURRENT, EVENT, REPLY, TURNS, RequestHarness
 
 
-async def test_a_valid_request_is_handled_and_answered_with_its_own_key_and_correlation(served: Served) -> None:
+async def test_a_valid_request_is_handled_and_answered_with_its_own_key_and_correlation(served: RequestHarness) -> None:
     served.result = HandlerResult(SuccessReply({"n": 1}, (ReplyWarning("late", "a bit"),)), [EVENT])
     await served.take(served.valid(("trace", b"x")))
     assert len(served.handled) == 1
@@ -30,20 +30,22 @@ async def test_a_valid_request_is_handled_and_answered_with_its_own_key_and_corr
     assert served.counted("handled", topic=served.channel.topic) == 1
 
 
-async def test_who_asks_for_no_reply_gets_none(served: Served) -> None:
+async def test_who_asks_for_no_reply_gets_none(served: RequestHarness) -> None:
     await served.take(served.valid())
     quiet = record(served.valid().value, topic=served.channel.topic)
     await served.take(quiet)
     assert (len(served.handled), len(served.publisher.replies)) == (2, 1)
 
 
-async def test_a_reply_that_is_lost_costs_the_request_nothing(served: Served) -> None:
+async def test_a_reply_that_is_lost_costs_the_request_nothing(served: RequestHarness) -> None:
     served.publisher.lost = True
     await served.take(served.valid())
     assert (len(served.handled), served.letters) == (1, [])
 
 
-async def test_a_request_is_finished_when_its_events_and_tables_are_written_and_not_before(served: Served) -> None:
+async def test_a_request_is_finished_when_its_events_and_tables_are_written_and_not_before(
+    served: RequestHarness,
+) -> None:
     table = asyncio.Event()
     served.result = HandlerResult(SuccessReply({}), [EVENT], [table.wait()])
     served.publisher.hold()
@@ -58,7 +60,7 @@ async def test_a_request_is_finished_when_its_events_and_tables_are_written_and_
 
 @pytest.mark.parametrize("value", [None, b"", b"{", b"[]", b'{"schema":"turn.v2"}', b'{"schema":"command.v1"}'])
 async def test_what_cannot_be_read_is_answered_and_only_a_turn_is_a_dead_letter_beside(
-    served: Served, value: bytes | None
+    served: RequestHarness, value: bytes | None
 ) -> None:
     bad = record(value, topic=served.channel.topic, headers=REPLY)
     await served.take(bad)
@@ -68,28 +70,28 @@ async def test_what_cannot_be_read_is_answered_and_only_a_turn_is_a_dead_letter_
     assert [letter.value for letter in served.letters] == ([value] if served.channel is TURNS else [])
 
 
-async def test_what_cannot_be_read_and_asks_for_no_reply_is_a_dead_letter(served: Served) -> None:
+async def test_what_cannot_be_read_and_asks_for_no_reply_is_a_dead_letter(served: RequestHarness) -> None:
     await served.take(record(b"{", key=None, topic=served.channel.topic))
     [letter] = served.letters
     assert (letter.key, letter.value, dict(letter.headers)["dead_letter_code"]) == (None, b"{", b"invalid_json")
     assert served.counted("rejected", topic=served.channel.topic, code="invalid_json") == 1
 
 
-async def test_a_refusal_by_the_handler_is_told_with_its_field(served: Served) -> None:
+async def test_a_refusal_by_the_handler_is_told_with_its_field(served: RequestHarness) -> None:
     served.problem = Rejected("not_found", "there is none", "arguments.memory_id")
     await served.take(served.valid())
     assert served.errors == [{"code": "not_found", "message": "there is none", "field": "arguments.memory_id"}]
     assert len(served.letters) == (served.channel is TURNS)
 
 
-async def test_a_refusal_whose_reply_is_lost_is_no_dead_letter(commands: Served) -> None:
+async def test_a_refusal_whose_reply_is_lost_is_no_dead_letter(commands: RequestHarness) -> None:
     commands.publisher.lost = True
     commands.problem = Rejected("not_found", "there is none")
     await commands.take(commands.valid())
     assert commands.letters == []
 
 
-async def test_a_defect_of_the_handler_is_an_internal_error_that_gives_nothing_away(served: Served) -> None:
+async def test_a_defect_of_the_handler_is_an_internal_error_that_gives_nothing_away(served: RequestHarness) -> None:
     served.problem = KeyError("a secret text")
     await served.take(served.valid())
     [error] = served.errors
@@ -98,13 +100,15 @@ async def test_a_defect_of_the_handler_is_an_internal_error_that_gives_nothing_a
     assert len(served.letters) == (served.channel is TURNS)
 
 
-async def test_an_answer_that_cannot_be_written_is_an_internal_error(served: Served) -> None:
+async def test_an_answer_that_cannot_be_written_is_an_internal_error(served: RequestHarness) -> None:
     served.result = HandlerResult(SuccessReply({"a": object()}), [EVENT])
     await served.take(served.valid())
     assert [error["code"] for error in served.errors] == ["internal"]
 
 
-async def test_an_answer_that_is_too_large_for_a_record_is_an_error_and_what_was_asked_is_done(served: Served) -> None:
+async def test_an_answer_that_is_too_large_for_a_record_is_an_error_and_what_was_asked_is_done(
+    served: RequestHarness,
+) -> None:
     for bytes_, errors in ((MAX_REPLY_BYTES - 1000, 0), (MAX_REPLY_BYTES, 1)):
         served.result = HandlerResult(SuccessReply({"a": "a" * bytes_}), [EVENT])
         await served.take(served.valid())
@@ -117,7 +121,7 @@ async def test_an_answer_that_is_too_large_for_a_record_is_an_error_and_what_was
 
 @pytest.mark.parametrize("channel", [COMMANDS, CONCURRENT])
 async def test_what_is_unavailable_is_told_to_try_again(channel: Channel) -> None:
-    served = Served(channel)
+    served = RequestHarness(channel)
     served.problem = Unavailable("the index is away")
     await served.take(served.valid())
     [error] = served.errors
@@ -125,7 +129,7 @@ async def test_what_is_unavailable_is_told_to_try_again(channel: Channel) -> Non
     assert "the index is away" in error["message"]
 
 
-async def test_a_turn_is_not_refused_because_something_is_unavailable(turns: Served) -> None:
+async def test_a_turn_is_not_refused_because_something_is_unavailable(turns: RequestHarness) -> None:
     turns.problem = Unavailable("the disk is full")
     with pytest.raises(Unavailable):
         await turns.take(turns.valid())
@@ -133,7 +137,9 @@ async def test_a_turn_is_not_refused_because_something_is_unavailable(turns: Ser
 
 
 @pytest.mark.parametrize("topic", [b"memory.turns", b"", b"\xff", b"memory.replies.\n"])
-async def test_a_reply_topic_that_is_not_allowed_gets_nothing_and_nothing_is_done(served: Served, topic: bytes) -> None:
+async def test_a_reply_topic_that_is_not_allowed_gets_nothing_and_nothing_is_done(
+    served: RequestHarness, topic: bytes
+) -> None:
     forbidden = record(served.valid().value, topic=served.channel.topic, headers=(("reply_to", topic),))
     await served.take(forbidden)
     assert (served.handled, served.publisher.replies) == ([], [])
@@ -143,7 +149,9 @@ async def test_a_reply_topic_that_is_not_allowed_gets_nothing_and_nothing_is_don
 
 
 @pytest.mark.parametrize("header", [("deadline", b"soon"), ("reply_partition", b"x")])
-async def test_a_header_that_cannot_be_read_is_told_to_the_sender(commands: Served, header: tuple[str, bytes]) -> None:
+async def test_a_header_that_cannot_be_read_is_told_to_the_sender(
+    commands: RequestHarness, header: tuple[str, bytes]
+) -> None:
     sent = record(COMMAND, topic="memory.commands", headers=(("reply_to", b"memory.replies"), header))
     await commands.take(sent)
     assert [(error["code"], error["field"]) for error in commands.errors] == [("invalid_value", f"headers.{header[0]}")]
@@ -153,14 +161,14 @@ async def test_a_header_that_cannot_be_read_is_told_to_the_sender(commands: Serv
 
 async def test_what_changes_something_is_handled_in_order_and_what_does_not_need_not_be() -> None:
     for channel, handled_at_once in ((TURNS, True), (COMMANDS, True), (CONCURRENT, False)):
-        served = Served(channel)
+        served = RequestHarness(channel)
         finishing = await served.begin(served.valid())
         assert bool(served.handled) is handled_at_once, channel
         await finishing
         assert len(served.handled) == 1
 
 
-async def test_a_publisher_that_breaks_is_no_reason_to_acknowledge(served: Served) -> None:
+async def test_a_publisher_that_breaks_is_no_reason_to_acknowledge(served: RequestHarness) -> None:
     served.result = HandlerResult(SuccessReply({}), [EVENT])
     served.publisher.broken = OSError("gone")
     with pytest.raises(OSError, match="gone"):

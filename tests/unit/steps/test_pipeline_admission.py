@@ -10,7 +10,7 @@ from streams.adapters.authorization.policy_file import PolicyFile
 from streams.flow.requests.channel import Channel, HandlerResult, ReplyOptions
 from tests.builders.turns import record
 from tests.fakes.clock import FakeClock
-from tests.harnesses.requests import COMMANDS, CONCURRENT, EVENT, REPLY, TURNS, Served
+from tests.harnesses.requests import COMMANDS, CONCURRENT, EVENT, REPLY, TURNS, RequestHarness
 
 
 def at(clock: FakeClock, seconds: float) -> tuple[str, bytes]:
@@ -18,7 +18,7 @@ def at(clock: FakeClock, seconds: float) -> tuple[str, bytes]:
     return "deadline", str(round((clock.now().timestamp() + seconds) * 1000)).encode()
 
 
-async def test_a_request_before_its_deadline_is_handled_and_knows_it(served: Served) -> None:
+async def test_a_request_before_its_deadline_is_handled_and_knows_it(served: RequestHarness) -> None:
     await served.take(served.valid(at(served.clock, 1)))
     [(_, asked)] = served.handled
     assert asked.deadline_ms == round((served.clock.now().timestamp() + 1) * 1000)
@@ -27,13 +27,13 @@ async def test_a_request_before_its_deadline_is_handled_and_knows_it(served: Ser
 
 @pytest.mark.parametrize("channel", [COMMANDS, CONCURRENT])
 async def test_a_request_past_its_deadline_is_dropped_and_counted(channel: Channel) -> None:
-    served = Served(channel)
+    served = RequestHarness(channel)
     await served.take(served.valid(at(served.clock, -1)))
     assert (served.handled, served.publisher.replies, served.publisher.sent) == ([], [], [])
     assert served.counted("expired", topic=channel.topic) == 1
 
 
-async def test_a_turn_past_its_deadline_is_stored_without_a_reply(turns: Served) -> None:
+async def test_a_turn_past_its_deadline_is_stored_without_a_reply(turns: RequestHarness) -> None:
     turns.result = HandlerResult(SuccessReply({}), [EVENT])
     await turns.take(turns.valid(at(turns.clock, -1)))
     [(_, asked)] = turns.handled
@@ -42,7 +42,7 @@ async def test_a_turn_past_its_deadline_is_stored_without_a_reply(turns: Served)
     assert turns.counted("expired", topic="memory.turns") == 1
 
 
-async def test_a_bad_turn_past_its_deadline_is_a_dead_letter_without_a_reply(turns: Served) -> None:
+async def test_a_bad_turn_past_its_deadline_is_a_dead_letter_without_a_reply(turns: RequestHarness) -> None:
     await turns.take(record(b"{", headers=(*REPLY, at(turns.clock, -1))))
     assert (turns.publisher.replies, len(turns.letters)) == ([], 1)
 
@@ -54,7 +54,7 @@ ANA_WRITES = Policy.model_validate({"principals": {"app": [{"user_id": "u1", "ma
 async def test_a_turn_that_its_sender_may_not_write_is_a_dead_letter_and_its_sender_is_told(
     principal: bytes | None, *, allowed: bool
 ) -> None:
-    served = Served(TURNS, Admit(PolicyFile(ANA_WRITES)))
+    served = RequestHarness(TURNS, Admit(PolicyFile(ANA_WRITES)))
     taken = served.valid(*(() if principal is None else (("principal", principal),)))
     await served.take(taken)
     assert len(served.handled) == allowed
@@ -64,13 +64,13 @@ async def test_a_turn_that_its_sender_may_not_write_is_a_dead_letter_and_its_sen
 
 
 async def test_a_command_needs_more_than_writing() -> None:
-    served = Served(COMMANDS, Admit(PolicyFile(ANA_WRITES)))
+    served = RequestHarness(COMMANDS, Admit(PolicyFile(ANA_WRITES)))
     await served.take(served.valid(("principal", b"app")))
     assert (served.handled, [error["code"] for error in served.errors]) == ([], ["not_allowed"])
 
 
 async def test_what_only_we_write_is_not_asked_for_its_principal() -> None:
     internal = Channel("memory.changes", {"command.v1": Command}, None)
-    served = Served(internal, Admit(PolicyFile(Policy(principals={}))))
+    served = RequestHarness(internal, Admit(PolicyFile(Policy(principals={}))))
     await served.take(served.valid())
     assert len(served.handled) == 1

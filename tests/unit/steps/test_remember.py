@@ -13,18 +13,18 @@ from schemas.memories import Memory
 from schemas.understanding import Understanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.turns import record, turn_fields
-from tests.harnesses.remember import FORGET, MOVE, REPLY, OneKeeper
+from tests.harnesses.remember import FORGET, MOVE, REPLY, RememberSteps
 from tests.harnesses.worker import HERE, TOPICS, arriving, run
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[OneKeeper]:
-    home = OneKeeper(tmp_path)
+def home(tmp_path: Path) -> Iterator[RememberSteps]:
+    home = RememberSteps(tmp_path)
     yield home
     home.words.close()
 
 
-async def test_a_turn_that_was_forgotten_is_answered_with_a_warning_and_nothing_is_stored(home: OneKeeper) -> None:
+async def test_a_turn_that_was_forgotten_is_answered_with_a_warning_and_nothing_is_stored(home: RememberSteps) -> None:
     home.tell("violin", 0, mode="code")
     await home.make(FORGET)
     home.publisher.sent.clear()
@@ -37,7 +37,7 @@ async def test_a_turn_that_was_forgotten_is_answered_with_a_warning_and_nothing_
     assert (list(home.memories.all()), home.publisher.sent, home.finds("violin")) == ([], [], 0)
 
 
-async def test_who_decided_a_mode_is_counted_once_for_each_new_text(home: OneKeeper) -> None:
+async def test_who_decided_a_mode_is_counted_once_for_each_new_text(home: RememberSteps) -> None:
     said = turn_fields("violin", turn_id="t", mode="code")
     for offset in range(2):
         await run(home.turns, record(said, offset=offset))
@@ -59,7 +59,7 @@ def understood(memory: Memory, mode: str | None) -> Understood:
     )
 
 
-async def test_what_a_model_says_moves_a_memory_and_is_counted_against_the_default(home: OneKeeper) -> None:
+async def test_what_a_model_says_moves_a_memory_and_is_counted_against_the_default(home: RememberSteps) -> None:
     moved, agreed, silent = (home.tell(text, offset) for offset, text in enumerate(["violin", "cello", "drum"]))
     said = [understood(moved, "code"), understood(agreed, "general"), understood(silent, None)]
     await run(home.events, *(arriving(event, TOPICS.understood, offset) for offset, event in enumerate(said)))
@@ -71,7 +71,7 @@ async def test_what_a_model_says_moves_a_memory_and_is_counted_against_the_defau
     assert home.words.applied(HERE)[TOPICS.understood] == 3
 
 
-async def test_an_event_that_cannot_be_read_is_a_dead_letter_and_passed_over(home: OneKeeper) -> None:
+async def test_an_event_that_cannot_be_read_is_a_dead_letter_and_passed_over(home: RememberSteps) -> None:
     memory = home.tell("violin", 0)
     bad = record(b"nonsense", topic=TOPICS.understood, offset=0)
     await run(home.events, bad, arriving(understood(memory, "code"), TOPICS.understood, 1))
@@ -79,7 +79,7 @@ async def test_an_event_that_cannot_be_read_is_a_dead_letter_and_passed_over(hom
     assert [out.value for out in home.publisher.to(TOPICS.dead_letters)] == [b"nonsense"]
 
 
-async def test_nothing_is_settled_before_the_word_index_is_safe(home: OneKeeper, tmp_path: Path) -> None:
+async def test_nothing_is_settled_before_the_word_index_is_safe(home: RememberSteps, tmp_path: Path) -> None:
     await run(home.turns, record(turn_fields("violin", turn_id="t"), offset=0))
     await (await home.changes.begin(arriving(MOVE, TOPICS.changes, 7)))
     again = SqliteLexicalIndex(tmp_path)
@@ -89,7 +89,7 @@ async def test_nothing_is_settled_before_the_word_index_is_safe(home: OneKeeper,
     again.close()
 
 
-async def test_the_word_index_is_not_committed_while_a_change_is_not_told(home: OneKeeper, tmp_path: Path) -> None:
+async def test_the_word_index_is_not_committed_while_a_change_is_not_told(home: RememberSteps, tmp_path: Path) -> None:
     home.tell("violin", 0, mode="code")
     home.words.commit(HERE)
     home.publisher.hold()

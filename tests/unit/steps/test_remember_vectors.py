@@ -9,13 +9,13 @@ import pytest
 from schemas.events import Embedded, Remembered
 from schemas.memories import Memory
 from streams.flow.steps.step import CommittingStep
-from tests.harnesses.remember import OneKeeper
+from tests.harnesses.remember import RememberSteps
 from tests.harnesses.worker import HERE, TOPICS, arriving, change, run
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[OneKeeper]:
-    home = OneKeeper(tmp_path)
+def home(tmp_path: Path) -> Iterator[RememberSteps]:
+    home = RememberSteps(tmp_path)
     yield home
     home.words.close()
 
@@ -33,19 +33,19 @@ class Looked:
         return self.is_there
 
 
-async def news(home: OneKeeper, memory: Memory, **fields: Any) -> Embedded:
+async def news(home: RememberSteps, memory: Memory, **fields: Any) -> Embedded:
     """What the indexer says when it has written a memory's vector."""
     [said] = await home.embed.write([await home.embed.encode(Remembered(memory=memory), HERE)])
     return said.model_copy(update=fields)
 
 
-async def hear(home: OneKeeper, looked: Looked, *events: Embedded) -> None:
+async def hear(home: RememberSteps, looked: Looked, *events: Embedded) -> None:
     """Have the keeper read news of vectors."""
     step = CommittingStep(home.events_step(looked), home.ctx.commit)
     await run(step, *(arriving(event, TOPICS.embedded, offset) for offset, event in enumerate(events)))
 
 
-async def test_a_vector_of_this_run_is_not_looked_for(home: OneKeeper) -> None:
+async def test_a_vector_of_this_run_is_not_looked_for(home: RememberSteps) -> None:
     memory, looked = home.tell("violin", 0, mode="code"), Looked(is_there=False)
     await hear(home, looked, await news(home, memory, run=home.ctx.worker_run_id))
     assert (home.kept(memory).embedding.status, looked.asked, home.remembered()) == ("ready", [], [])
@@ -53,7 +53,7 @@ async def test_a_vector_of_this_run_is_not_looked_for(home: OneKeeper) -> None:
 
 @pytest.mark.parametrize("another", ["another run", None])
 async def test_a_vector_of_another_run_that_is_there_makes_its_memory_ready(
-    home: OneKeeper, another: str | None
+    home: RememberSteps, another: str | None
 ) -> None:
     memory, looked = home.tell("violin", 0, mode="code"), Looked(is_there=True)
     await hear(home, looked, await news(home, memory, run=another))
@@ -62,14 +62,16 @@ async def test_a_vector_of_another_run_that_is_there_makes_its_memory_ready(
 
 
 @pytest.mark.parametrize("another", ["another run", None])
-async def test_a_vector_of_another_run_that_is_not_there_is_made_again(home: OneKeeper, another: str | None) -> None:
+async def test_a_vector_of_another_run_that_is_not_there_is_made_again(
+    home: RememberSteps, another: str | None
+) -> None:
     memory = home.tell("violin", 0, mode="code")
     await hear(home, Looked(is_there=False), await news(home, memory, run=another))
     assert home.kept(memory).embedding.status == "pending"
     assert home.remembered() == [home.kept(memory)]
 
 
-async def test_news_of_another_run_that_would_make_nothing_ready_is_taken_as_it_is(home: OneKeeper) -> None:
+async def test_news_of_another_run_that_would_make_nothing_ready_is_taken_as_it_is(home: RememberSteps) -> None:
     gone, moved, edited, failed = [home.tell(text, offset, mode="code") for offset, text in enumerate("abcd")]
     events = [await news(home, one) for one in (gone, moved, edited, failed)]
     events[3] = events[3].model_copy(update={"status": "failed", "error": "a reason"})

@@ -175,7 +175,7 @@ def test_data_directory_rejects_other_scope_fields(tmp_path: Path) -> None:
     saved = json.loads((tmp_path / "scope.json").read_text())
     assert saved["scope_fields"] == ["agent_id", "channel", "project_id", "user_id"]
     assert len(saved["scope_schema_hash"]) == 64
-    with pytest.raises(SystemExit, match="was made with scopes of agent_id, channel, project_id, user_id, not of"):
+    with pytest.raises(SystemExit, match="was created with scopes of agent_id, channel, project_id, user_id, not"):
         check_scope_fields(tmp_path, Scope)
 
 

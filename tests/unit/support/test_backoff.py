@@ -69,3 +69,9 @@ async def test_patience_that_is_bounded_ends_with_what_was_unavailable(naps: Nap
     with pytest.raises(Unavailable, match="away"):
         await until_available(flaky, "store", Meters(), at_most_s=30)
     assert 30 <= sum(naps.seconds) <= 30 + MAX_BACKOFF_S
+
+
+async def test_a_retried_lambda_is_awaited(naps: Naps) -> None:
+    flaky = Flaky(2, Unavailable("down"))
+    assert await until_available(lambda: flaky(), "kafka", Meters()) == "done"  # noqa: PLW0108 - as steps call it
+    assert len(naps.seconds) == 1

@@ -1,4 +1,4 @@
-"""How far the keeper has come, and who waits for it."""
+"""Applied offsets, and waiting for one."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from streams.flow.support.progress import AppliedOffsets
 
 
 async def waiting(progress: AppliedOffsets, partition: int, offset: int, within: float = 60) -> asyncio.Task[bool]:
-    """Somebody who waits already."""
+    """A waiter that waits already."""
     task = asyncio.create_task(progress.reached(partition, offset, within))
     await asyncio.sleep(0)
     return task

@@ -48,7 +48,7 @@ class Order:
 
 @dataclass
 class Declarations:
-    """The modes of one user, and where each of his memories belongs."""
+    """The modes of one user, and the mode of each memory."""
 
     chance: Random
     default: Known | None = None
@@ -131,7 +131,7 @@ class Declarations:
         return Order("delete_mode", {"name": mode.name, "memories": memories}, holds)
 
     def _own(self) -> Known:
-        """Any mode but the one that everybody has."""
+        """Any mode but `general`."""
         return self.chance.choice([mode for mode in self.living if mode.name != GENERAL])
 
     def _name(self) -> str:

@@ -1,4 +1,4 @@
-"""A user whose turns give items and clusters, and all that is kept of him: the same of every user who said the same.
+"""A user with turns that give items and clusters, and all state of it: the same for the same turns.
 
 What is kept is told by names in place of ids, as these differ from user to user: a turn by its id, anything else by
 its text.
@@ -17,7 +17,7 @@ from tests.worlds.live.processes import Deployment, Worker, eventually
 from tests.worlds.live.vectors_on_disk import vectors_on_disk
 
 KILLS = int(os.environ.get("MODESTREAM_TEST_KILLS", "1"))
-"""How many users have their worker killed; more than in a usual run where somebody looks closer."""
+"""How many users have their worker killed; more than usual for a closer look."""
 
 ENOUGH = 5
 """Kills of which one must fall into the middle: of ten, seven to nine do."""
@@ -72,7 +72,7 @@ async def consolidate(client: MemoryClient, user: str) -> Json:
 
 
 async def kept(client: MemoryClient, user: str, turns: Iterable[str]) -> dict[str, Json]:
-    """Every record of a user by its id: of his turns, of what was found in them, and of what stands for others."""
+    """Every record of a user by its id: of turns, of items, and of what replaced others."""
     known: dict[str, Json] = {}
     asked, due = set[str](), set(turns)
     while due:
@@ -85,7 +85,7 @@ async def kept(client: MemoryClient, user: str, turns: Iterable[str]) -> dict[st
 
 
 def told_of(known: dict[str, Json]) -> list[tuple[object, ...]]:
-    """What is kept, by names: the same for users of whom the same is kept."""
+    """The state by names: equal for users with equal state."""
     names: dict[str | None, str | None] = {None: None}
     names |= {one["memory_id"]: one["turn_id"] if one["origin"] == "said" else one["text"] for one in known.values()}
     return sorted(

@@ -82,7 +82,7 @@ class Worker:
         return set(told["partitions"]) if told and not told["recovering"] else set()
 
     async def kill(self) -> None:
-        """End it as nobody should."""
+        """Kill it."""
         self._process.send_signal(signal.SIGKILL)
         await asyncio.to_thread(self._process.wait)
 

@@ -20,7 +20,7 @@ from tests.worlds.live.broker import RunningBroker
 Json = dict[str, Any]
 PARTITIONS = 4
 SOON = 0.3
-"""Seconds until a call gives up that nobody will answer."""
+"""Seconds until an unanswered call gives up."""
 
 TOPICS = ("turns", "retrieve", "commands", "consolidate", "replies")
 

@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.model_server import Behaviour
-from tests.harnesses.language_models import KEY, PROMPT, Rig, ask, failure
+from tests.harnesses.language_models import KEY, PROMPT, LanguageModelHarness, ask, failure
 
 ROOT = Path(__file__).parents[4]
 
 
 @pytest.mark.parametrize("way", ["json_schema", "json_object", "prompt"])
-async def test_every_way_of_structured_output_gets_an_answer(rig: Rig, way: str) -> None:
+async def test_every_way_of_structured_output_gets_an_answer(rig: LanguageModelHarness, way: str) -> None:
     answered = await ask(rig.models(structured_output=way))
     assert answered.answer.mode == "code"
     sent = rig.server.questions[0].body.get("response_format", {}).get("type")
     assert sent == (None if way == "prompt" else way)
 
 
-async def test_request_has_the_arguments_of_the_profile(rig: Rig) -> None:
+async def test_request_has_the_arguments_of_the_profile(rig: LanguageModelHarness) -> None:
     await ask(rig.models(temperature=0.3, max_tokens=77))
     question = rig.server.questions[0]
     assert (question.body["model"], question.body["temperature"], question.body["max_tokens"]) == ("any", 0.3, 77)
@@ -29,18 +29,20 @@ async def test_request_has_the_arguments_of_the_profile(rig: Rig) -> None:
     assert question.authorization == f"Bearer {KEY}"
 
 
-async def test_a_temperature_of_none_is_left_to_the_model(rig: Rig) -> None:
+async def test_a_temperature_of_none_is_left_to_the_model(rig: LanguageModelHarness) -> None:
     await ask(rig.models(temperature=None))
     assert "temperature" not in rig.server.questions[0].body
 
 
-async def test_own_server_never_gets_the_key_for_openai(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_own_server_never_gets_the_key_for_openai(
+    rig: LanguageModelHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     await ask(rig.models(api_key_env=None))
     assert KEY not in rig.server.questions[0].authorization
 
 
-async def test_tokens_and_cost_are_counted_by_profile(rig: Rig) -> None:
+async def test_tokens_and_cost_are_counted_by_profile(rig: LanguageModelHarness) -> None:
     models = rig.models(input_cost_per_token=0.5, output_cost_per_token=0.25)
     assert (await ask(models)).cost_usd == 11 * 0.5 + 7 * 0.25
     assert rig.number("tokens_total", direction="in") == 11
@@ -50,19 +52,19 @@ async def test_tokens_and_cost_are_counted_by_profile(rig: Rig) -> None:
     assert rig.number("seconds_count") == 1
 
 
-async def test_a_model_that_litellm_knows_has_its_price(rig: Rig) -> None:
+async def test_a_model_that_litellm_knows_has_its_price(rig: LanguageModelHarness) -> None:
     cost = (await ask(rig.models(model="openai/gpt-4o-mini"))).cost_usd
     assert cost is not None
     assert 0 < cost < 0.001
 
 
-async def test_a_model_without_a_known_price_has_no_cost(rig: Rig) -> None:
+async def test_a_model_without_a_known_price_has_no_cost(rig: LanguageModelHarness) -> None:
     assert (await ask(rig.models())).cost_usd is None
 
 
 @pytest.mark.parametrize("behaviour", [400, 401, 429, 500])
 async def test_no_secret_is_in_errors_status_or_logs(
-    rig: Rig, behaviour: Behaviour, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    rig: LanguageModelHarness, behaviour: Behaviour, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     rig.server.error = f"{KEY} is not a key, nor is sk-proj-1234567890"
     rig.server.become(behaviour)
@@ -76,7 +78,7 @@ async def test_no_secret_is_in_errors_status_or_logs(
     assert not [text for text in seen if KEY in text or "1234567890" in text]
 
 
-async def test_the_text_of_a_turn_is_in_no_log(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_text_of_a_turn_is_in_no_log(rig: LanguageModelHarness, caplog: pytest.LogCaptureFixture) -> None:
     models = rig.models()
     with caplog.at_level(logging.DEBUG):
         await ask(models)
@@ -85,7 +87,7 @@ async def test_the_text_of_a_turn_is_in_no_log(rig: Rig, caplog: pytest.LogCaptu
     assert "Deploying" not in caplog.text
 
 
-async def test_nothing_is_printed(rig: Rig, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_nothing_is_printed(rig: LanguageModelHarness, capfd: pytest.CaptureFixture[str]) -> None:
     rig.server.become(500)
     await failure(rig.models())
     assert capfd.readouterr() == ("", "")

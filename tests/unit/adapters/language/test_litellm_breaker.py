@@ -4,10 +4,10 @@ import asyncio
 
 from schemas.failures import Unavailable
 from streams.adapters.language.breaker import BreakerLimits
-from tests.harnesses.language_models import Rig, ask, failure
+from tests.harnesses.language_models import LanguageModelHarness, ask, failure
 
 
-async def test_five_failures_open_the_breaker_and_then_nothing_is_sent(rig: Rig) -> None:
+async def test_five_failures_open_the_breaker_and_then_nothing_is_sent(rig: LanguageModelHarness) -> None:
     rig.server.become(500)
     models = rig.models(BreakerLimits())
     for _ in range(5):
@@ -17,13 +17,13 @@ async def test_five_failures_open_the_breaker_and_then_nothing_is_sent(rig: Rig)
     assert rig.number("breaker") == 2
 
 
-async def test_open_breaker_ends_the_retries_of_a_call(rig: Rig) -> None:
+async def test_open_breaker_ends_the_retries_of_a_call(rig: LanguageModelHarness) -> None:
     rig.server.become(500)
     assert isinstance(await failure(rig.models(BreakerLimits(failures=2), retries=9)), Unavailable)
     assert len(rig.server.questions) == 2
 
 
-async def test_three_timeouts_open_the_breaker(rig: Rig) -> None:
+async def test_three_timeouts_open_the_breaker(rig: LanguageModelHarness) -> None:
     rig.server.become("hang")
     models = rig.models(BreakerLimits(), timeout_s=0.05)
     for _ in range(3):
@@ -31,7 +31,7 @@ async def test_three_timeouts_open_the_breaker(rig: Rig) -> None:
     assert models.status()["default"]["state"] == "open"
 
 
-async def test_a_probe_that_is_answered_closes_the_breaker(rig: Rig) -> None:
+async def test_a_probe_that_is_answered_closes_the_breaker(rig: LanguageModelHarness) -> None:
     rig.server.become(500)
     models = rig.models(BreakerLimits(failures=1, initial_open_s=0.01))
     await failure(models)
@@ -43,7 +43,7 @@ async def test_a_probe_that_is_answered_closes_the_breaker(rig: Rig) -> None:
     assert rig.number("breaker") == 0
 
 
-async def test_half_open_breaker_admits_one_of_many_calls(rig: Rig) -> None:
+async def test_half_open_breaker_admits_one_of_many_calls(rig: LanguageModelHarness) -> None:
     rig.server.become(500)
     models = rig.models(BreakerLimits(failures=1, initial_open_s=0.01))
     await failure(models)
@@ -58,7 +58,7 @@ async def test_half_open_breaker_admits_one_of_many_calls(rig: Rig) -> None:
     assert models.available("understand.turn", "understand")
 
 
-async def test_concurrency_is_limited_by_the_profile(rig: Rig) -> None:
+async def test_concurrency_is_limited_by_the_profile(rig: LanguageModelHarness) -> None:
     models = rig.models(max_concurrency=3)
     rig.server.become("wait")
     asked = [asyncio.create_task(ask(models)) for _ in range(20)]

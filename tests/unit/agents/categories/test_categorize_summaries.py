@@ -11,57 +11,57 @@ from schemas.categories import Category
 from schemas.commands import Command
 from schemas.language import Prompt
 from schemas.scopes import Scope
-from tests.harnesses.categories import DENTIST, HEALTH, PILLS, SCOPE, Keeping
+from tests.harnesses.categories import DENTIST, HEALTH, PILLS, SCOPE, CategoriesHarness
 from tests.harnesses.worker import HERE
 
 
 @pytest.fixture
-def keeping(tmp_path: Path) -> Keeping:
-    return Keeping(tmp_path)
+def harness(tmp_path: Path) -> CategoriesHarness:
+    return CategoriesHarness(tmp_path)
 
 
-async def test_without_the_vector_index_the_newest_stand_for_a_category(keeping: Keeping) -> None:
-    await keeping.command("declare_category", name="health", description=HEALTH)
-    await keeping.told(DENTIST, PILLS)
-    keeping.worker.index.down()
-    shown = await keeping.command("get_category", name="health")
+async def test_without_the_vector_index_the_newest_stand_for_a_category(harness: CategoriesHarness) -> None:
+    await harness.command("declare_category", name="health", description=HEALTH)
+    await harness.told(DENTIST, PILLS)
+    harness.worker.index.down()
+    shown = await harness.command("get_category", name="health")
     assert shown["summary"] == f"{PILLS}\n{DENTIST}"
 
 
 async def test_a_summary_is_not_written_over_what_was_forgotten_meanwhile(
-    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+    harness: CategoriesHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await keeping.command("declare_category", name="health", description=HEALTH)
-    [dentist, pills] = await keeping.told(DENTIST, PILLS)
-    ask = keeping.worker.index.vectors
+    await harness.command("declare_category", name="health", description=HEALTH)
+    [dentist, pills] = await harness.told(DENTIST, PILLS)
+    ask = harness.worker.index.vectors
 
     async def forgotten_meanwhile(*asked: Any) -> Any:
         found = await ask(*asked)
-        keeping.worker.words.remove(HERE, pills.memory_id)
-        keeping.worker.memories.forget(HERE, pills.memory_id)
+        harness.worker.words.remove(HERE, pills.memory_id)
+        harness.worker.memories.forget(HERE, pills.memory_id)
         return found
 
-    monkeypatch.setattr(keeping.worker.index, "vectors", forgotten_meanwhile)
-    await keeping.refreshing.refresh(SCOPE)
-    category = keeping.table.get(HERE, SCOPE).find("health") or Category(name="")
+    monkeypatch.setattr(harness.worker.index, "vectors", forgotten_meanwhile)
+    await harness.refreshing.refresh(SCOPE)
+    category = harness.table.get(HERE, SCOPE).find("health") or Category(name="")
     assert (category.summary, category.anchors) == (DENTIST, (dentist.memory_id,))
 
 
 async def test_a_category_described_anew_while_it_is_summed_up_keeps_the_new_description(
-    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+    harness: CategoriesHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await keeping.command("declare_category", name="health", description=HEALTH)
-    await keeping.told(DENTIST, PILLS)
-    ask = keeping.worker.index.vectors
+    await harness.command("declare_category", name="health", description=HEALTH)
+    await harness.told(DENTIST, PILLS)
+    ask = harness.worker.index.vectors
 
     async def described_meanwhile(*asked: Any) -> Any:
-        keeping.table.declare("health", "anew", SCOPE, HERE)
-        keeping.table.declare("other", "fresh", SCOPE, HERE)
+        harness.table.declare("health", "anew", SCOPE, HERE)
+        harness.table.declare("other", "fresh", SCOPE, HERE)
         return await ask(*asked)
 
-    monkeypatch.setattr(keeping.worker.index, "vectors", described_meanwhile)
-    await keeping.refreshing.refresh(SCOPE)
-    taxonomy = keeping.table.get(HERE, SCOPE)
+    monkeypatch.setattr(harness.worker.index, "vectors", described_meanwhile)
+    await harness.refreshing.refresh(SCOPE)
+    taxonomy = harness.table.get(HERE, SCOPE)
     assert {one.name: one.description for one in taxonomy.all()} == {"health": "anew", "other": "fresh"}
     assert (taxonomy.categories["health"].summary or "").split("\n") == [PILLS, DENTIST]
 
@@ -71,16 +71,16 @@ def summing_up(text: str) -> Callable[[Prompt], dict[str, Any]]:
 
 
 async def test_a_language_model_sums_up_where_it_is_asked_to_and_is_not_asked_twice(tmp_path: Path) -> None:
-    keeping = Keeping(tmp_path, asks=True)
-    await keeping.command("declare_category", name="health", description=HEALTH)
-    await keeping.told(DENTIST, PILLS)
-    keeping.worker.language.answers = summing_up("Teeth\n and pills.")
-    assert set((await keeping.command("get_category", name="health"))["summary"].split("\n")) == {DENTIST, PILLS}
-    assert keeping.worker.language.asked == [], "who reads waits for no model"
-    [changed] = await keeping.keeper.refresh(SCOPE)
+    harness = CategoriesHarness(tmp_path, asks=True)
+    await harness.command("declare_category", name="health", description=HEALTH)
+    await harness.told(DENTIST, PILLS)
+    harness.worker.language.answers = summing_up("Teeth\n and pills.")
+    assert set((await harness.command("get_category", name="health"))["summary"].split("\n")) == {DENTIST, PILLS}
+    assert harness.worker.language.asked == [], "who reads waits for no model"
+    [changed] = await harness.keeper.refresh(SCOPE)
     assert (changed.summary, changed.profile, changed.version) == ("Teeth and pills.", "default", 3)
-    assert await keeping.keeper.refresh(SCOPE) == []
-    [prompt] = keeping.worker.language.asked
+    assert await harness.keeper.refresh(SCOPE) == []
+    [prompt] = harness.worker.language.asked
     assert DENTIST in prompt.user
     assert DENTIST not in prompt.system
     assert HEALTH in prompt.user
@@ -88,14 +88,14 @@ async def test_a_language_model_sums_up_where_it_is_asked_to_and_is_not_asked_tw
 
 @pytest.mark.parametrize("behaviour", ["down", "wrong", "empty"])
 async def test_a_model_that_gives_no_summary_leaves_that_of_the_rules(tmp_path: Path, behaviour: Any) -> None:
-    keeping = Keeping(tmp_path, asks=True)
-    await keeping.command("declare_category", name="health", description=HEALTH)
-    await keeping.told(DENTIST)
+    harness = CategoriesHarness(tmp_path, asks=True)
+    await harness.command("declare_category", name="health", description=HEALTH)
+    await harness.told(DENTIST)
     if behaviour == "empty":
-        keeping.worker.language.answers = summing_up(" ")
+        harness.worker.language.answers = summing_up(" ")
     else:
-        keeping.worker.language.become(behaviour)
-    [changed] = await keeping.keeper.refresh(SCOPE)
+        harness.worker.language.become(behaviour)
+    [changed] = await harness.keeper.refresh(SCOPE)
     assert (changed.summary, changed.profile) == (DENTIST, None)
 
 
@@ -116,55 +116,55 @@ class Purse(Unbounded):
 async def test_a_summary_is_paid_from_the_allowance_and_made_of_own_words_without(
     tmp_path: Path, tokens: int, left: int, summary: str
 ) -> None:
-    keeping, purse = Keeping(tmp_path, asks=True), Purse(tokens)
-    await keeping.command("declare_category", name="health", description=HEALTH)
-    await keeping.told(DENTIST)
-    keeping.worker.language.answers = summing_up("Teeth.")
-    [changed] = await keeping.keeper.refresh(SCOPE, allowance=purse)
+    harness, purse = CategoriesHarness(tmp_path, asks=True), Purse(tokens)
+    await harness.command("declare_category", name="health", description=HEALTH)
+    await harness.told(DENTIST)
+    harness.worker.language.answers = summing_up("Teeth.")
+    [changed] = await harness.keeper.refresh(SCOPE, allowance=purse)
     assert (changed.summary, purse.tokens) == (summary, left)
 
 
 async def test_a_models_summary_is_gone_with_anything_that_it_was_told(tmp_path: Path) -> None:
-    keeping = Keeping(tmp_path, asks=True)
-    await keeping.command("declare_category", name="health", description=HEALTH)
-    [_, pills] = await keeping.told(DENTIST, PILLS)
-    keeping.worker.language.answers = summing_up("Teeth and pills.")
-    await keeping.keeper.refresh(SCOPE)
-    keeping.worker.words.remove(HERE, pills.memory_id)
-    keeping.worker.memories.forget(HERE, pills.memory_id)
-    shown = await keeping.command("get_category", name="health")
+    harness = CategoriesHarness(tmp_path, asks=True)
+    await harness.command("declare_category", name="health", description=HEALTH)
+    [_, pills] = await harness.told(DENTIST, PILLS)
+    harness.worker.language.answers = summing_up("Teeth and pills.")
+    await harness.keeper.refresh(SCOPE)
+    harness.worker.words.remove(HERE, pills.memory_id)
+    harness.worker.memories.forget(HERE, pills.memory_id)
+    shown = await harness.command("get_category", name="health")
     assert (shown["summary"], shown["size"]) == (DENTIST, 1)
 
 
 @pytest.mark.parametrize(("arguments", "left"), [({"project": True}, {"p2"}), ({"user": True}, set[str]())])
 async def test_before_a_whole_project_or_user_is_forgotten_no_summary_is_left_there(
-    keeping: Keeping, arguments: dict[str, bool], left: set[str]
+    harness: CategoriesHarness, arguments: dict[str, bool], left: set[str]
 ) -> None:
     for project in ("default", "p2"):
-        await keeping.command("declare_category", Scope(user_id="u1", project_id=project), name="x", description=HEALTH)
-        await keeping.told(DENTIST, project=project)
-        await keeping.keeper.refresh(SCOPE | {"project_id": project})
+        await harness.command("declare_category", Scope(user_id="u1", project_id=project), name="x", description=HEALTH)
+        await harness.told(DENTIST, project=project)
+        await harness.keeper.refresh(SCOPE | {"project_id": project})
     command = Command(command="forget", scope=Scope(user_id="u1"), arguments=arguments)
-    keeping.keeper.before_forgetting(command, 0)
-    taxonomies = {project: keeping.table.get(HERE, SCOPE | {"project_id": project}) for project in ("default", "p2")}
+    harness.keeper.before_forgetting(command, 0)
+    taxonomies = {project: harness.table.get(HERE, SCOPE | {"project_id": project}) for project in ("default", "p2")}
     assert {project for project, one in taxonomies.items() if DENTIST in one.model_dump_json()} == left
     assert {one.categories["x"].description for one in taxonomies.values()} == {HEALTH}
 
 
 async def test_what_is_gone_since_the_last_refresh_is_not_shown(
-    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+    harness: CategoriesHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await keeping.command("declare_category", name="health", description=HEALTH)
-    [_, pills] = await keeping.told(DENTIST, PILLS)
-    await keeping.keeper.refresh(SCOPE)
+    await harness.command("declare_category", name="health", description=HEALTH)
+    [_, pills] = await harness.told(DENTIST, PILLS)
+    await harness.keeper.refresh(SCOPE)
 
     async def gone_after_it(*_: Any) -> list[Category]:
-        keeping.worker.words.remove(HERE, pills.memory_id)
-        keeping.worker.memories.forget(HERE, pills.memory_id)
+        harness.worker.words.remove(HERE, pills.memory_id)
+        harness.worker.memories.forget(HERE, pills.memory_id)
         return []
 
-    monkeypatch.setattr(keeping.refreshing, "refresh", gone_after_it)
-    shown = await keeping.command("get_category", name="health")
-    listed = await keeping.command("list_categories", include_summary=True)
+    monkeypatch.setattr(harness.refreshing, "refresh", gone_after_it)
+    shown = await harness.command("get_category", name="health")
+    listed = await harness.command("list_categories", include_summary=True)
     assert shown["summary"] == listed["categories"][0]["summary"] == DENTIST
     assert [anchor["text"] for anchor in shown["anchors"]] == [DENTIST]

@@ -8,13 +8,13 @@ from schemas.changes import Change
 from schemas.failures import Rejected
 from schemas.modes import GENERAL
 from schemas.scopes import Scope
-from tests.harnesses.commands import PARTITION, Governing
+from tests.harnesses.commands import PARTITION, CommandsHarness
 
 
-async def test_get_memory_shows_the_record_with_evidence_and_versions(governing: Governing) -> None:
-    governing.tell("violin", 1)
-    memory_id = governing.tell("cello", 2, speaker="Ana")
-    shown = await governing("get_memory", memory_id=memory_id)
+async def test_get_memory_shows_the_record_with_evidence_and_versions(harness: CommandsHarness) -> None:
+    harness.tell("violin", 1)
+    memory_id = harness.tell("cello", 2, speaker="Ana")
+    shown = await harness("get_memory", memory_id=memory_id)
     assert (shown["memory_id"], shown["text"], shown["version"], shown["speaker"]) == (memory_id, "cello", 2, "Ana")
     assert shown["scope"] == {"user_id": "u1", "project_id": "p1"}
     assert shown["occurred_at"] == "2026-03-01T09:30:00.001000Z"
@@ -34,61 +34,61 @@ async def test_get_memory_shows_the_record_with_evidence_and_versions(governing:
 )
 @pytest.mark.parametrize(("command", "more"), [("get_memory", {}), ("set_memory_mode", {"mode": GENERAL})])
 async def test_nothing_is_done_with_a_memory_that_is_not_there(
-    governing: Governing, command: str, more: dict[str, str], arguments: dict[str, Any], code: str
+    harness: CommandsHarness, command: str, more: dict[str, str], arguments: dict[str, Any], code: str
 ) -> None:
-    assert await governing.refused(command, **arguments, **more) == (code, "arguments.memory_id")
+    assert await harness.refused(command, **arguments, **more) == (code, "arguments.memory_id")
 
 
 @pytest.mark.parametrize("scope", [{"user_id": "u2", "project_id": "p1"}, {"user_id": "u1", "project_id": "p2"}])
 @pytest.mark.parametrize(("command", "more"), [("get_memory", {}), ("set_memory_mode", {"mode": GENERAL})])
 async def test_a_memory_of_another_scope_is_not_found(
-    governing: Governing, scope: dict[str, str], command: str, more: dict[str, str]
+    harness: CommandsHarness, scope: dict[str, str], command: str, more: dict[str, str]
 ) -> None:
-    memory_id = governing.tell("violin", 1, scope=scope)
-    refused = await governing.refused(command, memory_id=memory_id, **more)
+    memory_id = harness.tell("violin", 1, scope=scope)
+    refused = await harness.refused(command, memory_id=memory_id, **more)
     assert refused == ("not_found", "arguments.memory_id")
 
 
-async def test_a_memory_is_put_into_a_mode_as_its_user_says(governing: Governing) -> None:
-    memory_id = governing.tell("violin", 1)
-    await governing("declare_mode", name="code", embedder="tiny32")
-    governed = await governing.carried_out("set_memory_mode", memory_id=memory_id, mode="code")
+async def test_a_memory_is_put_into_a_mode_as_its_user_says(harness: CommandsHarness) -> None:
+    memory_id = harness.tell("violin", 1)
+    await harness("declare_mode", name="code", embedder="tiny32")
+    governed = await harness.carried_out("set_memory_mode", memory_id=memory_id, mode="code")
     change = governed.change
     assert change is not None
     assert (change.action, change.memory_id, change.to, change.result) == ("move", memory_id, "code", None)
     assert governed.is_correction
-    refused = await governing.refused("set_memory_mode", memory_id=memory_id, mode="gone")
+    refused = await harness.refused("set_memory_mode", memory_id=memory_id, mode="gone")
     assert refused == ("unknown_mode", "arguments.mode")
 
 
-async def test_a_correction_is_counted_once_however_often_its_command_comes(governing: Governing) -> None:
-    memory_id = governing.tell("violin", 1)
-    await governing("declare_mode", name="code", embedder="tiny32")
+async def test_a_correction_is_counted_once_however_often_its_command_comes(harness: CommandsHarness) -> None:
+    memory_id = harness.tell("violin", 1)
+    await harness("declare_mode", name="code", embedder="tiny32")
     for _ in range(2):
-        governed = await governing.carried_out("set_memory_mode", "p1", 7, memory_id=memory_id, mode="code")
+        governed = await harness.carried_out("set_memory_mode", "p1", 7, memory_id=memory_id, mode="code")
         assert governed.change is not None
     assert not governed.is_correction
-    assert governing.declared().corrections == 1
-    await governing.carried_out("set_memory_mode", "p1", 8, memory_id=memory_id, mode="code")
-    assert governing.declared().corrections == 2
+    assert harness.declared().corrections == 1
+    await harness.carried_out("set_memory_mode", "p1", 8, memory_id=memory_id, mode="code")
+    assert harness.declared().corrections == 2
 
 
-async def test_saying_that_a_mode_is_right_is_no_correction(governing: Governing) -> None:
-    memory_id = governing.tell("violin", 1)
-    governed = await governing.carried_out("set_memory_mode", memory_id=memory_id, mode=GENERAL)
+async def test_saying_that_a_mode_is_right_is_no_correction(harness: CommandsHarness) -> None:
+    memory_id = harness.tell("violin", 1)
+    governed = await harness.carried_out("set_memory_mode", memory_id=memory_id, mode=GENERAL)
     assert governed.change is not None, "from now on its caller has fixed it"
     assert not governed.is_correction
-    assert governing.declared().corrections == 0
+    assert harness.declared().corrections == 0
 
 
-async def test_health_is_asked_of_its_port(governing: Governing) -> None:
-    assert await governing("health") == {"of": "u1"}
+async def test_health_is_asked_of_its_port(harness: CommandsHarness) -> None:
+    assert await harness("health") == {"of": "u1"}
 
 
 @pytest.mark.parametrize("command", ["fly", "__class__", "get_memory ", "x" * 1_000_000])
-async def test_another_command_is_unknown_and_the_known_ones_are_named(governing: Governing, command: str) -> None:
+async def test_another_command_is_unknown_and_the_known_ones_are_named(harness: CommandsHarness, command: str) -> None:
     with pytest.raises(Rejected) as refused:
-        await governing(command)
+        await harness(command)
     assert (refused.value.code, refused.value.field) == ("unknown_command", "command")
     assert "list_modes" in refused.value.message
     assert len(refused.value.message) < 300
@@ -104,19 +104,19 @@ async def test_another_command_is_unknown_and_the_known_ones_are_named(governing
     ],
 )
 async def test_forget_selects_one_thing(
-    governing: Governing, arguments: dict[str, Any], selects: dict[str, Any]
+    harness: CommandsHarness, arguments: dict[str, Any], selects: dict[str, Any]
 ) -> None:
-    change = await governing.change("forget", **arguments)
+    change = await harness.change("forget", **arguments)
     scope = Scope(user_id="u1", project_id="p1")
     assert change == Change(scope=scope, action="forget", result={"forgotten": 0}, **selects)
 
 
-async def test_forget_finds_a_turn_by_its_conversation_also_one_whose_id_was_derived(governing: Governing) -> None:
-    known, derived = governing.tell("violin", 1), governing.tell("cello", 2, turn_id=None)
-    memory = governing.memories.get(PARTITION, derived)
+async def test_forget_finds_a_turn_by_its_conversation_also_one_whose_id_was_derived(harness: CommandsHarness) -> None:
+    known, derived = harness.tell("violin", 1), harness.tell("cello", 2, turn_id=None)
+    memory = harness.memories.get(PARTITION, derived)
     assert memory is not None
     for turn_id, memory_id in (("t", known), (memory.turn_id, derived)):
-        change = await governing.change("forget", turn_id=turn_id, conversation_id="c1")
+        change = await harness.change("forget", turn_id=turn_id, conversation_id="c1")
         assert change is not None
         assert change.memory_id == memory_id
 
@@ -138,8 +138,8 @@ async def test_forget_finds_a_turn_by_its_conversation_also_one_whose_id_was_der
         {"memory_id": 7},
     ],
 )
-async def test_forget_refuses_none_and_more_than_one(governing: Governing, arguments: dict[str, Any]) -> None:
-    code, field = await governing.refused("forget", **arguments)
+async def test_forget_refuses_none_and_more_than_one(harness: CommandsHarness, arguments: dict[str, Any]) -> None:
+    code, field = await harness.refused("forget", **arguments)
     assert code == "invalid_value"
     assert field is not None
     assert field.startswith("arguments")

@@ -25,7 +25,7 @@ CODE = Mode(name="code", embedder="tiny32", embedding_dim=32)
 HEALTH = Command(command="health", scope=Scope(user_id="ana"))
 
 
-class Standing:
+class HealthHarness:
     """A boundary with what is declared and remembered there."""
 
     def __init__(self, words: SqliteLexicalIndex) -> None:
@@ -52,11 +52,11 @@ class Standing:
 
 
 @pytest.fixture
-def standing(words: SqliteLexicalIndex) -> Standing:
-    return Standing(words)
+def standing(words: SqliteLexicalIndex) -> HealthHarness:
+    return HealthHarness(words)
 
 
-async def test_memories_are_counted_by_mode_and_status(standing: Standing) -> None:
+async def test_memories_are_counted_by_mode_and_status(standing: HealthHarness) -> None:
     standing.modes.declare(CODE)
     standing.remember("pending", "ready", "ready", "stale", "failed")
     standing.remember("ready", mode="code", number=10)
@@ -66,13 +66,13 @@ async def test_memories_are_counted_by_mode_and_status(standing: Standing) -> No
     assert (modes["code"]["eligible"], modes["code"]["ready"]) == (1, 1)
 
 
-async def test_what_needs_no_vector_is_not_eligible_for_one(standing: Standing) -> None:
+async def test_what_needs_no_vector_is_not_eligible_for_one(standing: HealthHarness) -> None:
     standing.remember("not_applicable", "ready")
     general = (await standing())["modes"][GENERAL]
     assert (general["eligible"], general["ready"]) == (1, 1)
 
 
-async def test_each_boundary_counts_its_own(standing: Standing) -> None:
+async def test_each_boundary_counts_its_own(standing: HealthHarness) -> None:
     standing.modes.declare(CODE, boundary="ben")
     standing.remember("ready", user="ben")
     health = await standing()
@@ -80,7 +80,7 @@ async def test_each_boundary_counts_its_own(standing: Standing) -> None:
     assert (health["modes"][GENERAL]["eligible"], health["telemetry"]["modes_in_use"]) == (0, 0)
 
 
-async def test_each_mode_shows_the_fingerprint_of_its_space(standing: Standing) -> None:
+async def test_each_mode_shows_the_fingerprint_of_its_space(standing: HealthHarness) -> None:
     standing.modes.declare(CODE)
     modes = (await standing())["modes"]
     expected = {name: standing.spaces.of(made("a", mode=name))[1].fingerprint.digest for name in ("code", GENERAL)}
@@ -88,7 +88,7 @@ async def test_each_mode_shows_the_fingerprint_of_its_space(standing: Standing) 
     assert {(mode["error"], mode["last_backfill"]) for mode in modes.values()} == {(None, None)}
 
 
-async def test_a_mode_whose_model_is_not_loaded_says_so_with_a_code(standing: Standing) -> None:
+async def test_a_mode_whose_model_is_not_loaded_says_so_with_a_code(standing: HealthHarness) -> None:
     standing.modes.declare(CODE)
     standing.embedders.missing("tiny32")
     standing.remember("pending", mode="code")
@@ -97,31 +97,31 @@ async def test_a_mode_whose_model_is_not_loaded_says_so_with_a_code(standing: St
     assert "tiny32" in mode["error"]["message"]
 
 
-async def test_a_mode_that_is_gone_is_shown_as_long_as_it_has_memories(standing: Standing) -> None:
+async def test_a_mode_that_is_gone_is_shown_as_long_as_it_has_memories(standing: HealthHarness) -> None:
     standing.remember("pending", mode="gone")
     gone = (await standing())["modes"]["gone"]
     assert (gone["eligible"], gone["fingerprint"], gone["error"]) == (1, None, None)
 
 
-async def test_a_users_mode_is_shown_before_the_modes_of_that_name_in_projects(standing: Standing) -> None:
+async def test_a_users_mode_is_shown_before_the_modes_of_that_name_in_projects(standing: HealthHarness) -> None:
     standing.modes.declare(CODE.model_copy(update={"embedder": "tiny48", "project": "p1"}), CODE)
     expected = standing.spaces.resolve(CODE)[1].fingerprint.digest
     assert (await standing())["modes"]["code"]["fingerprint"] == expected
 
 
-async def test_a_mode_of_any_project_is_shown(standing: Standing) -> None:
+async def test_a_mode_of_any_project_is_shown(standing: HealthHarness) -> None:
     standing.modes.declare(CODE.model_copy(update={"project": "p1"}))
     assert list((await standing())["modes"]) == ["code", GENERAL]
 
 
-async def test_modes_in_use_are_those_with_memories(standing: Standing) -> None:
+async def test_modes_in_use_are_those_with_memories(standing: HealthHarness) -> None:
     standing.modes.declare(CODE)
     assert (await standing())["telemetry"]["modes_in_use"] == 0
     standing.remember("ready", "pending")
     assert (await standing())["telemetry"]["modes_in_use"] == 1
 
 
-async def test_corrections_are_told_per_hundred_memories(standing: Standing) -> None:
+async def test_corrections_are_told_per_hundred_memories(standing: HealthHarness) -> None:
     assert (await standing())["telemetry"]["corrections_per_hundred"] == 0
     standing.modes.put(0, "ana", standing.modes.get(0, "ana").model_copy(update={"corrections": 2}))
     assert (await standing())["telemetry"]["corrections_per_hundred"] == 0, "without memories there is no rate"
@@ -131,13 +131,13 @@ async def test_corrections_are_told_per_hundred_memories(standing: Standing) -> 
     assert telemetry["cross_mode_share"] == 0.25
 
 
-async def test_the_deployment_tells_of_itself(standing: Standing) -> None:
+async def test_the_deployment_tells_of_itself(standing: HealthHarness) -> None:
     health = await standing()
     assert (health["lag"], health["language_model"]) == ({"memory.turns": 3}, "none")
     assert health["vector_index"] == "ready"
 
 
-async def test_an_index_that_is_away_is_told_with_the_reason_and_the_rest_is_answered(standing: Standing) -> None:
+async def test_an_index_that_is_away_is_told_with_the_reason_and_the_rest_is_answered(standing: HealthHarness) -> None:
     standing.remember("ready")
     standing.index.down()
     health = await standing()

@@ -5,42 +5,41 @@ from typing import Any
 import pytest
 
 from schemas.modes import GENERAL, ModeDeclarations
-from tests.harnesses.commands import Governing
+from tests.harnesses.commands import CommandsHarness
 
 
-async def test_a_new_user_has_one_mode_and_no_defaults(governing: Governing) -> None:
-    listed = await governing("list_modes")
+async def test_a_new_user_has_one_mode_and_no_defaults(harness: CommandsHarness) -> None:
+    listed = await harness("list_modes")
     assert [(mode["name"], mode["is_default"]) for mode in listed["modes"]] == [(GENERAL, True)]
     assert (listed["user_default"], listed["project_default"]) == (None, None)
 
 
-async def test_a_declared_mode_is_answered_with_its_dimension_and_listed(governing: Governing) -> None:
-    declared = await governing("declare_mode", name="code", embedder="tiny32", description="programs", is_default=True)
+async def test_a_declared_mode_is_answered_with_its_dimension_and_listed(harness: CommandsHarness) -> None:
+    declared = await harness("declare_mode", name="code", embedder="tiny32", description="programs", is_default=True)
     assert (declared["name"], declared["embedder"], declared["embedding_dim"]) == ("code", "tiny32", 32)
     assert (declared["description"], declared["is_default"]) == ("programs", True)
-    listed = await governing("list_modes")
+    listed = await harness("list_modes")
     assert declared in listed["modes"]
     assert [mode["name"] for mode in listed["modes"]] == ["code", GENERAL]
     assert listed["user_default"] == "code"
 
 
-async def test_a_preset_is_an_embedder_and_no_mode(governing: Governing) -> None:
-    assert (await governing("declare_mode", name="diary", embedder="journal"))["embedding_dim"] == 768
-    assert [mode["name"] for mode in (await governing("list_modes"))["modes"]] == ["diary", GENERAL]
+async def test_a_preset_is_an_embedder_and_no_mode(harness: CommandsHarness) -> None:
+    assert (await harness("declare_mode", name="diary", embedder="journal"))["embedding_dim"] == 768
+    assert [mode["name"] for mode in (await harness("list_modes"))["modes"]] == ["diary", GENERAL]
 
 
-async def test_a_mode_of_a_project_is_seen_there_alone(governing: Governing) -> None:
-    await governing("declare_mode", name="code", embedder="tiny32", for_project=True)
+async def test_a_mode_of_a_project_is_seen_there_alone(harness: CommandsHarness) -> None:
+    await harness("declare_mode", name="code", embedder="tiny32", for_project=True)
     names = {
-        project: [mode["name"] for mode in (await governing("list_modes", project))["modes"]]
-        for project in ("p1", "p2")
+        project: [mode["name"] for mode in (await harness("list_modes", project))["modes"]] for project in ("p1", "p2")
     }
     assert names == {"p1": ["code", GENERAL], "p2": [GENERAL]}
 
 
-async def test_users_do_not_see_each_others_modes(governing: Governing) -> None:
-    await governing("declare_mode", name="code", embedder="tiny32")
-    assert governing.declared("u2") == ModeDeclarations()
+async def test_users_do_not_see_each_others_modes(harness: CommandsHarness) -> None:
+    await harness("declare_mode", name="code", embedder="tiny32")
+    assert harness.declared("u2") == ModeDeclarations()
 
 
 @pytest.mark.parametrize(
@@ -60,66 +59,70 @@ async def test_users_do_not_see_each_others_modes(governing: Governing) -> None:
         ({"name": "code", "embedder": "tiny32", "query_prefix": 7}, "arguments.query_prefix"),
     ],
 )
-async def test_a_mode_that_cannot_be_declared(governing: Governing, arguments: dict[str, Any], field: str) -> None:
-    assert await governing.refused("declare_mode", **arguments) == ("invalid_value", field)
+async def test_a_mode_that_cannot_be_declared(harness: CommandsHarness, arguments: dict[str, Any], field: str) -> None:
+    assert await harness.refused("declare_mode", **arguments) == ("invalid_value", field)
 
 
 @pytest.mark.parametrize("name", ["a", "a" * 64, "my-mode_2", "0"])
-async def test_names_that_are_fine(governing: Governing, name: str) -> None:
-    assert (await governing("declare_mode", name=name, embedder="tiny32"))["name"] == name
+async def test_names_that_are_fine(harness: CommandsHarness, name: str) -> None:
+    assert (await harness("declare_mode", name=name, embedder="tiny32"))["name"] == name
 
 
-async def test_a_new_mode_changes_no_memory(governing: Governing) -> None:
-    assert await governing.change("declare_mode", name="code", embedder="tiny32") is None
+async def test_a_new_mode_changes_no_memory(harness: CommandsHarness) -> None:
+    assert await harness.change("declare_mode", name="code", embedder="tiny32") is None
 
 
-async def test_declaring_the_same_again_changes_no_memory(governing: Governing) -> None:
-    first = await governing("declare_mode", name="code", embedder="tiny32", passage_prefix="p: ")
-    again = await governing.carried_out("declare_mode", name="code", embedder="tiny32", query_prefix="q: ")
+async def test_declaring_the_same_again_changes_no_memory(harness: CommandsHarness) -> None:
+    first = await harness("declare_mode", name="code", embedder="tiny32", passage_prefix="p: ")
+    again = await harness.carried_out("declare_mode", name="code", embedder="tiny32", query_prefix="q: ")
     assert again.change is None
     assert again.result == first | {"query_prefix": "q: "}
 
 
 @pytest.mark.parametrize("anew", [{"embedder": "tiny48"}, {"embedder": "tiny32", "passage_prefix": "p: "}])
-async def test_another_vector_space_has_the_memories_embedded_again(governing: Governing, anew: dict[str, str]) -> None:
-    await governing("declare_mode", name="code", embedder="tiny32")
-    governed = await governing.carried_out("declare_mode", name="code", **anew)
+async def test_another_vector_space_has_the_memories_embedded_again(
+    harness: CommandsHarness, anew: dict[str, str]
+) -> None:
+    await harness("declare_mode", name="code", embedder="tiny32")
+    governed = await harness.carried_out("declare_mode", name="code", **anew)
     change = governed.change
     assert change is not None
     assert (change.action, change.mode, change.project, change.except_projects) == ("stale", "code", None, ())
     assert change.result == governed.result
 
 
-async def test_general_can_have_another_embedder(governing: Governing) -> None:
-    change = await governing.change("declare_mode", name=GENERAL, embedder="tiny32")
+async def test_general_can_have_another_embedder(harness: CommandsHarness) -> None:
+    change = await harness.change("declare_mode", name=GENERAL, embedder="tiny32")
     assert change is not None
     assert (change.action, change.mode, change.project) == ("stale", GENERAL, None)
 
 
 @pytest.mark.parametrize("name", ["code", GENERAL])
-async def test_a_projects_mode_takes_over_the_memories_of_the_users_mode_there(governing: Governing, name: str) -> None:
-    await governing("declare_mode", "p2", name=name, embedder="tiny32")
-    change = await governing.change("declare_mode", name=name, embedder="tiny48", for_project=True)
+async def test_a_projects_mode_takes_over_the_memories_of_the_users_mode_there(
+    harness: CommandsHarness, name: str
+) -> None:
+    await harness("declare_mode", "p2", name=name, embedder="tiny32")
+    change = await harness.change("declare_mode", name=name, embedder="tiny48", for_project=True)
     assert change is not None
     assert (change.action, change.mode, change.project) == ("stale", name, "p1")
-    assert await governing.change("declare_mode", "p3", name=name, embedder="tiny32", for_project=True) is None
+    assert await harness.change("declare_mode", "p3", name=name, embedder="tiny32", for_project=True) is None
 
 
-async def test_a_users_mode_does_not_reach_into_projects_that_have_their_own(governing: Governing) -> None:
-    await governing("declare_mode", name="code", embedder="tiny32")
+async def test_a_users_mode_does_not_reach_into_projects_that_have_their_own(harness: CommandsHarness) -> None:
+    await harness("declare_mode", name="code", embedder="tiny32")
     for project in ("p2", "p3"):
-        await governing("declare_mode", project, name="code", embedder="tiny32", for_project=True)
-    change = await governing.change("declare_mode", name="code", embedder="tiny48")
+        await harness("declare_mode", project, name="code", embedder="tiny32", for_project=True)
+    change = await harness.change("declare_mode", name="code", embedder="tiny48")
     assert change is not None
     assert (change.project, change.except_projects) == (None, ("p2", "p3"))
-    change = await governing.change("delete_mode", "p2", name="code", memories="move:general")
+    change = await harness.change("delete_mode", "p2", name="code", memories="move:general")
     assert change is not None
     assert (change.project, change.except_projects) == ("p2", ())
 
 
-async def test_a_renamed_mode_takes_its_memories_along(governing: Governing) -> None:
-    await governing("declare_mode", name="code", embedder="tiny32", is_default=True)
-    governed = await governing.carried_out("rename_mode", name="code", new_name="programs")
+async def test_a_renamed_mode_takes_its_memories_along(harness: CommandsHarness) -> None:
+    await harness("declare_mode", name="code", embedder="tiny32", is_default=True)
+    governed = await harness.carried_out("rename_mode", name="code", new_name="programs")
     assert (governed.result["name"], governed.result["is_default"]) == ("programs", True)
     change = governed.change
     assert change is not None
@@ -127,16 +130,16 @@ async def test_a_renamed_mode_takes_its_memories_along(governing: Governing) -> 
     assert change.result == governed.result
 
 
-async def test_a_renaming_that_comes_again_gives_the_same_again(governing: Governing) -> None:
-    await governing("declare_mode", name="code", embedder="tiny32")
-    first = await governing.carried_out("rename_mode", name="code", new_name="programs")
-    assert await governing.carried_out("rename_mode", name="code", new_name="programs") == first
+async def test_a_renaming_that_comes_again_gives_the_same_again(harness: CommandsHarness) -> None:
+    await harness("declare_mode", name="code", embedder="tiny32")
+    first = await harness.carried_out("rename_mode", name="code", new_name="programs")
+    assert await harness.carried_out("rename_mode", name="code", new_name="programs") == first
 
 
-async def test_renaming_onto_a_mode_that_is_there_is_a_conflict(governing: Governing) -> None:
+async def test_renaming_onto_a_mode_that_is_there_is_a_conflict(harness: CommandsHarness) -> None:
     for name in ("code", "diary"):
-        await governing("declare_mode", name=name, embedder="tiny32")
-    refused = await governing.refused("rename_mode", name="code", new_name="diary")
+        await harness("declare_mode", name=name, embedder="tiny32")
+    refused = await harness.refused("rename_mode", name="code", new_name="diary")
     assert refused == ("conflict", "arguments.new_name")
 
 
@@ -145,38 +148,38 @@ async def test_renaming_onto_a_mode_that_is_there_is_a_conflict(governing: Gover
     [("forget", "forget", None), ("move:diary", "move", "diary"), ("move:general", "move", GENERAL)],
 )
 async def test_a_deleted_mode_says_what_becomes_of_its_memories(
-    governing: Governing, memories: str, action: str, to: str | None
+    harness: CommandsHarness, memories: str, action: str, to: str | None
 ) -> None:
     for name in ("code", "diary"):
-        await governing("declare_mode", name=name, embedder="tiny32")
-    governed = await governing.carried_out("delete_mode", name="code", memories=memories)
+        await harness("declare_mode", name=name, embedder="tiny32")
+    governed = await harness.carried_out("delete_mode", name="code", memories=memories)
     change = governed.change
     assert change is not None
     assert (change.action, change.mode, change.to, change.result) == (action, "code", to, governed.result)
     assert governed.result == {"name": "code", "moved": 0, "forgotten": 0}
-    assert governing.declared().find("code", "p1") is None
-    assert (await governing.carried_out("delete_mode", name="code", memories=memories)).change == change
+    assert harness.declared().find("code", "p1") is None
+    assert (await harness.carried_out("delete_mode", name="code", memories=memories)).change == change
 
 
 @pytest.mark.parametrize("memories", ["", "keep", "move:", "move:Code", "forget\n", None, 1])
-async def test_a_fate_that_there_is_not(governing: Governing, memories: Any) -> None:
-    await governing("declare_mode", name="code", embedder="tiny32")
-    refused = await governing.refused("delete_mode", name="code", memories=memories)
+async def test_a_fate_that_there_is_not(harness: CommandsHarness, memories: Any) -> None:
+    await harness("declare_mode", name="code", embedder="tiny32")
+    refused = await harness.refused("delete_mode", name="code", memories=memories)
     assert refused == ("invalid_value", "arguments.memories")
 
 
-async def test_defaults_are_answered_as_they_are_from_now_on(governing: Governing) -> None:
-    await governing("declare_mode", name="code", embedder="tiny32")
-    assert await governing("set_default_mode", name="code") == {"user_default": "code", "project_default": None}
-    effective = await governing("set_default_mode", name=GENERAL, for_project=True)
+async def test_defaults_are_answered_as_they_are_from_now_on(harness: CommandsHarness) -> None:
+    await harness("declare_mode", name="code", embedder="tiny32")
+    assert await harness("set_default_mode", name="code") == {"user_default": "code", "project_default": None}
+    effective = await harness("set_default_mode", name=GENERAL, for_project=True)
     assert effective == {"user_default": "code", "project_default": GENERAL}
-    assert await governing("set_default_mode", name=None) == {"user_default": None, "project_default": GENERAL}
-    assert await governing.refused("set_default_mode") == ("invalid_value", "arguments.name")
-    assert await governing.refused("set_default_mode", name="gone") == ("unknown_mode", "arguments.name")
+    assert await harness("set_default_mode", name=None) == {"user_default": None, "project_default": GENERAL}
+    assert await harness.refused("set_default_mode") == ("invalid_value", "arguments.name")
+    assert await harness.refused("set_default_mode", name="gone") == ("unknown_mode", "arguments.name")
 
 
-async def test_a_null_argument_is_as_good_as_one_that_is_left_out(governing: Governing) -> None:
-    declared = await governing("declare_mode", name="code", embedder="tiny32", is_default=None, for_project=None)
-    assert declared == await governing("declare_mode", name="code", embedder="tiny32")
-    assert await governing.refused("rename_mode", name="code", new_name=None) == ("invalid_value", "arguments.new_name")
-    assert (await governing("set_default_mode", name=None, for_project=None))["user_default"] is None
+async def test_a_null_argument_is_as_good_as_one_that_is_left_out(harness: CommandsHarness) -> None:
+    declared = await harness("declare_mode", name="code", embedder="tiny32", is_default=None, for_project=None)
+    assert declared == await harness("declare_mode", name="code", embedder="tiny32")
+    assert await harness.refused("rename_mode", name="code", new_name=None) == ("invalid_value", "arguments.new_name")
+    assert (await harness("set_default_mode", name=None, for_project=None))["user_default"] is None

@@ -14,7 +14,7 @@ from streams.flow.stores.partition_views import TableView
 from tests.builders.items import distilled_of, having, item_of
 from tests.builders.memories import START, made
 from tests.fakes.categories import FakeCategories
-from tests.harnesses.contexts import Library, chatter, contents
+from tests.harnesses.contexts import ContextHarness, chatter, contents
 
 SCOPE = {"user_id": "ana", "project_id": "default"}
 OLD = "The export must use OAuth."
@@ -22,8 +22,8 @@ OTHER = "All input must be validated."
 
 
 @pytest.fixture
-def library(words: SqliteLexicalIndex) -> Library:
-    return Library(words)
+def library(words: SqliteLexicalIndex) -> ContextHarness:
+    return ContextHarness(words)
 
 
 def taken_back(turn: Memory, text: str, **fields: Any) -> Memory:
@@ -35,7 +35,7 @@ def taken_back(turn: Memory, text: str, **fields: Any) -> Memory:
     return item_of(turn, text=text, **known | fields)
 
 
-async def test_a_rule_that_was_taken_back_is_no_rule_any_more(library: Library) -> None:
+async def test_a_rule_that_was_taken_back_is_no_rule_any_more(library: ContextHarness) -> None:
     turn = made(OLD, 1)
     library.hear(turn, made("Good evening.", 2))
     before = await library.assembled(interaction_mode="TASK")
@@ -47,14 +47,14 @@ async def test_a_rule_that_was_taken_back_is_no_rule_any_more(library: Library) 
     assert after.sections["recent_window"][0] == turn.memory_id, "it was said all the same"
 
 
-async def test_what_else_the_turn_rules_still_holds(library: Library) -> None:
+async def test_what_else_the_turn_rules_still_holds(library: ContextHarness) -> None:
     turn = made(f"{OLD} {OTHER}", 1)
     item = taken_back(turn, OLD)
     library.hear(having(turn, item), item)
     assert (await library.assembled()).sticky == [turn.memory_id]
 
 
-async def test_a_rule_that_consolidation_put_together_with_another_still_holds(library: Library) -> None:
+async def test_a_rule_that_consolidation_put_together_with_another_still_holds(library: ContextHarness) -> None:
     turn = made(OLD, 1)
     item = taken_back(turn, OLD, item=Item(kind="constraint"))
     library.hear(having(turn, item), item)
@@ -62,7 +62,7 @@ async def test_a_rule_that_consolidation_put_together_with_another_still_holds(l
 
 
 async def test_what_another_project_took_back_takes_no_room_here(
-    library: Library, monkeypatch: pytest.MonkeyPatch
+    library: ContextHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(revised_rules, "MAX_OUTDATED_ITEMS", 1)
     turn, elsewhere = made(OLD, 1), made(OLD, 2, project="p2")
@@ -83,7 +83,7 @@ def read_by(turn: Memory, status: Literal["rules", "model"]) -> Memory:
 async def test_what_a_model_understood_as_a_rule_is_never_dropped(
     words: SqliteLexicalIndex, kind: ItemKind, priority: int
 ) -> None:
-    library = Library(words, asks_model=True)
+    library = ContextHarness(words, asks_model=True)
     turn = read_by(made(HINTED, 1), "model")
     item = item_of(turn, text=HINTED, kind=kind)
     library.hear(having(turn, item), item, made("Good evening.", 2))
@@ -104,14 +104,14 @@ async def test_what_a_model_understood_as_a_rule_is_never_dropped(
 async def test_without_a_model_that_says_so_and_once_it_was_taken_back_it_is_none(
     words: SqliteLexicalIndex, asks_model: bool, status: Literal["rules", "model"], kind: ItemKind, taken: bool
 ) -> None:
-    library = Library(words, asks_model=asks_model)
+    library = ContextHarness(words, asks_model=asks_model)
     turn = read_by(made(HINTED, 1), status)
     item = taken_back(turn, HINTED) if taken else item_of(turn, text=HINTED, kind=kind)
     library.hear(having(turn, item), item)
     assert (await library.assembled()).sticky == []
 
 
-async def test_an_item_can_be_pinned_in_its_own_scope(library: Library) -> None:
+async def test_an_item_can_be_pinned_in_its_own_scope(library: ContextHarness) -> None:
     turn = made(f"We spoke at length. {OTHER}", 1, conversation_id="c2")
     item = item_of(turn, text=OTHER)
     gone = taken_back(turn, "We spoke at length.")
@@ -126,7 +126,7 @@ async def test_an_item_can_be_pinned_in_its_own_scope(library: Library) -> None:
         assert (contents(strange), [code for code, _ in warnings]) == ([], ["unknown_pin"])
 
 
-async def test_capsules_are_what_was_distilled_and_no_items(library: Library) -> None:
+async def test_capsules_are_what_was_distilled_and_no_items(library: ContextHarness) -> None:
     turns = [made(text, place, conversation_id="c2") for place, text in enumerate(("Tea at four.", "Tea at five."))]
     capsule, item = (
         distilled_of(*turns, text="Ana drinks tea in the afternoon."),
@@ -137,7 +137,7 @@ async def test_capsules_are_what_was_distilled_and_no_items(library: Library) ->
     assert result.sections["capsules"] == [capsule.memory_id]
 
 
-def with_a_summary(library: Library, summary: str, *sources: Memory) -> None:
+def with_a_summary(library: ContextHarness, summary: str, *sources: Memory) -> None:
     """Have a category whose summary rests on these memories."""
     categories = FakeCategories()
     rests_on = {one.memory_id: one.content_hash for one in sources}
@@ -152,14 +152,14 @@ def with_a_summary(library: Library, summary: str, *sources: Memory) -> None:
 SUMMARY = "The dentist is Doctor Webb, and the knee heals slowly."
 
 
-def sources(library: Library) -> list[Memory]:
+def sources(library: ContextHarness) -> list[Memory]:
     turns = [made(text, place, conversation_id="c2") for place, text in enumerate(("Doctor Webb.", "A slow knee."))]
     items = [item_of(turn, text=turn.text) for turn in turns]
     library.hear(*turns, *items)
     return items
 
 
-async def test_a_summary_of_a_category_that_the_query_is_about_is_a_capsule(library: Library) -> None:
+async def test_a_summary_of_a_category_that_the_query_is_about_is_a_capsule(library: ContextHarness) -> None:
     with_a_summary(library, SUMMARY, *sources(library))
     result = await library.assembled(query="how is my health?", interaction_mode="GENERAL")
     assert result.sections["capsules"] == ["category:health"]
@@ -170,7 +170,7 @@ async def test_a_summary_of_a_category_that_the_query_is_about_is_a_capsule(libr
     assert (await library.assembled(query="the harbour tram", interaction_mode="GENERAL")).sections["capsules"] == []
 
 
-async def test_a_summary_shows_nothing_of_what_is_gone(library: Library) -> None:
+async def test_a_summary_shows_nothing_of_what_is_gone(library: ContextHarness) -> None:
     [webb, knee] = sources(library)
     with_a_summary(library, SUMMARY, webb, knee)
     del library.records[webb.memory_id]
@@ -181,7 +181,7 @@ async def test_a_summary_shows_nothing_of_what_is_gone(library: Library) -> None
     assert contents(await library.assembled(query="how is my health?", interaction_mode="GENERAL")) == []
 
 
-async def test_a_summary_is_left_out_where_its_turn_is_quoted(library: Library) -> None:
+async def test_a_summary_is_left_out_where_its_turn_is_quoted(library: ContextHarness) -> None:
     said = "health: The dentist is Doctor Webb and the knee heals slowly since the winter of last year."
     [turn] = [made(said, 1)]
     library.hear(turn)
@@ -190,7 +190,7 @@ async def test_a_summary_is_left_out_where_its_turn_is_quoted(library: Library) 
     assert (contents(result), result.sections["capsules"]) == ([said], [])
 
 
-async def test_a_summary_without_room_is_dropped_and_the_budget_holds(library: Library) -> None:
+async def test_a_summary_without_room_is_dropped_and_the_budget_holds(library: ContextHarness) -> None:
     with_a_summary(library, SUMMARY + " More of it." * 50, *sources(library))
     library.hear(*chatter(60, first=10))
     result = await library.assembled(query="how is my health?", interaction_mode="GENERAL", budget_tokens=600)

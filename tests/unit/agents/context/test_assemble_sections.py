@@ -6,18 +6,18 @@ from schemas.interaction import Interaction
 from schemas.memories import TurnUnderstanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
-from tests.harnesses.contexts import Library, chatter, contents
+from tests.harnesses.contexts import ContextHarness, chatter, contents
 
 SAFETY, CORRECTION = "Must validate all user input", "No, use LDAP not OAuth"
 CONSTRAINT, ERROR = "Must support 10,000 concurrent users", "Stack trace: Authentication failing"
 
 
 @pytest.fixture
-def library(words: SqliteLexicalIndex) -> Library:
-    return Library(words)
+def library(words: SqliteLexicalIndex) -> ContextHarness:
+    return ContextHarness(words)
 
 
-async def test_what_must_not_be_dropped_stays_while_others_compete(library: Library) -> None:
+async def test_what_must_not_be_dropped_stays_while_others_compete(library: ContextHarness) -> None:
     ids = library.hear(*(made(text, number) for number, text in enumerate((ERROR, CONSTRAINT, CORRECTION, SAFETY))))
     library.hear(*chatter(50, first=10))
     for mode in ("TASK", "EXPLORATION", "DEBUGGING", "LEARNING", "GENERAL"):
@@ -28,7 +28,7 @@ async def test_what_must_not_be_dropped_stays_while_others_compete(library: Libr
         assert result.sections["task_state"] == ids[:1]
 
 
-async def test_what_finds_no_room_though_it_must_not_be_dropped_is_a_breach(library: Library) -> None:
+async def test_what_finds_no_room_though_it_must_not_be_dropped_is_a_breach(library: ContextHarness) -> None:
     rules = [made(f"It must run in region {number}" + " and there" * 20, number) for number in range(20)]
     [safety, *ids] = library.hear(made(SAFETY, -1), *rules)
     [pinned] = library.hear(made("The blue folder holds the lease.", -2))
@@ -41,7 +41,7 @@ async def test_what_finds_no_room_though_it_must_not_be_dropped_is_a_breach(libr
     assert set(result.dropped) >= {breach.memory_id for breach in result.breaches}
 
 
-async def test_a_long_rule_is_cut_to_the_sentences_that_are_one(library: Library) -> None:
+async def test_a_long_rule_is_cut_to_the_sentences_that_are_one(library: ContextHarness) -> None:
     rule = "The export must never contain passwords."
     [long] = library.hear(made("We spoke of many things. " * 200 + rule + " And of others." * 200, 0))
     library.hear(*chatter(10, first=5))
@@ -50,7 +50,7 @@ async def test_a_long_rule_is_cut_to_the_sentences_that_are_one(library: Library
     assert rule in contents(result)
 
 
-async def test_a_rule_that_is_said_again_is_there_once_and_no_breach(library: Library) -> None:
+async def test_a_rule_that_is_said_again_is_there_once_and_no_breach(library: ContextHarness) -> None:
     rule = "The nightly export must finish within an hour."
     [first, again] = library.hear(made(rule, 0), made(f"Again: {rule}", 1))
     result = await library.assembled(budget_tokens=1000)
@@ -58,7 +58,7 @@ async def test_a_rule_that_is_said_again_is_there_once_and_no_breach(library: Li
     assert (result.sticky, result.dropped, result.breaches) == ([again], [first], [])
 
 
-async def test_each_section_has_what_it_is_for(library: Library) -> None:
+async def test_each_section_has_what_it_is_for(library: ContextHarness) -> None:
     [goal, decision, wish, found, capsule, last] = library.hear(
         made("The goal is a site that loads in a second.", 0),
         made("We decided to go with Postgres.", 1),
@@ -79,7 +79,7 @@ async def test_each_section_has_what_it_is_for(library: Library) -> None:
     }
 
 
-async def test_debugging_keeps_errors_and_changes_and_no_capsules(library: Library) -> None:
+async def test_debugging_keeps_errors_and_changes_and_no_capsules(library: ContextHarness) -> None:
     [error, change, done, mused, capsule] = library.hear(
         made("The login fails for everybody.", 0, conversation_id="c2"),
         made("I upgraded the driver.", 1),
@@ -96,7 +96,7 @@ async def test_debugging_keeps_errors_and_changes_and_no_capsules(library: Libra
     assert {done, mused} <= set(result.dropped)
 
 
-async def test_learning_keeps_examples_and_hardly_any_recent_turns(library: Library) -> None:
+async def test_learning_keeps_examples_and_hardly_any_recent_turns(library: ContextHarness) -> None:
     library.hear(*chatter(40))
     [principle, example] = library.hear(
         made("A rule of thumb: index what you filter by.", 50, conversation_id="c2"),
@@ -110,14 +110,14 @@ async def test_learning_keeps_examples_and_hardly_any_recent_turns(library: Libr
     assert result.tokens["total"] < 1000, "room is left over rather than filled with recent turns"
 
 
-async def test_room_that_no_section_needs_goes_to_what_was_found_and_to_older_turns(library: Library) -> None:
+async def test_room_that_no_section_needs_goes_to_what_was_found_and_to_older_turns(library: ContextHarness) -> None:
     turns = library.hear(*chatter(20))
     result = await library.assembled(budget_tokens=4000, interaction_mode="TASK")
     assert result.sections["recent_window"] == turns
     assert result.tokens["recent_window"] > result.budget["recent_window"]
 
 
-async def test_what_was_found_is_kept_best_first(library: Library) -> None:
+async def test_what_was_found_is_kept_best_first(library: ContextHarness) -> None:
     library.search.memories = chatter(60, conversation_id="c2")[::-1][30:]
     ids = library.hear(*library.search.memories)
     result = await library.assembled(budget_tokens=800, interaction_mode="GENERAL")
@@ -127,14 +127,14 @@ async def test_what_was_found_is_kept_best_first(library: Library) -> None:
     assert set(result.dropped) <= set(ids[kept:])
 
 
-async def test_what_was_found_by_a_search_and_is_another_scope_s_is_not_shown(library: Library) -> None:
+async def test_what_was_found_by_a_search_and_is_another_scope_s_is_not_shown(library: ContextHarness) -> None:
     secret = made("My diary is under the floor.", user="ben")
     library.hear(secret, made("Elsewhere.", 1, project="p2"))
     library.search.memories = list(library.records.values())
     assert contents(await library.assembled()) == []
 
 
-async def test_the_search_is_asked_for_as_much_as_the_budget_holds(library: Library) -> None:
+async def test_the_search_is_asked_for_as_much_as_the_budget_holds(library: ContextHarness) -> None:
     for budget in (300, 2000, 100_000):
         await library.ask(budget_tokens=budget, query="where?", mode="general")
     assert [asked.top_k for asked in library.search.asked] == [20, 50, 100]
@@ -143,13 +143,13 @@ async def test_the_search_is_asked_for_as_much_as_the_budget_holds(library: Libr
     assert asked.scope.fields() == {"user_id": ("ana",), "project_id": ("default",)}
 
 
-async def test_warnings_of_the_search_are_passed_on(library: Library) -> None:
+async def test_warnings_of_the_search_are_passed_on(library: ContextHarness) -> None:
     library.search.warnings = [("degraded", "general: no vectors yet")]
     _, warnings = await library.ask(pins=["unknown"])
     assert [code for code, _ in warnings] == ["degraded", "unknown_pin"]
 
 
-async def test_where_nobody_can_tell_what_a_request_is_for_it_is_general(library: Library) -> None:
+async def test_where_nobody_can_tell_what_a_request_is_for_it_is_general(library: ContextHarness) -> None:
     library.judge_outage = True
     library.hear(*chatter(3))
     result, [(code, message)] = await library.ask()
@@ -159,7 +159,7 @@ async def test_where_nobody_can_tell_what_a_request_is_for_it_is_general(library
     assert "the general embedder still loads" in message
 
 
-async def test_who_spoke_is_part_of_what_is_quoted(library: Library) -> None:
+async def test_who_spoke_is_part_of_what_is_quoted(library: ContextHarness) -> None:
     library.hear(made("The keys are in the blue bowl.", speaker="Wanda"))
     body = (await library.assembled()).messages[1].content
     assert '"speaker":"Wanda"' in body

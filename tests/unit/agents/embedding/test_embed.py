@@ -4,10 +4,10 @@ import pytest
 
 from agents.embedding.embed import MAX_ERROR_CHARS
 from schemas.failures import Unavailable
-from tests.harnesses.embed import PARTITION, Indexer, remembered
+from tests.harnesses.embed import PARTITION, EmbedHarness, remembered
 
 
-async def test_a_memory_is_in_the_index_and_told_as_ready(indexer: Indexer) -> None:
+async def test_a_memory_is_in_the_index_and_told_as_ready(indexer: EmbedHarness) -> None:
     memory = remembered("violin")
     [said] = await indexer.embed.write(await indexer.encoded(memory))
     assert (said.memory_id, said.content_hash, said.status) == (memory.memory_id, memory.content_hash, "ready")
@@ -16,7 +16,7 @@ async def test_a_memory_is_in_the_index_and_told_as_ready(indexer: Indexer) -> N
     assert await indexer.index.count(indexer.of("general"), PARTITION) == 1
 
 
-async def test_a_text_that_the_model_cannot_take_fails_alone_with_a_short_reason(indexer: Indexer) -> None:
+async def test_a_text_that_the_model_cannot_take_fails_alone_with_a_short_reason(indexer: EmbedHarness) -> None:
     good, bad = remembered("violin", "a"), remembered("unspeakable", "b")
     said = await indexer.embed.write(await indexer.encoded(good, bad))
     assert [one.status for one in said] == ["ready", "failed"]
@@ -25,7 +25,7 @@ async def test_a_text_that_the_model_cannot_take_fails_alone_with_a_short_reason
     assert await indexer.hash_of(bad) is None
 
 
-async def test_a_vector_that_the_index_refuses_fails_alone(indexer: Indexer) -> None:
+async def test_a_vector_that_the_index_refuses_fails_alone(indexer: EmbedHarness) -> None:
     memories = [remembered(text, text) for text in ("violin", "infinite", "cello")]
     said = await indexer.embed.write(await indexer.encoded(*memories))
     assert [(one.memory_id, one.status) for one in said] == [
@@ -34,20 +34,20 @@ async def test_a_vector_that_the_index_refuses_fails_alone(indexer: Indexer) -> 
     assert [await indexer.hash_of(memory) is not None for memory in memories] == [True, False, True]
 
 
-async def test_a_batch_is_one_write(indexer: Indexer) -> None:
+async def test_a_batch_is_one_write(indexer: EmbedHarness) -> None:
     memories = [remembered(text, text) for text in ("violin", "cello", "drum")]
     await indexer.embed.write(await indexer.encoded(*memories))
     assert indexer.index.upserts == [[memory.memory_id for memory in memories]]
 
 
-async def test_modes_are_written_apart_and_news_come_in_the_order_of_the_batch(indexer: Indexer) -> None:
+async def test_modes_are_written_apart_and_news_come_in_the_order_of_the_batch(indexer: EmbedHarness) -> None:
     memories = [remembered(str(n), str(n), mode) for n, mode in enumerate(["general", "code", "general", "code"])]
     said = await indexer.embed.write(await indexer.encoded(*memories))
     assert [one.memory_id for one in said] == [memory.memory_id for memory in memories]
     assert [one.space for one in said] == [indexer.place(memory.mode).space for memory in memories]
 
 
-async def test_of_two_versions_in_one_batch_the_later_one_alone_is_written_and_told(indexer: Indexer) -> None:
+async def test_of_two_versions_in_one_batch_the_later_one_alone_is_written_and_told(indexer: EmbedHarness) -> None:
     old, new = remembered("violin"), remembered("cello")
     said = await indexer.embed.write(await indexer.encoded(old, new))
     assert [one.content_hash for one in said] == [new.content_hash]
@@ -55,20 +55,20 @@ async def test_of_two_versions_in_one_batch_the_later_one_alone_is_written_and_t
     assert await indexer.hash_of(new) == new.content_hash
 
 
-async def test_of_two_versions_the_later_one_stays_beside_a_vector_that_is_refused(indexer: Indexer) -> None:
+async def test_of_two_versions_the_later_one_stays_beside_a_vector_that_is_refused(indexer: EmbedHarness) -> None:
     old, bad, new = remembered("violin"), remembered("infinite", "b"), remembered("cello")
     said = await indexer.embed.write(await indexer.encoded(old, bad, new))
     assert {one.memory_id: one.status for one in said} == {new.memory_id: "ready", bad.memory_id: "failed"}
     assert await indexer.hash_of(new) == new.content_hash
 
 
-async def test_a_model_that_is_away_is_no_failure_of_the_text(indexer: Indexer) -> None:
+async def test_a_model_that_is_away_is_no_failure_of_the_text(indexer: EmbedHarness) -> None:
     indexer.embedders.model("general").outage = True
     with pytest.raises(Unavailable):
         await indexer.encoded(remembered("violin"))
 
 
-async def test_an_index_that_is_away_is_no_failure_of_the_text(indexer: Indexer) -> None:
+async def test_an_index_that_is_away_is_no_failure_of_the_text(indexer: EmbedHarness) -> None:
     vectored = await indexer.encoded(remembered("violin"), remembered("unspeakable", "b"))
     indexer.index.down()
     with pytest.raises(Unavailable):
@@ -77,12 +77,12 @@ async def test_an_index_that_is_away_is_no_failure_of_the_text(indexer: Indexer)
     assert [one.status for one in await indexer.embed.write(vectored)] == ["ready", "failed"]
 
 
-async def test_nothing_is_written_for_an_empty_batch(indexer: Indexer) -> None:
+async def test_nothing_is_written_for_an_empty_batch(indexer: EmbedHarness) -> None:
     assert await indexer.embed.write([]) == []
     assert indexer.index.upserts == []
 
 
-async def test_a_memory_whose_model_is_not_loaded_waits_and_delays_nobody(indexer: Indexer) -> None:
+async def test_a_memory_whose_model_is_not_loaded_waits_and_delays_nobody(indexer: EmbedHarness) -> None:
     indexer.embedders.missing("tiny32")
     waits, goes = remembered("violin", "a", "code"), remembered("cello", "b")
     said = {one.memory_id: one for one in await indexer.written(waits, goes)}
@@ -91,7 +91,7 @@ async def test_a_memory_whose_model_is_not_loaded_waits_and_delays_nobody(indexe
     assert said[goes.memory_id].status == "ready"
 
 
-async def test_a_memory_in_a_language_whose_model_is_not_loaded_waits_and_delays_nobody(indexer: Indexer) -> None:
+async def test_a_memory_in_a_language_whose_model_is_not_loaded_waits_and_delays_nobody(indexer: EmbedHarness) -> None:
     indexer.embedders.missing("multilingual-small")
     waits, goes = remembered("Der Hund schläft im Garten.", "a"), remembered("The dog sleeps.", "b")
     said = {one.memory_id: one for one in await indexer.written(waits, goes)}
@@ -99,12 +99,12 @@ async def test_a_memory_in_a_language_whose_model_is_not_loaded_waits_and_delays
     assert said[goes.memory_id].status == "ready"
 
 
-async def test_a_memory_of_a_mode_that_is_gone_waits_for_what_becomes_of_it(indexer: Indexer) -> None:
+async def test_a_memory_of_a_mode_that_is_gone_waits_for_what_becomes_of_it(indexer: EmbedHarness) -> None:
     [said] = await indexer.written(remembered("violin", mode="gone"))
     assert (said.status, said.mode, said.space) == ("waiting", "gone", None)
 
 
-async def test_a_vector_is_written_where_its_event_says_of_that_text_and_nowhere_else(indexer: Indexer) -> None:
+async def test_a_vector_is_written_where_its_event_says_of_that_text_and_nowhere_else(indexer: EmbedHarness) -> None:
     memory = remembered("violin")
     [said] = await indexer.written(memory)
     assert await indexer.embed.has_written(said)

@@ -15,7 +15,7 @@ from agents.rules.memory.identity import derive_item_id
 from schemas.memories import Memory, index_names
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.fakes.rejecting import BAD
-from tests.harnesses.lifecycle import EMBEDDERS, MovingMemories
+from tests.harnesses.lifecycle import EMBEDDERS, LifecycleHarness
 from tests.harnesses.lifecycle_user import PARTITION
 
 NUMBERS = st.integers(0, 3)
@@ -44,7 +44,7 @@ class Act:
         words = [*map(repr, self.arguments), *(f"{name}={value!r}" for name, value in self.named)]
         return f"{self.what}({', '.join(words)}) x {self.times}"
 
-    def on(self, moving: MovingMemories) -> None:
+    def on(self, moving: LifecycleHarness) -> None:
         """Let it happen."""
         for _ in range(self.times):
             getattr(moving, self.what)(*self.arguments, **dict(self.named))
@@ -146,7 +146,7 @@ KILLED_AS_IT_FORGOT = [
 def test_every_memory_ends_with_one_vector_where_it_belongs(
     words: SqliteLexicalIndex, acts: list[Act], order: list[int]
 ) -> None:
-    moving = MovingMemories(words)
+    moving = LifecycleHarness(words)
     try:
         for one in acts:
             one.on(moving)
@@ -159,7 +159,7 @@ def test_every_memory_ends_with_one_vector_where_it_belongs(
         moving.close()
 
 
-def check_items(moving: MovingMemories, memories: dict[str, Memory]) -> None:
+def check_items(moving: LifecycleHarness, memories: dict[str, Memory]) -> None:
     """Turns and items name each other, nothing that rules find is missing, and of each claim the last stands."""
     claims: dict[tuple[str, str, str | None], list[tuple[Any, ...]]] = {}
     for turn in (memory for memory in memories.values() if memory.origin == "said"):
@@ -176,7 +176,7 @@ def check_items(moving: MovingMemories, memories: dict[str, Memory]) -> None:
         assert [one[3] for one in sorted(said)] == [*after, None]
 
 
-def is_forgotten(moving: MovingMemories, turn: Memory, found: ExtractedItem) -> bool:
+def is_forgotten(moving: LifecycleHarness, turn: Memory, found: ExtractedItem) -> bool:
     """Whether an item was forgotten by itself, in any mode."""
     return moving.memories.is_forgotten(PARTITION, derive_item_id(turn.scope, "", found.type, found.text))
 
@@ -186,7 +186,7 @@ def sources(item: Memory) -> set[str]:
     return {one.memory_id for one in item.evidence if one.memory_id is not None}
 
 
-def check(moving: MovingMemories) -> None:
+def check(moving: LifecycleHarness) -> None:
     """The records, the word index and the vector index agree."""
     points = moving.places()
     memories = {memory.memory_id: memory for memory in moving.memories.all()}

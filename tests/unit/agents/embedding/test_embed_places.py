@@ -8,11 +8,11 @@ from schemas.events import Forgotten, Remembered
 from schemas.failures import Unavailable
 from schemas.memories import Embedding, VectorLocation
 from schemas.modes import GENERAL, Mode, ModeDeclarations, VectorSpace
-from tests.harnesses.embed import PARTITION, Indexer, remembered
+from tests.harnesses.embed import PARTITION, EmbedHarness, remembered
 
 
 async def test_a_memory_that_moves_into_another_space_is_embedded_there_and_leaves_nothing_behind(
-    indexer: Indexer,
+    indexer: EmbedHarness,
 ) -> None:
     memory = remembered("violin")
     await indexer.written(memory)
@@ -22,7 +22,7 @@ async def test_a_memory_that_moves_into_another_space_is_embedded_there_and_leav
     assert (await indexer.hash_of(there), await indexer.hash_of(memory)) == (memory.content_hash, None)
 
 
-async def test_a_memory_that_moves_within_a_space_takes_its_vectors_along(indexer: Indexer) -> None:
+async def test_a_memory_that_moves_within_a_space_takes_its_vectors_along(indexer: EmbedHarness) -> None:
     memory = remembered("violin")
     await indexer.written(memory)
     model = indexer.embedders.model("general")
@@ -38,7 +38,7 @@ async def test_a_memory_that_moves_within_a_space_takes_its_vectors_along(indexe
     assert kept.tokens.tolist() == fresh.tokens.tolist() != []
 
 
-async def test_a_vector_of_another_text_is_not_taken_along(indexer: Indexer) -> None:
+async def test_a_vector_of_another_text_is_not_taken_along(indexer: EmbedHarness) -> None:
     old, new = remembered("violin"), remembered("cello")
     await indexer.written(new)
     await indexer.written(old)
@@ -48,7 +48,7 @@ async def test_a_vector_of_another_text_is_not_taken_along(indexer: Indexer) -> 
     assert np.allclose(vectors[new.memory_id].pooled, fresh, atol=1e-6)
 
 
-async def test_a_vector_that_is_not_there_any_more_is_made_again(indexer: Indexer) -> None:
+async def test_a_vector_that_is_not_there_any_more_is_made_again(indexer: EmbedHarness) -> None:
     there = move_to_mode(indexer.ready(remembered("violin")), ("notes", "model"))
     [said] = await indexer.written(there)
     assert said.status == "ready"
@@ -56,7 +56,7 @@ async def test_a_vector_that_is_not_there_any_more_is_made_again(indexer: Indexe
 
 
 @pytest.mark.parametrize("mode", ["notes", "code"])
-async def test_a_move_that_comes_twice_leaves_one_vector(indexer: Indexer, mode: str) -> None:
+async def test_a_move_that_comes_twice_leaves_one_vector(indexer: EmbedHarness, mode: str) -> None:
     memory = remembered("violin")
     await indexer.written(memory)
     there = move_to_mode(indexer.ready(memory), (mode, "model"))
@@ -65,7 +65,7 @@ async def test_a_move_that_comes_twice_leaves_one_vector(indexer: Indexer, mode:
     assert (await indexer.hash_of(there), await indexer.hash_of(memory)) == (memory.content_hash, None)
 
 
-async def test_there_and_back_in_one_batch_is_where_it_was(indexer: Indexer) -> None:
+async def test_there_and_back_in_one_batch_is_where_it_was(indexer: EmbedHarness) -> None:
     memory = remembered("violin")
     await indexer.written(memory)
     there = move_to_mode(indexer.ready(memory), ("code", "model"))
@@ -74,7 +74,7 @@ async def test_there_and_back_in_one_batch_is_where_it_was(indexer: Indexer) -> 
     assert (await indexer.hash_of(memory), await indexer.hash_of(memory, "code")) == (memory.content_hash, None)
 
 
-async def test_a_forgotten_memory_has_no_vector_left_and_nothing_is_said_of_it(indexer: Indexer) -> None:
+async def test_a_forgotten_memory_has_no_vector_left_and_nothing_is_said_of_it(indexer: EmbedHarness) -> None:
     memory, other = remembered("violin"), remembered("cello", "b")
     await indexer.written(memory, other)
     gone = Forgotten(memory_id=memory.memory_id, places=(indexer.place("general"),))
@@ -82,20 +82,22 @@ async def test_a_forgotten_memory_has_no_vector_left_and_nothing_is_said_of_it(i
     assert (await indexer.hash_of(memory), await indexer.hash_of(other)) == (None, other.content_hash)
 
 
-async def test_a_memory_that_is_forgotten_on_its_way_is_not_written(indexer: Indexer) -> None:
+async def test_a_memory_that_is_forgotten_on_its_way_is_not_written(indexer: EmbedHarness) -> None:
     memory = remembered("violin")
     assert await indexer.written(memory, Forgotten(memory_id=memory.memory_id, places=())) == []
     assert await indexer.hash_of(memory) is None
 
 
-async def test_what_a_killed_worker_had_written_and_not_told_is_removed_with_what_came_after(indexer: Indexer) -> None:
+async def test_what_a_killed_worker_had_written_and_not_told_is_removed_with_what_came_after(
+    indexer: EmbedHarness,
+) -> None:
     memory = remembered("violin")
     await indexer.written(memory)
     await indexer.written(memory, Forgotten(memory_id=memory.memory_id, places=()))
     assert await indexer.hash_of(memory) is None
 
 
-async def test_strays_are_removed_and_the_vector_that_belongs_there_is_not(indexer: Indexer) -> None:
+async def test_strays_are_removed_and_the_vector_that_belongs_there_is_not(indexer: EmbedHarness) -> None:
     memory = remembered("violin")
     await indexer.written(memory, memory.model_copy(update={"mode": "code"}))
     strays = (indexer.place("general"), indexer.place("code"), VectorLocation(mode="never", space="was"))
@@ -105,7 +107,7 @@ async def test_strays_are_removed_and_the_vector_that_belongs_there_is_not(index
 
 @pytest.mark.parametrize("text", ["unspeakable", "infinite"])
 async def test_a_text_without_a_vector_does_not_leave_the_vector_of_the_text_before(
-    indexer: Indexer, text: str
+    indexer: EmbedHarness, text: str
 ) -> None:
     old = remembered("violin")
     await indexer.written(old)
@@ -114,7 +116,7 @@ async def test_a_text_without_a_vector_does_not_leave_the_vector_of_the_text_bef
     assert (said.status, await indexer.hash_of(new)) == ("failed", None)
 
 
-async def test_an_index_that_goes_away_in_between_leaves_what_is_to_be_done_the_same(indexer: Indexer) -> None:
+async def test_an_index_that_goes_away_in_between_leaves_what_is_to_be_done_the_same(indexer: EmbedHarness) -> None:
     memory = remembered("violin")
     await indexer.written(memory)
     there = await indexer.encoded(move_to_mode(indexer.ready(memory), ("code", "model")))
@@ -128,7 +130,7 @@ async def test_an_index_that_goes_away_in_between_leaves_what_is_to_be_done_the_
     assert (await indexer.hash_of(memory), await indexer.hash_of(memory, "code")) == (None, memory.content_hash)
 
 
-async def test_a_mode_that_is_declared_while_memories_come_holds_from_the_next_one_on(indexer: Indexer) -> None:
+async def test_a_mode_that_is_declared_while_memories_come_holds_from_the_next_one_on(indexer: EmbedHarness) -> None:
     memory = remembered("violin")
     await indexer.written(memory)
     anew = Mode(name="general", embedder="tiny48", embedding_dim=48)
@@ -143,12 +145,12 @@ async def test_a_mode_that_is_declared_while_memories_come_holds_from_the_next_o
 
 @pytest.mark.parametrize("embedder", ["tiny48", None])
 async def test_what_a_killed_worker_had_written_is_removed_though_its_mode_has_changed_or_is_gone(
-    indexer: Indexer, embedder: str | None
+    indexer: EmbedHarness, embedder: str | None
 ) -> None:
     memory, bystander = remembered("violin", mode="code"), remembered("cello", "b", mode="code")
     before = indexer.of("code")
     await indexer.written(memory, bystander)
-    # Nobody was told of the first. Then a command was carried out, and its event comes again.
+    # No event of the first left. Then a command was carried out, and its event comes again.
     modes = [Mode(name="code", embedder=embedder, embedding_dim=48)] if embedder else []
     indexer.modes.put(PARTITION, "u1", ModeDeclarations(modes=tuple(modes)))
     [said] = await indexer.written(memory)
@@ -158,7 +160,7 @@ async def test_what_a_killed_worker_had_written_is_removed_though_its_mode_has_c
 
 
 async def test_what_a_killed_worker_had_written_is_removed_when_its_memory_moved_on_in_the_same_batch(
-    indexer: Indexer,
+    indexer: EmbedHarness,
 ) -> None:
     memory = remembered("violin", mode="code")
     before = indexer.of("code")

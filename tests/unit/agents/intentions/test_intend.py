@@ -24,7 +24,7 @@ HERE = 2
 SCOPE = {"user_id": "ana", "project_id": "default"}
 
 
-class Kept:
+class IntendHarness:
     """The keeper over fakes, with the records that its events are about."""
 
     def __init__(self) -> None:
@@ -65,8 +65,8 @@ class Kept:
 
 
 @pytest.fixture
-def kept() -> Kept:
-    return Kept()
+def kept() -> IntendHarness:
+    return IntendHarness()
 
 
 def record_of(event: Learned) -> Memory:
@@ -74,12 +74,12 @@ def record_of(event: Learned) -> Memory:
     return event.memory
 
 
-async def test_an_intention_that_nobody_has_is_empty(kept: Kept) -> None:
+async def test_an_intention_that_nobody_has_is_empty(kept: IntendHarness) -> None:
     empty: dict[str, Any] = {"goals": [], "constraints": [], "blocking_errors": [], "decisions": []}
     assert await kept.command("get_intention") == {**empty, "resolved": [], "categories": [], "version": 0}
 
 
-async def test_what_was_said_and_what_was_set_are_shown_with_where_they_come_from(kept: Kept) -> None:
+async def test_what_was_said_and_what_was_set_are_shown_with_where_they_come_from(kept: IntendHarness) -> None:
     event = kept.tell(learned("We want to ship the beta in May.", 1, "goal"))
     shown = await kept.command("set_intention", goals=["learn to sail"], constraints=["no debts"])
     assert shown == await kept.command("get_intention")
@@ -91,7 +91,7 @@ async def test_what_was_said_and_what_was_set_are_shown_with_where_they_come_fro
     assert shown["version"] == 2
 
 
-async def test_what_two_turns_say_is_one_entry_with_both_as_evidence(kept: Kept) -> None:
+async def test_what_two_turns_say_is_one_entry_with_both_as_evidence(kept: IntendHarness) -> None:
     turns = [made("We want to ship the beta.", number) for number in (1, 2)]
     item = item_of(*turns, text=turns[0].text, kind="goal")
     for turn in turns:
@@ -100,7 +100,7 @@ async def test_what_two_turns_say_is_one_entry_with_both_as_evidence(kept: Kept)
     assert entry.memory_ids == tuple(turn.memory_id for turn in turns)
 
 
-async def test_what_is_done_is_told_apart_from_what_stands(kept: Kept) -> None:
+async def test_what_is_done_is_told_apart_from_what_stands(kept: IntendHarness) -> None:
     kept.tell(learned("The login fails.", 1, "error"))
     sign = kept.tell(learned("The login is fixed.", 2))
     shown = await kept.command("get_intention")
@@ -109,7 +109,7 @@ async def test_what_is_done_is_told_apart_from_what_stands(kept: Kept) -> None:
     assert (done["text"], done["of"], done["resolved_by"]) == ("The login fails.", "blocking_errors", sign.memory_id)
 
 
-def test_with_a_turn_that_is_gone_goes_what_rests_on_others_that_nobody_has_told_of(kept: Kept) -> None:
+def test_with_a_turn_that_is_gone_goes_what_rests_on_others_that_nobody_has_told_of(kept: IntendHarness) -> None:
     event = kept.tell(learned("We want to ship the beta.", 1, "goal"))
     sign = kept.tell(learned("The login is fixed.", 2))
     edited = kept.tell(learned("We want to learn sailing.", 3, "goal"))
@@ -126,13 +126,13 @@ def test_with_a_turn_that_is_gone_goes_what_rests_on_others_that_nobody_has_told
     assert kept.table.get(HERE, SCOPE) == table
 
 
-async def test_nothing_of_a_forgotten_turn_is_shown_though_its_event_has_not_come_yet(kept: Kept) -> None:
+async def test_nothing_of_a_forgotten_turn_is_shown_though_its_event_has_not_come_yet(kept: IntendHarness) -> None:
     event = kept.tell(learned("We want to ship the beta.", 1, "goal"))
     kept.memories.forget(HERE, event.memory_id)
     assert "beta" not in json.dumps(await kept.command("get_intention"))
 
 
-async def test_nothing_of_an_item_is_shown_that_is_gone_or_replaced(kept: Kept) -> None:
+async def test_nothing_of_an_item_is_shown_that_is_gone_or_replaced(kept: IntendHarness) -> None:
     event = kept.tell(learned("We want to ship the beta.", 1, "goal"))
     [item] = event.items
     kept.memories.put(HERE, item.model_copy(update={"superseded_by": "another"}))
@@ -143,14 +143,14 @@ async def test_nothing_of_an_item_is_shown_that_is_gone_or_replaced(kept: Kept) 
     assert kept.goals() == []
 
 
-async def test_a_replaced_text_is_not_shown(kept: Kept) -> None:
+async def test_a_replaced_text_is_not_shown(kept: IntendHarness) -> None:
     turn = record_of(kept.tell(learned("We want to ship the beta.", 1, "goal")))
     versions = (*turn.versions, TextVersion(text_hash="another", first_seen=START))
     kept.memories.put(HERE, turn.model_copy(update={"versions": versions, "current": 1}))
     assert kept.goals() == []
 
 
-async def test_a_goal_is_open_again_once_the_turn_that_ended_it_is_gone(kept: Kept) -> None:
+async def test_a_goal_is_open_again_once_the_turn_that_ended_it_is_gone(kept: IntendHarness) -> None:
     kept.tell(learned("We want to ship the beta.", 1, "goal"))
     sign = kept.tell(learned("We shipped the beta.", 2))
     assert kept.goals() == []
@@ -158,28 +158,28 @@ async def test_a_goal_is_open_again_once_the_turn_that_ended_it_is_gone(kept: Ke
     assert kept.goals() == ["We want to ship the beta."]
 
 
-async def test_an_event_that_comes_after_its_turn_was_forgotten_keeps_nothing_of_it(kept: Kept) -> None:
+async def test_an_event_that_comes_after_its_turn_was_forgotten_keeps_nothing_of_it(kept: IntendHarness) -> None:
     late = learned("We want to ship the beta.", 1, "goal")
     kept.memories.forget(HERE, late.memory_id)
     kept.intend.learned(late)
     assert "beta" not in kept.table.get(HERE, SCOPE).model_dump_json()
 
 
-async def test_the_text_of_a_forgotten_turn_leaves_the_table(kept: Kept) -> None:
+async def test_the_text_of_a_forgotten_turn_leaves_the_table(kept: IntendHarness) -> None:
     event = kept.tell(learned("We want to ship the beta.", 1, "goal"))
     kept.memories.forget(HERE, event.memory_id)
     kept.intend.learned(forgotten(event))
     assert "beta" not in kept.table.get(HERE, SCOPE).model_dump_json()
 
 
-async def test_an_event_that_changes_nothing_writes_nothing(kept: Kept) -> None:
+async def test_an_event_that_changes_nothing_writes_nothing(kept: IntendHarness) -> None:
     event = kept.tell(learned("We want to ship the beta.", 1, "goal"))
     kept.tell(event)
     kept.tell(learned("The tram is green.", 2))
     assert kept.table.writes == 1
 
 
-async def test_the_categories_are_those_that_the_items_have_now(kept: Kept) -> None:
+async def test_the_categories_are_those_that_the_items_have_now(kept: IntendHarness) -> None:
     [item] = kept.tell(learned("We want to ship the beta.", 1, "goal")).items
     assert kept.intend.get(SCOPE).categories == ()
     named = Item(kind="goal", categories=(CategoryAssignment(name="releases", confidence=0.8),))
@@ -187,7 +187,7 @@ async def test_the_categories_are_those_that_the_items_have_now(kept: Kept) -> N
     assert (await kept.command("get_intention"))["categories"] == ["releases"]
 
 
-async def test_setting_the_same_again_shows_the_same(kept: Kept) -> None:
+async def test_setting_the_same_again_shows_the_same(kept: IntendHarness) -> None:
     wishes: dict[str, Any] = {"goals": ["learn to sail"], "constraints": ["no debts"]}
     first = await kept.command("set_intention", **wishes)
     assert await kept.command("set_intention", **wishes) == first
@@ -204,7 +204,7 @@ async def test_setting_the_same_again_shows_the_same(kept: Kept) -> None:
     ],
 )
 async def test_what_is_no_list_of_sentences_is_refused_and_nothing_is_set(
-    kept: Kept, arguments: dict[str, Any], code: str
+    kept: IntendHarness, arguments: dict[str, Any], code: str
 ) -> None:
     with pytest.raises(Rejected) as refused:
         await kept.command("set_intention", **arguments)
@@ -213,7 +213,7 @@ async def test_what_is_no_list_of_sentences_is_refused_and_nothing_is_set(
     assert kept.table.writes == 0
 
 
-async def test_forgetting_a_project_removes_what_was_set_there_only(kept: Kept) -> None:
+async def test_forgetting_a_project_removes_what_was_set_there_only(kept: IntendHarness) -> None:
     for project in ("default", "p2"):
         await kept.command("set_intention", project, goals=[f"sail in {project}"])
     kept.forget(project=True)
@@ -221,7 +221,7 @@ async def test_forgetting_a_project_removes_what_was_set_there_only(kept: Kept) 
     assert "sail in p2" in json.dumps(await kept.command("get_intention", "p2"))
 
 
-async def test_forgetting_a_user_removes_what_was_set_in_all_projects_and_for_nobody_else(kept: Kept) -> None:
+async def test_forgetting_a_user_removes_what_was_set_in_all_projects_and_for_nobody_else(kept: IntendHarness) -> None:
     for user, project in (("ana", "default"), ("ana", "p2"), ("anabel", "default")):
         await kept.command("set_intention", project, user, goals=["sail"])
     kept.forget(user=True)
@@ -230,7 +230,7 @@ async def test_forgetting_a_user_removes_what_was_set_in_all_projects_and_for_no
     assert "sail" in json.dumps(await kept.command("get_intention", "default", "anabel"))
 
 
-async def test_what_is_set_after_forgetting_stays_though_the_command_comes_again(kept: Kept) -> None:
+async def test_what_is_set_after_forgetting_stays_though_the_command_comes_again(kept: IntendHarness) -> None:
     kept.forget(user=True)
     await kept.command("set_intention", goals=["sail"])
     kept.offset = 0
@@ -238,6 +238,6 @@ async def test_what_is_set_after_forgetting_stays_though_the_command_comes_again
     assert kept.goals() == ["sail"]
 
 
-async def test_another_partition_sees_nothing(kept: Kept) -> None:
+async def test_another_partition_sees_nothing(kept: IntendHarness) -> None:
     await kept.command("set_intention", goals=["sail"])
     assert kept.at(HERE + 1).get(SCOPE).goals == ()

@@ -21,7 +21,7 @@ from tests.fakes.modes import FakeModes
 HERE = 0
 
 
-class Keeping:
+class ForgetHarness:
     """What `ana` has said, in two conversations of a project and in another project, and what `ben` has."""
 
     def __init__(self, words: SqliteLexicalIndex) -> None:
@@ -80,12 +80,12 @@ def forgettings(events: Sequence[MemoryEvent]) -> list[Forgotten]:
 
 
 @pytest.fixture
-def keeping(words: SqliteLexicalIndex) -> Keeping:
-    return Keeping(words)
+def harness(words: SqliteLexicalIndex) -> ForgetHarness:
+    return ForgetHarness(words)
 
 
-def id_of(keeping: Keeping, text: str) -> str:
-    return next(memory.memory_id for memory in keeping.memories.all() if memory.text == text)
+def id_of(harness: ForgetHarness, text: str) -> str:
+    return next(memory.memory_id for memory in harness.memories.all() if memory.text == text)
 
 
 @pytest.mark.parametrize(
@@ -98,121 +98,121 @@ def id_of(keeping: Keeping, text: str) -> str:
     ],
 )
 def test_each_selector_takes_its_own_and_nothing_else(
-    keeping: Keeping, selector: dict[str, Any], left: list[str]
+    harness: ForgetHarness, selector: dict[str, Any], left: list[str]
 ) -> None:
-    gone = keeping.forget(**selector)
-    assert keeping.left() == left
+    gone = harness.forget(**selector)
+    assert harness.left() == left
     assert len(gone) == 5 - len(left)
-    assert keeping.forget(**selector) == []
+    assert harness.forget(**selector) == []
 
 
-def test_one_memory_is_forgotten_in_its_own_scope_alone(keeping: Keeping) -> None:
-    one = id_of(keeping, "a1")
-    assert keeping.forget("p2", memory_id=one) == []
-    assert keeping.forget(memory_id=one) == ["a1"]
-    assert keeping.left() == ["a2", "b1", "c1", "z1"]
+def test_one_memory_is_forgotten_in_its_own_scope_alone(harness: ForgetHarness) -> None:
+    one = id_of(harness, "a1")
+    assert harness.forget("p2", memory_id=one) == []
+    assert harness.forget(memory_id=one) == ["a1"]
+    assert harness.left() == ["a2", "b1", "c1", "z1"]
 
 
-def test_each_leaves_a_mark_and_the_place_of_its_vector(keeping: Keeping) -> None:
-    for memory, event in keeping.steps(conversation_id="a"):
-        assert keeping.memories.is_forgotten(HERE, memory.memory_id)
+def test_each_leaves_a_mark_and_the_place_of_its_vector(harness: ForgetHarness) -> None:
+    for memory, event in harness.steps(conversation_id="a"):
+        assert harness.memories.is_forgotten(HERE, memory.memory_id)
         assert event == Forgotten(memory_id=memory.memory_id, places=(memory.embedding.place,))
-        assert keeping.memories.last_place(HERE, memory.memory_id) == memory.embedding.place
+        assert harness.memories.last_place(HERE, memory.memory_id) == memory.embedding.place
 
 
-def test_superseded_turns_are_forgotten_too(keeping: Keeping) -> None:
-    keeping.keep("a3", 20, conversation_id="a", superseded_by="somebody")
-    assert "a3" in keeping.forget(conversation_id="a")
+def test_superseded_turns_are_forgotten_too(harness: ForgetHarness) -> None:
+    harness.keep("a3", 20, conversation_id="a", superseded_by="somebody")
+    assert "a3" in harness.forget(conversation_id="a")
 
 
-def test_what_rests_on_a_forgotten_turn_goes_before_it(keeping: Keeping) -> None:
-    keeping.distil("of both", 20, "a1", "a2")
-    keeping.distil("of b", 22, "b1")
-    assert keeping.forget(memory_id=id_of(keeping, "a1")) == ["of both", "a1"]
-    assert keeping.left() == ["a2", "b1", "c1", "of b", "z1"]
+def test_what_rests_on_a_forgotten_turn_goes_before_it(harness: ForgetHarness) -> None:
+    harness.distil("of both", 20, "a1", "a2")
+    harness.distil("of b", 22, "b1")
+    assert harness.forget(memory_id=id_of(harness, "a1")) == ["of both", "a1"]
+    assert harness.left() == ["a2", "b1", "c1", "of b", "z1"]
 
 
-def test_what_stands_for_what_stands_for_a_forgotten_turn_goes_as_well(keeping: Keeping) -> None:
-    lower = keeping.distil("of both", 20, "a1", "a2")
-    upper = keeping.keep("above", 21, origin="distilled", type="semantic", evidence=lower.evidence)
-    keeping.write(lower.model_copy(update={"superseded_by": upper.memory_id}))
-    assert set(keeping.forget(memory_id=id_of(keeping, "a1"))) == {"above", "of both", "a1"}
-    assert keeping.left() == ["a2", "b1", "c1", "z1"]
+def test_what_stands_for_what_stands_for_a_forgotten_turn_goes_as_well(harness: ForgetHarness) -> None:
+    lower = harness.distil("of both", 20, "a1", "a2")
+    upper = harness.keep("above", 21, origin="distilled", type="semantic", evidence=lower.evidence)
+    harness.write(lower.model_copy(update={"superseded_by": upper.memory_id}))
+    assert set(harness.forget(memory_id=id_of(harness, "a1"))) == {"above", "of both", "a1"}
+    assert harness.left() == ["a2", "b1", "c1", "z1"]
 
 
-def test_what_is_derived_while_others_have_their_turn_goes_as_well(keeping: Keeping) -> None:
-    steps = keeping.steps(conversation_id="a")
+def test_what_is_derived_while_others_have_their_turn_goes_as_well(harness: ForgetHarness) -> None:
+    steps = harness.steps(conversation_id="a")
     next(steps)
-    keeping.distil("late", 20, "a2", "b1")
+    harness.distil("late", 20, "a2", "b1")
     assert [memory.text for memory, _ in steps] == ["late", "a2"]
-    assert keeping.left() == ["b1", "c1", "z1"]
+    assert harness.left() == ["b1", "c1", "z1"]
 
 
-def test_a_distilled_memory_can_be_forgotten_and_its_turns_stay(keeping: Keeping) -> None:
-    distilled = keeping.distil("of both", 20, "a1", "a2")
-    assert keeping.forget(memory_id=distilled.memory_id) == ["of both"]
-    assert keeping.left() == ["a1", "a2", "b1", "c1", "z1"]
+def test_a_distilled_memory_can_be_forgotten_and_its_turns_stay(harness: ForgetHarness) -> None:
+    distilled = harness.distil("of both", 20, "a1", "a2")
+    assert harness.forget(memory_id=distilled.memory_id) == ["of both"]
+    assert harness.left() == ["a1", "a2", "b1", "c1", "z1"]
 
 
 @pytest.mark.parametrize("of", ["of all", "b1"])
-def test_what_a_forgotten_memory_stood_for_is_served_again_and_not_counted(keeping: Keeping, of: str) -> None:
-    keeping.distil("of all", 20, "a1", "a2", "b1")
-    gone = keeping.forget(memory_id=id_of(keeping, of))
+def test_what_a_forgotten_memory_stood_for_is_served_again_and_not_counted(harness: ForgetHarness, of: str) -> None:
+    harness.distil("of all", 20, "a1", "a2", "b1")
+    gone = harness.forget(memory_id=id_of(harness, of))
     assert gone == (["of all"] if of == "of all" else ["of all", "b1"])
-    assert {(memory.superseded_by, memory.superseded_in) for memory in keeping.memories.all()} == {(None, None)}
-    assert not keeping.words.memory_columns(HERE, "ana").columns.superseded.any()
+    assert {(memory.superseded_by, memory.superseded_in) for memory in harness.memories.all()} == {(None, None)}
+    assert not harness.words.memory_columns(HERE, "ana").columns.superseded.any()
 
 
 def test_killed_after_each_memory_all_of_it_is_forgotten_and_told_of_when_the_command_comes_again(
-    keeping: Keeping,
+    harness: ForgetHarness,
 ) -> None:
-    derived = keeping.distil("of both", 20, "a1", "a2")
-    doomed = {derived.memory_id, id_of(keeping, "a1"), id_of(keeping, "a2")}
+    derived = harness.distil("of both", 20, "a1", "a2")
+    doomed = {derived.memory_id, id_of(harness, "a1"), id_of(harness, "a2")}
     change = Change(scope=Scope(user_id="ana", project_id="p1"), action="forget", conversation_id="a")
     told: list[str] = []
     for _ in doomed:
-        keeping.words.commit(HERE)
-        made = (event for _, events in keeping.keeper.changed(change) for event in forgettings(events))
+        harness.words.commit(HERE)
+        made = (event for _, events in harness.keeper.changed(change) for event in forgettings(events))
         told += [event.memory_id for event, _ in zip(made, range(len(told) + 1), strict=False)]
-        keeping.words.open(HERE)  # What was not committed is gone.
-    again = [event for _, events in keeping.keeper.changed(change) for event in forgettings(events)]
+        harness.words.open(HERE)  # What was not committed is gone.
+    again = [event for _, events in harness.keeper.changed(change) for event in forgettings(events)]
     assert {event.memory_id for event in again} == doomed
     assert set(told) <= doomed
-    assert keeping.left() == ["b1", "c1", "z1"]
+    assert harness.left() == ["b1", "c1", "z1"]
 
 
 @pytest.mark.parametrize("selector", [{"conversation_id": "a"}, {"whole": "user"}, {"memory_id": "of both"}])
 def test_killed_before_anybody_was_told_those_who_keep_something_of_it_are_told_when_it_comes_again(
-    keeping: Keeping, selector: dict[str, Any]
+    harness: ForgetHarness, selector: dict[str, Any]
 ) -> None:
-    keeping.distil("of both", 20, "a1", "a2")
-    selector = {key: id_of(keeping, value) if key == "memory_id" else value for key, value in selector.items()}
-    scopes = {one.memory_id: one.scope for one in keeping.memories.all()}
-    keeping.words.commit(HERE)
-    doomed = {memory.memory_id for memory, _ in keeping.steps(**selector)}
-    keeping.words.open(HERE)  # What was not committed is gone, and so is what was not published.
+    harness.distil("of both", 20, "a1", "a2")
+    selector = {key: id_of(harness, value) if key == "memory_id" else value for key, value in selector.items()}
+    scopes = {one.memory_id: one.scope for one in harness.memories.all()}
+    harness.words.commit(HERE)
+    doomed = {memory.memory_id for memory, _ in harness.steps(**selector)}
+    harness.words.open(HERE)  # What was not committed is gone, and so is what was not published.
     change = Change(scope=Scope(user_id="ana", project_id="p1"), action="forget", **selector)
-    again = [event for _, events in keeping.keeper.changed(change) for event in events]
+    again = [event for _, events in harness.keeper.changed(change) for event in events]
     told = {event.memory_id: event.scope for event in again if isinstance(event, Learned)}
     assert told == {memory_id: scopes[memory_id] for memory_id in doomed}
 
 
 def test_those_who_keep_something_are_told_of_a_turn_that_once_said_more_and_of_what_was_distilled(
-    keeping: Keeping,
+    harness: ForgetHarness,
 ) -> None:
-    now = next(one for one in keeping.memories.all() if one.text == "b1")
+    now = next(one for one in harness.memories.all() if one.text == "b1")
     before = TextVersion(text_hash="before", first_seen=now.occurred_at)
-    keeping.write(now.model_copy(update={"versions": (before, *now.versions), "current": 1}))
-    derived = keeping.distil("of both", 20, "a1", "a2")
+    harness.write(now.model_copy(update={"versions": (before, *now.versions), "current": 1}))
+    derived = harness.distil("of both", 20, "a1", "a2")
     change = Change(scope=Scope(user_id="ana", project_id="p1"), action="forget", whole="project")
-    events = [event for _, events in keeping.keeper.changed(change) for event in events]
+    events = [event for _, events in harness.keeper.changed(change) for event in events]
     told = {event.memory_id for event in events if isinstance(event, Learned)}
     assert told == {now.memory_id, derived.memory_id}
 
 
-def test_what_was_said_after_the_command_is_kept(keeping: Keeping) -> None:
-    keeping.keep("later", 20, conversation_id="a")
-    keeping.keep("of a log that was here before", 30, conversation_id="a")
-    gone = keeping.forget(whole="user", turns_before=10, turns_until=25)
+def test_what_was_said_after_the_command_is_kept(harness: ForgetHarness) -> None:
+    harness.keep("later", 20, conversation_id="a")
+    harness.keep("of a log that was here before", 30, conversation_id="a")
+    gone = harness.forget(whole="user", turns_before=10, turns_until=25)
     assert "of a log that was here before" in gone
-    assert keeping.left() == ["later", "z1"]
+    assert harness.left() == ["later", "z1"]

@@ -10,17 +10,17 @@ from schemas.events import Forgotten, Learned, Remembered
 from schemas.understanding import FoundItem, Understanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import embedded_in
-from tests.harnesses.items import AWS, FLY, HERE, LOCAL, PLAIN, Keeping, known, sources
+from tests.harnesses.items import AWS, FLY, HERE, LOCAL, PLAIN, ItemsHarness, known, sources
 
 
 @pytest.fixture
-def keeping(words: SqliteLexicalIndex) -> Keeping:
-    return Keeping(words)
+def harness(words: SqliteLexicalIndex) -> ItemsHarness:
+    return ItemsHarness(words)
 
 
-def test_what_is_found_in_a_turn_is_a_memory_beside_it(keeping: Keeping) -> None:
-    said = keeping.say(f"Good morning! {FLY}", 1, speaker="Ana")
-    [item] = keeping.items().values()
+def test_what_is_found_in_a_turn_is_a_memory_beside_it(harness: ItemsHarness) -> None:
+    said = harness.say(f"Good morning! {FLY}", 1, speaker="Ana")
+    [item] = harness.items().values()
     assert (item.text, item.origin, item.type, item.index_name) == (FLY, "extracted", "semantic", "u1//items")
     assert (item.turn_id, item.conversation_id, item.role, item.speaker) == ("t1", "c1", "user", "Ana")
     assert (item.occurred_at, item.mode, item.scope) == (said.occurred_at, said.mode, said.scope)
@@ -29,150 +29,150 @@ def test_what_is_found_in_a_turn_is_a_memory_beside_it(keeping: Keeping) -> None
     assert known(item).kind == "fact"
     assert known(item).valid_from == said.occurred_at
     assert said.items == (item.memory_id,)
-    assert keeping.told(Remembered) == [Remembered(memory=said), Remembered(memory=item)]
+    assert harness.told(Remembered) == [Remembered(memory=said), Remembered(memory=item)]
 
 
-def test_an_event_of_a_turn_does_not_grow_with_the_turns_that_say_the_same(keeping: Keeping) -> None:
+def test_an_event_of_a_turn_does_not_grow_with_the_turns_that_say_the_same(harness: ItemsHarness) -> None:
     pages = [{"uri": "file://page", "text": "The lantern hangs over the door of the old mill. " * 40}]
     sizes = []
     for number in range(6):
-        said = keeping.say(f"Look at this page, {number}.", number, resources=pages)
-        [told] = keeping.told(Learned)
+        said = harness.say(f"Look at this page, {number}.", number, resources=pages)
+        [told] = harness.told(Learned)
         assert {one.memory_id for one in told.items} == set(said.items)
         assert {one.memory_id for item in told.items for one in item.evidence} == {said.memory_id}
         sizes.append(len(told.model_dump_json()))
     assert max(sizes) < 1.05 * min(sizes)
 
 
-def test_a_turn_without_items_is_told_to_the_indexer_alone(keeping: Keeping) -> None:
-    said = keeping.say(PLAIN, 1)
-    assert keeping.events == [Remembered(memory=said)]
+def test_a_turn_without_items_is_told_to_the_indexer_alone(harness: ItemsHarness) -> None:
+    said = harness.say(PLAIN, 1)
+    assert harness.events == [Remembered(memory=said)]
 
 
-def test_what_is_said_again_is_surer_and_no_second_memory(keeping: Keeping) -> None:
-    keeping.say(FLY, 1, speaker="Ana")
-    [once] = keeping.items().values()
-    keeping.say(FLY.replace("The", "the"), 2)
-    [twice] = keeping.items().values()
+def test_what_is_said_again_is_surer_and_no_second_memory(harness: ItemsHarness) -> None:
+    harness.say(FLY, 1, speaker="Ana")
+    [once] = harness.items().values()
+    harness.say(FLY.replace("The", "the"), 2)
+    [twice] = harness.items().values()
     assert (twice.memory_id, sources(twice)) == (once.memory_id, ["t1", "t2"])
     assert known(twice).confidence > known(once).confidence
     assert (twice.turn_id, twice.conversation_id, twice.role, twice.speaker) == (None, None, None, None)
     assert (twice.text, twice.occurred_at) == (
         FLY.replace("The", "the"),
-        keeping.get(twice.evidence[1].memory_id or "").occurred_at,
+        harness.get(twice.evidence[1].memory_id or "").occurred_at,
     )
 
 
-def test_what_comes_again_changes_nothing(keeping: Keeping) -> None:
-    keeping.say(FLY, 1)
-    keeping.say(AWS, 2)
-    before = keeping.state()
-    keeping.say(AWS, 2)
-    assert [event.memory.text for event in keeping.told(Remembered)] == [AWS, AWS], "a killed worker told nobody"
-    keeping.say(FLY, 1, offset=7)
-    assert keeping.events == []
-    assert keeping.state() == before
+def test_what_comes_again_changes_nothing(harness: ItemsHarness) -> None:
+    harness.say(FLY, 1)
+    harness.say(AWS, 2)
+    before = harness.state()
+    harness.say(AWS, 2)
+    assert [event.memory.text for event in harness.told(Remembered)] == [AWS, AWS], "a killed worker told nobody"
+    harness.say(FLY, 1, offset=7)
+    assert harness.events == []
+    assert harness.state() == before
 
 
-def test_an_edit_takes_back_what_the_text_before_said(keeping: Keeping) -> None:
-    said = keeping.say(FLY, 1)
-    [item] = keeping.items().values()
-    keeping.write(item.model_copy(update={"embedding": embedded_in("s1")}))
-    edited = keeping.say(PLAIN, 1, offset=2)
-    assert keeping.items() == {}
+def test_an_edit_takes_back_what_the_text_before_said(harness: ItemsHarness) -> None:
+    said = harness.say(FLY, 1)
+    [item] = harness.items().values()
+    harness.write(item.model_copy(update={"embedding": embedded_in("s1")}))
+    edited = harness.say(PLAIN, 1, offset=2)
+    assert harness.items() == {}
     assert edited.items == ()
     place = embedded_in("s1").place
-    assert keeping.told(Forgotten) == [Forgotten(memory_id=item.memory_id, places=(place,))]
-    assert keeping.told(Learned) == [Learned(memory_id=said.memory_id, scope=said.scope, memory=edited)]
-    keeping.say(FLY, 1, offset=3)
-    assert list(keeping.items()) == [FLY], "it was removed, not forgotten"
+    assert harness.told(Forgotten) == [Forgotten(memory_id=item.memory_id, places=(place,))]
+    assert harness.told(Learned) == [Learned(memory_id=said.memory_id, scope=said.scope, memory=edited)]
+    harness.say(FLY, 1, offset=3)
+    assert list(harness.items()) == [FLY], "it was removed, not forgotten"
 
 
-def test_an_item_stays_as_long_as_any_turn_says_it(keeping: Keeping) -> None:
-    first = keeping.say(FLY, 1)
-    second = keeping.say(FLY, 2)
-    assert keeping.change("forget", memory_id=second.memory_id) == 1
-    [item] = keeping.items().values()
+def test_an_item_stays_as_long_as_any_turn_says_it(harness: ItemsHarness) -> None:
+    first = harness.say(FLY, 1)
+    second = harness.say(FLY, 2)
+    assert harness.change("forget", memory_id=second.memory_id) == 1
+    [item] = harness.items().values()
     assert (sources(item), item.turn_id, item.occurred_at) == (["t1"], "t1", first.occurred_at)
-    assert keeping.change("forget", memory_id=first.memory_id) == 2, "the turn and its item"
-    assert keeping.items() == {}
+    assert harness.change("forget", memory_id=first.memory_id) == 2, "the turn and its item"
+    assert harness.items() == {}
 
 
 SAID = [(FLY, 1), (AWS, 2), (LOCAL, 3), (FLY.upper(), 4)]
 
 
 @pytest.mark.parametrize("order", list(permutations(SAID)))
-def test_of_what_contradicts_the_last_stands_whatever_comes_first(keeping: Keeping, order: Any) -> None:
+def test_of_what_contradicts_the_last_stands_whatever_comes_first(harness: ItemsHarness, order: Any) -> None:
     for text, number in order:
-        keeping.say(text, number, offset=number)
-    items = keeping.items()
+        harness.say(text, number, offset=number)
+    items = harness.items()
     fly, aws, local = (items[text] for text in (FLY.upper(), AWS, LOCAL))
     assert [one.superseded_by for one in (aws, local, fly)] == [local.memory_id, fly.memory_id, None]
     assert [known(one).valid_until for one in (aws, local, fly)] == [local.occurred_at, fly.occurred_at, None]
-    assert keeping.words.memory_columns(HERE, aws.index_name).columns.superseded.sum() == 2
+    assert harness.words.memory_columns(HERE, aws.index_name).columns.superseded.sum() == 2
 
 
-def test_without_the_last_the_one_before_stands_again(keeping: Keeping) -> None:
-    first = keeping.say(FLY, 1)
-    last = keeping.say(AWS, 2)
-    assert keeping.items()[FLY].superseded_by == keeping.items()[AWS].memory_id
-    assert [event.memory_id for event in keeping.told(Learned)] == [first.memory_id, last.memory_id]
-    keeping.change("forget", memory_id=last.memory_id)
-    item = keeping.items()[FLY]
+def test_without_the_last_the_one_before_stands_again(harness: ItemsHarness) -> None:
+    first = harness.say(FLY, 1)
+    last = harness.say(AWS, 2)
+    assert harness.items()[FLY].superseded_by == harness.items()[AWS].memory_id
+    assert [event.memory_id for event in harness.told(Learned)] == [first.memory_id, last.memory_id]
+    harness.change("forget", memory_id=last.memory_id)
+    item = harness.items()[FLY]
     assert (item.superseded_by, known(item).valid_until) == (None, None)
-    assert [event.memory_id for event in keeping.told(Learned)] == [first.memory_id, last.memory_id]
-    assert keeping.told(Learned)[1].memory is None
+    assert [event.memory_id for event in harness.told(Learned)] == [first.memory_id, last.memory_id]
+    assert harness.told(Learned)[1].memory is None
 
 
-def test_other_scopes_and_modes_contradict_nobody(keeping: Keeping) -> None:
-    keeping.say(FLY, 1)
-    keeping.say(AWS, 2, scope={"user_id": "u1", "project_id": "p2"})
-    assert {item.superseded_by for item in keeping.items().values()} == {None}
+def test_other_scopes_and_modes_contradict_nobody(harness: ItemsHarness) -> None:
+    harness.say(FLY, 1)
+    harness.say(AWS, 2, scope={"user_id": "u1", "project_id": "p2"})
+    assert {item.superseded_by for item in harness.items().values()} == {None}
 
 
-def test_what_a_model_finds_is_added_and_an_empty_answer_takes_nothing_away(keeping: Keeping) -> None:
-    said = keeping.say(f"{FLY} {PLAIN}", 1)
+def test_what_a_model_finds_is_added_and_an_empty_answer_takes_nothing_away(harness: ItemsHarness) -> None:
+    said = harness.say(f"{FLY} {PLAIN}", 1)
     lantern = FoundItem(kind="fact", text="There is a lantern.", quote="tells of the lantern", confidence=0.6)
-    read = keeping.read(said, Understanding(items=(lantern,)))
-    assert set(keeping.items()) == {FLY, "There is a lantern."}
-    assert set(read.items) == {item.memory_id for item in keeping.items().values()}
-    span = keeping.items()["There is a lantern."].evidence[0]
+    read = harness.read(said, Understanding(items=(lantern,)))
+    assert set(harness.items()) == {FLY, "There is a lantern."}
+    assert set(read.items) == {item.memory_id for item in harness.items().values()}
+    span = harness.items()["There is a lantern."].evidence[0]
     assert read.text[span.start : span.end] == "tells of the lantern"
-    keeping.read(said, None)
-    assert set(keeping.items()) == {FLY, "There is a lantern."}
-    keeping.read(said, Understanding())
-    assert set(keeping.items()) == {FLY}
+    harness.read(said, None)
+    assert set(harness.items()) == {FLY, "There is a lantern."}
+    harness.read(said, Understanding())
+    assert set(harness.items()) == {FLY}
 
 
-def test_a_models_items_go_with_their_turn_into_the_mode_that_it_says(keeping: Keeping) -> None:
-    keeping.modes.declare(
-        keeping.modes.get(HERE, "u1").visible(None)[0].model_copy(update={"name": "code"}),
+def test_a_models_items_go_with_their_turn_into_the_mode_that_it_says(harness: ItemsHarness) -> None:
+    harness.modes.declare(
+        harness.modes.get(HERE, "u1").visible(None)[0].model_copy(update={"name": "code"}),
         boundary="u1",
         partition=HERE,
     )
-    said = keeping.say(FLY, 1)
-    keeping.read(said, Understanding(mode="code"))
-    assert [item.mode for item in keeping.items().values()] == ["code"]
+    said = harness.say(FLY, 1)
+    harness.read(said, Understanding(mode="code"))
+    assert [item.mode for item in harness.items().values()] == ["code"]
 
 
-def test_what_a_model_says_of_aims_is_told_each_time(keeping: Keeping) -> None:
-    said = keeping.say(PLAIN, 1)
+def test_what_a_model_says_of_aims_is_told_each_time(harness: ItemsHarness) -> None:
+    said = harness.say(PLAIN, 1)
     aims = IntentionUpdate(goals=("ship it",))
-    keeping.read(said, Understanding(intention=aims))
-    assert [event.update for event in keeping.told(Learned)] == [aims]
-    assert keeping.say(FLY, 1, offset=2).reading.aims is None, "another text, another answer"
+    harness.read(said, Understanding(intention=aims))
+    assert [event.update for event in harness.told(Learned)] == [aims]
+    assert harness.say(FLY, 1, offset=2).reading.aims is None, "another text, another answer"
 
 
 @pytest.mark.parametrize("text", ["It works now, thanks!", "I finished the report."])
-def test_a_turn_that_says_something_is_done_is_told_though_it_has_no_items(keeping: Keeping, text: str) -> None:
-    said = keeping.say(text, 1)
-    assert keeping.told(Learned) == [Learned(memory_id=said.memory_id, scope=said.scope, memory=said)]
+def test_a_turn_that_says_something_is_done_is_told_though_it_has_no_items(harness: ItemsHarness, text: str) -> None:
+    said = harness.say(text, 1)
+    assert harness.told(Learned) == [Learned(memory_id=said.memory_id, scope=said.scope, memory=said)]
 
 
-def test_more_turns_than_are_kept_leave_the_latest(keeping: Keeping) -> None:
-    turns = [keeping.say(FLY, number % 60, offset=number, turn_id=f"n{number}") for number in range(40)]
-    [item] = keeping.items().values()
+def test_more_turns_than_are_kept_leave_the_latest(harness: ItemsHarness) -> None:
+    turns = [harness.say(FLY, number % 60, offset=number, turn_id=f"n{number}") for number in range(40)]
+    [item] = harness.items().values()
     assert sources(item) == [f"n{number}" for number in range(8, 40)]
     for one in turns:
-        keeping.change("forget", memory_id=one.memory_id)
-    assert keeping.items() == {}
+        harness.change("forget", memory_id=one.memory_id)
+    assert harness.items() == {}

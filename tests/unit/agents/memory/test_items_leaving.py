@@ -7,125 +7,125 @@ from schemas.events import Learned, Remembered
 from schemas.memories import Memory
 from schemas.understanding import Understanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from tests.harnesses.items import AWS, FLY, HERE, PLAIN, Keeping, known, sources
+from tests.harnesses.items import AWS, FLY, HERE, PLAIN, ItemsHarness, known, sources
 
 
 @pytest.fixture
-def keeping(words: SqliteLexicalIndex) -> Keeping:
-    return Keeping(words)
+def harness(words: SqliteLexicalIndex) -> ItemsHarness:
+    return ItemsHarness(words)
 
 
-def test_whoever_forgets_all_forgets_items_and_may_say_them_again(keeping: Keeping) -> None:
+def test_whoever_forgets_all_forgets_items_and_may_say_them_again(harness: ItemsHarness) -> None:
     for number in range(3):
-        keeping.say(FLY, number)
-    keeping.say(AWS, 4, scope={"user_id": "u1", "project_id": "p2"})
-    assert keeping.change("forget", whole="project") == 4
-    assert list(keeping.items()) == [AWS]
-    keeping.say(FLY, 9)
-    assert set(keeping.items()) == {AWS, FLY}
+        harness.say(FLY, number)
+    harness.say(AWS, 4, scope={"user_id": "u1", "project_id": "p2"})
+    assert harness.change("forget", whole="project") == 4
+    assert list(harness.items()) == [AWS]
+    harness.say(FLY, 9)
+    assert set(harness.items()) == {AWS, FLY}
 
 
-def test_a_turn_that_is_moved_takes_its_items_along(keeping: Keeping) -> None:
-    keeping.say(FLY, 1)
-    moved = keeping.say(FLY, 2)
-    [before] = keeping.items().values()
-    keeping.change("move", memory_id=moved.memory_id, to="code")
-    items = {item.mode: item for item in keeping.memories.all() if item.origin == "extracted"}
+def test_a_turn_that_is_moved_takes_its_items_along(harness: ItemsHarness) -> None:
+    harness.say(FLY, 1)
+    moved = harness.say(FLY, 2)
+    [before] = harness.items().values()
+    harness.change("move", memory_id=moved.memory_id, to="code")
+    items = {item.mode: item for item in harness.memories.all() if item.origin == "extracted"}
     assert {mode: sources(item) for mode, item in items.items()} == {"general": ["t1"], "code": ["t2"]}
     assert items["general"].memory_id == before.memory_id
-    assert keeping.get(moved.memory_id).items == (items["code"].memory_id,)
-    assert Remembered(memory=items["code"]) in keeping.events
+    assert harness.get(moved.memory_id).items == (items["code"].memory_id,)
+    assert Remembered(memory=items["code"]) in harness.events
 
 
-def test_an_item_that_is_moved_goes_alone_and_stays_when_it_is_said_again(keeping: Keeping) -> None:
-    said = keeping.say(FLY, 1)
-    [item] = keeping.items().values()
-    keeping.change("move", memory_id=item.memory_id, to="code")
-    keeping.say(FLY, 2)
-    [moved] = keeping.items().values()
+def test_an_item_that_is_moved_goes_alone_and_stays_when_it_is_said_again(harness: ItemsHarness) -> None:
+    said = harness.say(FLY, 1)
+    [item] = harness.items().values()
+    harness.change("move", memory_id=item.memory_id, to="code")
+    harness.say(FLY, 2)
+    [moved] = harness.items().values()
     assert (moved.memory_id, moved.mode, moved.mode_source, sources(moved)) == (
         item.memory_id,
         "code",
         "caller",
         ["t1", "t2"],
     )
-    assert keeping.get(said.memory_id).mode == "general"
+    assert harness.get(said.memory_id).mode == "general"
 
 
-def test_items_follow_a_mode_that_is_renamed(keeping: Keeping) -> None:
-    keeping.say(FLY, 1)
-    [item] = keeping.items().values()
-    keeping.change("move", mode="general", to="notes")
-    [there] = keeping.items().values()
+def test_items_follow_a_mode_that_is_renamed(harness: ItemsHarness) -> None:
+    harness.say(FLY, 1)
+    [item] = harness.items().values()
+    harness.change("move", mode="general", to="notes")
+    [there] = harness.items().values()
     assert (there.mode, there.memory_id != item.memory_id) == ("notes", True)
-    keeping.say(FLY, 1, offset=5)
-    assert list(keeping.items().values()) == [there]
+    harness.say(FLY, 1, offset=5)
+    assert list(harness.items().values()) == [there]
 
 
-def test_a_forgotten_item_is_made_again_in_no_mode_and_its_turn_stays(keeping: Keeping) -> None:
-    said = keeping.say(f"{FLY} {PLAIN}", 1)
-    [item] = keeping.items().values()
-    assert keeping.change("forget", memory_id=item.memory_id) == 1
-    assert keeping.told(Learned)[0].memory == keeping.get(said.memory_id)
-    assert keeping.get(said.memory_id).items == ()
-    keeping.say(f"{FLY} {PLAIN}", 1)
-    keeping.say(FLY, 1, offset=2)
-    keeping.change("move", memory_id=said.memory_id, to="code")
-    keeping.say(FLY, 3, scope={"user_id": "u1", "project_id": "p2"})
-    assert [one.scope["project_id"] for one in keeping.items().values()] == ["p2"], "another scope has its own"
+def test_a_forgotten_item_is_made_again_in_no_mode_and_its_turn_stays(harness: ItemsHarness) -> None:
+    said = harness.say(f"{FLY} {PLAIN}", 1)
+    [item] = harness.items().values()
+    assert harness.change("forget", memory_id=item.memory_id) == 1
+    assert harness.told(Learned)[0].memory == harness.get(said.memory_id)
+    assert harness.get(said.memory_id).items == ()
+    harness.say(f"{FLY} {PLAIN}", 1)
+    harness.say(FLY, 1, offset=2)
+    harness.change("move", memory_id=said.memory_id, to="code")
+    harness.say(FLY, 3, scope={"user_id": "u1", "project_id": "p2"})
+    assert [one.scope["project_id"] for one in harness.items().values()] == ["p2"], "another scope has its own"
 
 
-def merged(keeping: Keeping) -> tuple[Memory, Memory, Memory]:
+def merged(harness: ItemsHarness) -> tuple[Memory, Memory, Memory]:
     """A turn whose item a consolidation has merged into that of another turn: the turn, its item, the other."""
-    said = keeping.say("I am allergic to nuts.", 1)
-    keeping.say("I am allergic to peanuts.", 2)
-    items = keeping.items()
+    said = harness.say("I am allergic to nuts.", 1)
+    harness.say("I am allergic to peanuts.", 2)
+    items = harness.items()
     into, hidden = items["I am allergic to peanuts."], items["I am allergic to nuts."]
     supports = (*known(hidden).supports, *known(into).supports)
-    keeping.write(into.model_copy(update={"item": known(into).model_copy(update={"supports": supports})}))
-    keeping.write(hidden.model_copy(update={"superseded_by": into.memory_id, "superseded_in": "run"}))
-    keeping.write(said.model_copy(update={"items": (hidden.memory_id, into.memory_id)}))
-    return said, hidden, keeping.get(into.memory_id)
+    harness.write(into.model_copy(update={"item": known(into).model_copy(update={"supports": supports})}))
+    harness.write(hidden.model_copy(update={"superseded_by": into.memory_id, "superseded_in": "run"}))
+    harness.write(said.model_copy(update={"items": (hidden.memory_id, into.memory_id)}))
+    return said, hidden, harness.get(into.memory_id)
 
 
-def test_what_a_consolidation_merged_gets_what_is_said_of_either(keeping: Keeping) -> None:
-    said, hidden, into = merged(keeping)
-    assert keeping.say("I am allergic to nuts.", 5).items == (into.memory_id,)
-    assert keeping.read(said, Understanding()).items == (into.memory_id, hidden.memory_id)
-    assert sources(keeping.get(into.memory_id)) == ["t1", "t2", "t5"]
-    assert sources(keeping.get(hidden.memory_id)) == ["t1"]
+def test_what_a_consolidation_merged_gets_what_is_said_of_either(harness: ItemsHarness) -> None:
+    said, hidden, into = merged(harness)
+    assert harness.say("I am allergic to nuts.", 5).items == (into.memory_id,)
+    assert harness.read(said, Understanding()).items == (into.memory_id, hidden.memory_id)
+    assert sources(harness.get(into.memory_id)) == ["t1", "t2", "t5"]
+    assert sources(harness.get(hidden.memory_id)) == ["t1"]
 
 
-def test_an_edit_takes_its_evidence_back_from_what_was_merged(keeping: Keeping) -> None:
-    said, hidden, into = merged(keeping)
-    keeping.say(PLAIN, 1, offset=7)
-    assert keeping.memories.get(HERE, hidden.memory_id) is None
-    assert sources(keeping.get(into.memory_id)) == ["t2"]
-    assert keeping.get(said.memory_id).items == ()
+def test_an_edit_takes_its_evidence_back_from_what_was_merged(harness: ItemsHarness) -> None:
+    said, hidden, into = merged(harness)
+    harness.say(PLAIN, 1, offset=7)
+    assert harness.memories.get(HERE, hidden.memory_id) is None
+    assert sources(harness.get(into.memory_id)) == ["t2"]
+    assert harness.get(said.memory_id).items == ()
 
 
-def test_an_edit_into_what_was_merged_keeps_its_evidence_there(keeping: Keeping) -> None:
-    _, hidden, into = merged(keeping)
-    keeping.say("I am allergic to peanuts.", 1, offset=7)
-    assert keeping.memories.get(HERE, hidden.memory_id) is None
-    assert sources(keeping.get(into.memory_id)) == ["t1", "t2"]
+def test_an_edit_into_what_was_merged_keeps_its_evidence_there(harness: ItemsHarness) -> None:
+    _, hidden, into = merged(harness)
+    harness.say("I am allergic to peanuts.", 1, offset=7)
+    assert harness.memories.get(HERE, hidden.memory_id) is None
+    assert sources(harness.get(into.memory_id)) == ["t1", "t2"]
 
 
-def test_a_forgotten_item_takes_what_was_merged_into_it_along(keeping: Keeping) -> None:
-    _, _, into = merged(keeping)
-    assert keeping.change("forget", memory_id=into.memory_id) == 2
-    assert keeping.items() == {}
-    keeping.say("I am allergic to nuts.", 1)
-    assert keeping.items() == {}
+def test_a_forgotten_item_takes_what_was_merged_into_it_along(harness: ItemsHarness) -> None:
+    _, _, into = merged(harness)
+    assert harness.change("forget", memory_id=into.memory_id) == 2
+    assert harness.items() == {}
+    harness.say("I am allergic to nuts.", 1)
+    assert harness.items() == {}
 
 
-def test_what_was_removed_and_not_told_of_is_found_by_its_words(keeping: Keeping) -> None:
-    keeping.say(FLY, 1)
-    [item] = keeping.items().values()
-    keeping.words.commit(HERE)
-    keeping.say(PLAIN, 1, offset=2)
-    keeping.words.open(HERE)  # What was not committed is gone.
+def test_what_was_removed_and_not_told_of_is_found_by_its_words(harness: ItemsHarness) -> None:
+    harness.say(FLY, 1)
+    [item] = harness.items().values()
+    harness.words.commit(HERE)
+    harness.say(PLAIN, 1, offset=2)
+    harness.words.open(HERE)  # What was not committed is gone.
     told = [
-        event for event in find_removed_but_indexed(keeping.stores.memories, keeping.stores.words) if event is not None
+        event for event in find_removed_but_indexed(harness.stores.memories, harness.stores.words) if event is not None
     ]
     assert [event.memory_id for event in told] == [item.memory_id]

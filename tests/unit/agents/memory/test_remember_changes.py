@@ -8,6 +8,7 @@ import pytest
 
 from agents.memory.remember import DerivedEvent
 from agents.modes.vector_spaces import VectorSpaces
+from agents.rules.index.lexical_document import LexicalDocument
 from schemas.changes import Change
 from schemas.events import Embedded, Forgotten, Remembered
 from schemas.failures import Unavailable
@@ -27,23 +28,23 @@ CODE = Mode(name="code", embedder="tiny32", embedding_dim=32)
 DIARY = Mode(name="diary", embedder="general", embedding_dim=384, decay="slow")
 
 
-class BreakableWords(SqliteLexicalIndex):
+class LimitedIndex(SqliteLexicalIndex):
     """The word index, on a disk that is full after so many writes."""
 
     room = 1000
 
-    def put(self, partition: int, memory: Memory) -> None:
+    def put(self, partition: int, document: LexicalDocument) -> None:
         """Write, if there is room."""
         if self.room == 0:
             raise Unavailable("the disk is full")
         self.room -= 1
-        super().put(partition, memory)
+        super().put(partition, document)
 
 
-class Keeping:
+class ChangesHarness:
     """The keeper with memories in two modes and two projects, all with their vectors."""
 
-    def __init__(self, words: BreakableWords) -> None:
+    def __init__(self, words: LimitedIndex) -> None:
         self.memories, self.modes, self.words = FakeMemories(), FakeModes(), words
         stores = fake_stores(words, self.memories, self.modes).at(PARTITION)
         self.spaces = VectorSpaces(stores.modes, FakeEmbedders())
@@ -95,116 +96,116 @@ class Keeping:
 
 
 @pytest.fixture
-def keeping(tmp_path: Path) -> Iterator[Keeping]:
-    words = BreakableWords(tmp_path)
+def harness(tmp_path: Path) -> Iterator[ChangesHarness]:
+    words = LimitedIndex(tmp_path)
     words.open(PARTITION)
-    yield Keeping(words)
+    yield ChangesHarness(words)
     words.close()
 
 
-def test_memories_follow_their_mode_and_no_others_do(keeping: Keeping) -> None:
-    others = [keeping.memory(one) for one in (keeping.diary, keeping.general)]
-    followed = keeping.change(action="move", mode="code", to="diary")
-    assert followed == {one: Remembered(memory=keeping.memory(one)) for one in (keeping.code1, keeping.code2)}
-    moved = keeping.memory(keeping.code1)
+def test_memories_follow_their_mode_and_no_others_do(harness: ChangesHarness) -> None:
+    others = [harness.memory(one) for one in (harness.diary, harness.general)]
+    followed = harness.change(action="move", mode="code", to="diary")
+    assert followed == {one: Remembered(memory=harness.memory(one)) for one in (harness.code1, harness.code2)}
+    moved = harness.memory(harness.code1)
     assert (moved.mode, moved.mode_source, moved.decay) == ("diary", "caller", "slow")
     assert (moved.embedding.status, moved.embedding.place and moved.embedding.place.mode) == ("pending", "code")
-    assert [keeping.memory(one) for one in (keeping.diary, keeping.general)] == others
-    assert keeping.words.counts(PARTITION, "u1")["diary"] == {"pending": 2, "ready": 1}
+    assert [harness.memory(one) for one in (harness.diary, harness.general)] == others
+    assert harness.words.counts(PARTITION, "u1")["diary"] == {"pending": 2, "ready": 1}
 
 
-def test_who_decided_stays_when_a_mode_is_renamed_or_deleted(keeping: Keeping) -> None:
-    keeping.change(action="move", mode="general", to="diary")
-    assert keeping.memory(keeping.general).mode_source == "fallback"
+def test_who_decided_stays_when_a_mode_is_renamed_or_deleted(harness: ChangesHarness) -> None:
+    harness.change(action="move", mode="general", to="diary")
+    assert harness.memory(harness.general).mode_source == "fallback"
 
 
-def test_a_projects_mode_is_changed_in_its_project_alone(keeping: Keeping) -> None:
-    assert set(keeping.change(action="move", mode="code", project="p2", to="diary")) == {keeping.code2}
-    assert keeping.modes_of(keeping.code1, keeping.code2) == ["code", "diary"]
+def test_a_projects_mode_is_changed_in_its_project_alone(harness: ChangesHarness) -> None:
+    assert set(harness.change(action="move", mode="code", project="p2", to="diary")) == {harness.code2}
+    assert harness.modes_of(harness.code1, harness.code2) == ["code", "diary"]
 
 
-def test_a_users_mode_is_not_changed_in_projects_that_have_their_own(keeping: Keeping) -> None:
-    assert set(keeping.change(action="forget", mode="code", except_projects=("p2", "p3"))) == {keeping.code1}
+def test_a_users_mode_is_not_changed_in_projects_that_have_their_own(harness: ChangesHarness) -> None:
+    assert set(harness.change(action="forget", mode="code", except_projects=("p2", "p3"))) == {harness.code1}
 
 
-def test_a_change_that_was_made_is_not_made_again(keeping: Keeping) -> None:
-    keeping.change(action="move", mode="code", to="diary")
-    assert keeping.change(action="move", mode="code", to="diary") == {}
-    keeping.change(action="forget", mode="diary")
-    assert keeping.change(action="forget", mode="diary") == {}
+def test_a_change_that_was_made_is_not_made_again(harness: ChangesHarness) -> None:
+    harness.change(action="move", mode="code", to="diary")
+    assert harness.change(action="move", mode="code", to="diary") == {}
+    harness.change(action="forget", mode="diary")
+    assert harness.change(action="forget", mode="diary") == {}
 
 
-def test_one_memory_is_put_into_a_mode_for_good(keeping: Keeping) -> None:
-    followed = keeping.change(action="move", memory_id=keeping.general, to="code")
-    there = keeping.memory(keeping.general)
-    assert followed == {keeping.general: Remembered(memory=there)}
+def test_one_memory_is_put_into_a_mode_for_good(harness: ChangesHarness) -> None:
+    followed = harness.change(action="move", memory_id=harness.general, to="code")
+    there = harness.memory(harness.general)
+    assert followed == {harness.general: Remembered(memory=there)}
     assert (there.mode, there.mode_source, there.embedding.status) == ("code", "caller", "pending")
 
 
-def test_one_memory_that_is_there_already_is_fixed_there_and_keeps_its_vector(keeping: Keeping) -> None:
-    before = keeping.memory(keeping.general)
-    assert keeping.change(action="move", memory_id=keeping.general, to="general") == {keeping.general: None}
-    assert keeping.memory(keeping.general) == before.model_copy(update={"mode_source": "caller"})
+def test_one_memory_that_is_there_already_is_fixed_there_and_keeps_its_vector(harness: ChangesHarness) -> None:
+    before = harness.memory(harness.general)
+    assert harness.change(action="move", memory_id=harness.general, to="general") == {harness.general: None}
+    assert harness.memory(harness.general) == before.model_copy(update={"mode_source": "caller"})
 
 
 @pytest.mark.parametrize(("user", "project"), [("u1", "p2"), ("u2", "p1")])
-def test_one_memory_of_another_scope_is_left_alone(keeping: Keeping, user: str, project: str) -> None:
-    change = Change(scope=Scope(user_id=user, project_id=project), action="move", memory_id=keeping.general, to="code")
-    assert list(keeping.steps(change)) == []
-    assert keeping.modes_of(keeping.general) == ["general"]
+def test_one_memory_of_another_scope_is_left_alone(harness: ChangesHarness, user: str, project: str) -> None:
+    change = Change(scope=Scope(user_id=user, project_id=project), action="move", memory_id=harness.general, to="code")
+    assert list(harness.steps(change)) == []
+    assert harness.modes_of(harness.general) == ["general"]
 
 
-def test_forgotten_memories_are_gone_with_their_words_and_told_with_their_places(keeping: Keeping) -> None:
-    before = {one: keeping.memory(one) for one in (keeping.code1, keeping.code2)}
-    followed = keeping.change(action="forget", mode="code")
+def test_forgotten_memories_are_gone_with_their_words_and_told_with_their_places(harness: ChangesHarness) -> None:
+    before = {one: harness.memory(one) for one in (harness.code1, harness.code2)}
+    followed = harness.change(action="forget", mode="code")
     places = {one: memory.embedding.place for one, memory in before.items()}
     assert followed == {one: Forgotten(memory_id=one, places=(place,)) for one, place in places.items() if place}
-    assert all(keeping.memories.is_forgotten(PARTITION, one) for one in before)
-    assert {memory.memory_id for memory in keeping.memories.all()} == {keeping.diary, keeping.general}
-    found = keeping.words.postings(PARTITION, "u1", ["violin", "cello", "drum"])
+    assert all(harness.memories.is_forgotten(PARTITION, one) for one in before)
+    assert {memory.memory_id for memory in harness.memories.all()} == {harness.diary, harness.general}
+    found = harness.words.postings(PARTITION, "u1", ["violin", "cello", "drum"])
     assert [len(postings.numbers) for postings in found] == [0, 0, 1]
 
 
-def test_a_memory_is_forgotten_although_it_has_no_vector_yet(keeping: Keeping) -> None:
-    event = keeping.keeper.turn(turn("oboe", turn_id="oboe"), record(offset=9)).event
+def test_a_memory_is_forgotten_although_it_has_no_vector_yet(harness: ChangesHarness) -> None:
+    event = harness.keeper.turn(turn("oboe", turn_id="oboe"), record(offset=9)).event
     assert event is not None
     forgotten = Forgotten(memory_id=event.memory.memory_id, places=())
-    assert keeping.change(action="forget", memory_id=event.memory.memory_id) == {event.memory.memory_id: forgotten}
+    assert harness.change(action="forget", memory_id=event.memory.memory_id) == {event.memory.memory_id: forgotten}
 
 
-def test_the_memory_is_given_as_it_was_where_it_is_forgotten(keeping: Keeping) -> None:
-    before = keeping.memory(keeping.diary)
-    change = Change(scope=Scope(user_id="u1", project_id="p1"), action="forget", memory_id=keeping.diary)
-    [(memory, _)] = keeping.steps(change)
+def test_the_memory_is_given_as_it_was_where_it_is_forgotten(harness: ChangesHarness) -> None:
+    before = harness.memory(harness.diary)
+    change = Change(scope=Scope(user_id="u1", project_id="p1"), action="forget", memory_id=harness.diary)
+    [(memory, _)] = harness.steps(change)
     assert memory == before
 
 
-def test_stale_memories_wait_to_be_embedded_again_and_nothing_follows_at_once(keeping: Keeping) -> None:
-    assert keeping.change(action="stale", mode="code") == {keeping.code1: None, keeping.code2: None}
-    assert set(keeping.words.with_status(PARTITION, ("stale",))) == {keeping.code1, keeping.code2}
-    assert keeping.memory(keeping.code1).embedding.place is not None
-    assert keeping.modes_of(keeping.code1, keeping.code2) == ["code", "code"]
+def test_stale_memories_wait_to_be_embedded_again_and_nothing_follows_at_once(harness: ChangesHarness) -> None:
+    assert harness.change(action="stale", mode="code") == {harness.code1: None, harness.code2: None}
+    assert set(harness.words.with_status(PARTITION, ("stale",))) == {harness.code1, harness.code2}
+    assert harness.memory(harness.code1).embedding.place is not None
+    assert harness.modes_of(harness.code1, harness.code2) == ["code", "code"]
 
 
-def test_others_may_be_handled_between_two_steps(keeping: Keeping) -> None:
+def test_others_may_be_handled_between_two_steps(harness: ChangesHarness) -> None:
     change = Change(scope=Scope(user_id="u1", project_id="p1"), action="move", mode="code", to="diary")
-    steps = keeping.steps(change)
+    steps = harness.steps(change)
     first, _ = next(steps)
-    second = ({keeping.code1, keeping.code2} - {first.memory_id}).pop()
-    keeping.change(keeping.memory(second).scope["project_id"], action="forget", memory_id=second)
-    keeping.tell("oboe", "general", "p1", 9)
+    second = ({harness.code1, harness.code2} - {first.memory_id}).pop()
+    harness.change(harness.memory(second).scope["project_id"], action="forget", memory_id=second)
+    harness.tell("oboe", "general", "p1", 9)
     assert list(steps) == []
-    assert keeping.memories.is_forgotten(PARTITION, second)
+    assert harness.memories.is_forgotten(PARTITION, second)
 
 
-def test_a_change_that_a_full_disk_stopped_goes_on_where_it_was(keeping: Keeping) -> None:
-    keeping.words.room = 1
+def test_a_change_that_a_full_disk_stopped_goes_on_where_it_was(harness: ChangesHarness) -> None:
+    harness.words.room = 1
     change = Change(scope=Scope(user_id="u1", project_id="p1"), action="move", mode="code", to="diary")
-    steps = keeping.steps(change)
+    steps = harness.steps(change)
     first, _ = next(steps)
     with pytest.raises(Unavailable):
         next(steps)
-    keeping.words.room = 10
-    rest = [memory.memory_id for memory, _ in keeping.steps(change)]
-    assert {first.memory_id, *rest} == {keeping.code1, keeping.code2}
+    harness.words.room = 10
+    rest = [memory.memory_id for memory, _ in harness.steps(change)]
+    assert {first.memory_id, *rest} == {harness.code1, harness.code2}
     assert len(rest) == 1

@@ -28,8 +28,8 @@ DIARY = Mode(name="diary", embedder="general", embedding_dim=384, decay="slow", 
 THEIRS = Mode(name="theirs", embedder="tiny32", embedding_dim=32, project="p9")
 
 
-class Keeping:
-    """The keeper with one memory of a user who has declared modes."""
+class UnderstoodHarness:
+    """Remember with one memory of a user with declared modes."""
 
     def __init__(self, words: SqliteLexicalIndex) -> None:
         self.memories, self.modes = FakeMemories(), FakeModes()
@@ -83,10 +83,10 @@ class Keeping:
 
 
 @pytest.fixture
-def keeping(tmp_path: Path) -> Iterator[Keeping]:
+def harness(tmp_path: Path) -> Iterator[UnderstoodHarness]:
     words = SqliteLexicalIndex(tmp_path)
     words.open(PARTITION)
-    yield Keeping(words)
+    yield UnderstoodHarness(words)
     words.close()
 
 
@@ -94,118 +94,122 @@ def decided(memory: Memory) -> tuple[str, str]:
     return memory.mode, memory.mode_source
 
 
-def test_a_model_moves_a_memory_with_its_vector_into_the_mode_that_it_says(keeping: Keeping) -> None:
-    told = keeping.embed(keeping.tell())
-    noted = keeping.understood(told, mode="diary", topic="music")
-    there = keeping.memory(told)
+def test_a_model_moves_a_memory_with_its_vector_into_the_mode_that_it_says(harness: UnderstoodHarness) -> None:
+    told = harness.embed(harness.tell())
+    noted = harness.understood(told, mode="diary", topic="music")
+    there = harness.memory(told)
     assert noted.event == Remembered(memory=there)
     assert (decided(there), there.decay, there.reading.topic) == (("diary", "model"), "slow", "music")
     assert (there.embedding.status, there.embedding.place) == ("pending", told.embedding.place)
     assert there.embedding.content_hash == told.content_hash, "what is ready can be taken along"
-    assert keeping.words.counts(PARTITION, "u1") == {"diary": {"pending": 1}}
+    assert harness.words.counts(PARTITION, "u1") == {"diary": {"pending": 1}}
 
 
-def test_a_memory_that_is_not_embedded_yet_moves_all_the_same(keeping: Keeping) -> None:
-    told = keeping.tell()
-    assert keeping.understood(told, mode="code").event == Remembered(memory=keeping.memory(told))
-    assert decided(keeping.memory(told)) == ("code", "model")
+def test_a_memory_that_is_not_embedded_yet_moves_all_the_same(harness: UnderstoodHarness) -> None:
+    told = harness.tell()
+    assert harness.understood(told, mode="code").event == Remembered(memory=harness.memory(told))
+    assert decided(harness.memory(told)) == ("code", "model")
 
 
 @pytest.mark.parametrize("answered", [None, "", "poetry", "theirs", "Code", "*", "code "])
-def test_an_answer_outside_the_declared_list_moves_nothing_and_is_noted(keeping: Keeping, answered: str | None) -> None:
-    told = keeping.embed(keeping.tell())
-    assert keeping.understood(told, mode=answered, topic="music") == UnderstoodResult()
-    after = keeping.memory(told)
+def test_an_answer_outside_the_declared_list_moves_nothing_and_is_noted(
+    harness: UnderstoodHarness, answered: str | None
+) -> None:
+    told = harness.embed(harness.tell())
+    assert harness.understood(told, mode=answered, topic="music") == UnderstoodResult()
+    after = harness.memory(told)
     assert decided(after) == (GENERAL, "fallback")
     assert (after.reading.topic, after.reading.status, after.embedding) == ("music", "model", told.embedding)
 
 
-def test_what_the_caller_said_stays_and_the_rest_is_noted(keeping: Keeping) -> None:
-    told = keeping.embed(keeping.tell(mode="code"))
-    assert keeping.understood(told, mode="diary", topic="music") == UnderstoodResult()
-    after = keeping.memory(told)
+def test_what_the_caller_said_stays_and_the_rest_is_noted(harness: UnderstoodHarness) -> None:
+    told = harness.embed(harness.tell(mode="code"))
+    assert harness.understood(told, mode="diary", topic="music") == UnderstoodResult()
+    after = harness.memory(told)
     assert (decided(after), after.reading.topic, after.embedding.status) == (("code", "caller"), "music", "ready")
 
 
-def test_a_model_that_agrees_with_the_default_has_decided_and_nothing_moves(keeping: Keeping) -> None:
-    keeping.declare(CODE, user_default="code")
-    told = keeping.embed(keeping.tell())
-    assert keeping.understood(told, mode="code") == UnderstoodResult(None, agrees_with_default=True)
-    assert (decided(keeping.memory(told)), keeping.memory(told).embedding) == (("code", "model"), told.embedding)
+def test_a_model_that_agrees_with_the_default_has_decided_and_nothing_moves(harness: UnderstoodHarness) -> None:
+    harness.declare(CODE, user_default="code")
+    told = harness.embed(harness.tell())
+    assert harness.understood(told, mode="code") == UnderstoodResult(None, agrees_with_default=True)
+    assert (decided(harness.memory(told)), harness.memory(told).embedding) == (("code", "model"), told.embedding)
 
 
 @pytest.mark.parametrize(
     ("mode", "agrees"), [("code", True), ("diary", False), (GENERAL, False), (None, None), ("poetry", None)]
 )
 def test_whether_a_model_agrees_with_the_default_is_told(
-    keeping: Keeping, mode: str | None, agrees: bool | None
+    harness: UnderstoodHarness, mode: str | None, agrees: bool | None
 ) -> None:
-    keeping.declare(CODE, DIARY, user_default=GENERAL, project_defaults={"p1": "code"})
-    assert keeping.understood(keeping.tell(), mode=mode).agrees_with_default is agrees
+    harness.declare(CODE, DIARY, user_default=GENERAL, project_defaults={"p1": "code"})
+    assert harness.understood(harness.tell(), mode=mode).agrees_with_default is agrees
 
 
-def test_against_a_caller_no_model_agrees_or_disagrees(keeping: Keeping) -> None:
-    keeping.declare(CODE, user_default="code")
-    assert keeping.understood(keeping.tell(mode="code"), mode="code").agrees_with_default is None
+def test_against_a_caller_no_model_agrees_or_disagrees(harness: UnderstoodHarness) -> None:
+    harness.declare(CODE, user_default="code")
+    assert harness.understood(harness.tell(mode="code"), mode="code").agrees_with_default is None
 
 
-def test_an_answer_about_a_replaced_text_changes_nothing(keeping: Keeping) -> None:
-    old = keeping.tell()
-    new = keeping.tell("cello", 2)
-    assert keeping.understood(old, mode="code", topic="violins") == UnderstoodResult()
-    assert keeping.memory(new) == new
+def test_an_answer_about_a_replaced_text_changes_nothing(harness: UnderstoodHarness) -> None:
+    old = harness.tell()
+    new = harness.tell("cello", 2)
+    assert harness.understood(old, mode="code", topic="violins") == UnderstoodResult()
+    assert harness.memory(new) == new
 
 
-def test_an_edit_is_read_anew_and_keeps_the_mode_meanwhile(keeping: Keeping) -> None:
-    keeping.understood(keeping.tell(), mode="code", topic="violins")
-    edited = keeping.tell("cello", 2)
+def test_an_edit_is_read_anew_and_keeps_the_mode_meanwhile(harness: UnderstoodHarness) -> None:
+    harness.understood(harness.tell(), mode="code", topic="violins")
+    edited = harness.tell("cello", 2)
     assert (decided(edited), edited.reading.status, edited.reading.topic) == (("code", "model"), "pending", None)
-    keeping.understood(edited, mode="diary")
-    assert decided(keeping.memory(edited)) == ("diary", "model")
+    harness.understood(edited, mode="diary")
+    assert decided(harness.memory(edited)) == ("diary", "model")
 
 
-def test_an_answer_about_a_memory_that_is_not_here_changes_nothing(keeping: Keeping) -> None:
-    told = keeping.tell()
-    keeping.memories.forget(PARTITION, told.memory_id)
-    assert keeping.understood(told, mode="code") == UnderstoodResult()
-    assert list(keeping.memories.all()) == []
+def test_an_answer_about_a_memory_that_is_not_here_changes_nothing(harness: UnderstoodHarness) -> None:
+    told = harness.tell()
+    harness.memories.forget(PARTITION, told.memory_id)
+    assert harness.understood(told, mode="code") == UnderstoodResult()
+    assert list(harness.memories.all()) == []
 
 
-def test_an_answer_that_was_not_valid_is_not_waited_for_again(keeping: Keeping) -> None:
-    told = keeping.tell()
-    assert list(keeping.words.awaiting_understanding(PARTITION)) == [told.memory_id]
-    assert keeping.understood(told, valid=False) == UnderstoodResult()
-    assert list(keeping.words.awaiting_understanding(PARTITION)) == []
-    assert (decided(keeping.memory(told)), keeping.memory(told).reading.status) == ((GENERAL, "fallback"), "rules")
+def test_an_answer_that_was_not_valid_is_not_waited_for_again(harness: UnderstoodHarness) -> None:
+    told = harness.tell()
+    assert list(harness.words.awaiting_understanding(PARTITION)) == [told.memory_id]
+    assert harness.understood(told, valid=False) == UnderstoodResult()
+    assert list(harness.words.awaiting_understanding(PARTITION)) == []
+    assert (decided(harness.memory(told)), harness.memory(told).reading.status) == ((GENERAL, "fallback"), "rules")
 
 
-def test_the_same_answer_again_changes_nothing(keeping: Keeping) -> None:
-    told = keeping.tell()
-    keeping.understood(told, mode="code", entities=("Ana",))
-    there = keeping.embed(keeping.memory(told))
-    assert keeping.understood(told, mode="code", entities=("Ana",)).event is None
-    assert keeping.memory(told) == there
+def test_the_same_answer_again_changes_nothing(harness: UnderstoodHarness) -> None:
+    told = harness.tell()
+    harness.understood(told, mode="code", entities=("Ana",))
+    there = harness.embed(harness.memory(told))
+    assert harness.understood(told, mode="code", entities=("Ana",)).event is None
+    assert harness.memory(told) == there
 
 
-def test_an_answer_whose_move_a_killed_worker_did_not_tell_is_told_when_it_comes_again(keeping: Keeping) -> None:
-    told = keeping.tell()
-    untold = keeping.understood(told, mode="code").event
-    assert keeping.understood(told, mode="code").event == untold
+def test_an_answer_whose_move_a_killed_worker_did_not_tell_is_told_when_it_comes_again(
+    harness: UnderstoodHarness,
+) -> None:
+    told = harness.tell()
+    untold = harness.understood(told, mode="code").event
+    assert harness.understood(told, mode="code").event == untold
 
 
-def test_a_first_answer_that_moves_nothing_asks_for_no_second_vector(keeping: Keeping) -> None:
-    assert keeping.understood(keeping.tell(), topic="music").event is None
-    assert keeping.understood(keeping.tell(mode="code", offset=2, text="cello"), mode="code").event is None
+def test_a_first_answer_that_moves_nothing_asks_for_no_second_vector(harness: UnderstoodHarness) -> None:
+    assert harness.understood(harness.tell(), topic="music").event is None
+    assert harness.understood(harness.tell(mode="code", offset=2, text="cello"), mode="code").event is None
 
 
-def test_a_mode_that_was_renamed_while_a_model_read_is_known_by_its_old_name(keeping: Keeping) -> None:
-    told = keeping.tell()
-    keeping.understood(told, mode="journal")
-    assert decided(keeping.memory(told)) == ("diary", "model")
+def test_a_mode_that_was_renamed_while_a_model_read_is_known_by_its_old_name(harness: UnderstoodHarness) -> None:
+    told = harness.tell()
+    harness.understood(told, mode="journal")
+    assert decided(harness.memory(told)) == ("diary", "model")
 
 
-def test_entities_of_a_model_are_found_beside_those_of_the_rules(keeping: Keeping) -> None:
-    told = keeping.tell("Lunch with Mrs Okafor")
-    keeping.understood(told, entities=("Riverside Café",))
-    okafor, cafe = keeping.words.entity_postings(PARTITION, "u1", ["Mrs Okafor", "Riverside Café"])
+def test_entities_of_a_model_are_found_beside_those_of_the_rules(harness: UnderstoodHarness) -> None:
+    told = harness.tell("Lunch with Mrs Okafor")
+    harness.understood(told, entities=("Riverside Café",))
+    okafor, cafe = harness.words.entity_postings(PARTITION, "u1", ["Mrs Okafor", "Riverside Café"])
     assert (len(okafor.numbers), len(cafe.numbers)) == (1, 1)

@@ -9,10 +9,10 @@ from schemas.memories import VectorLocation
 from schemas.modes import GENERAL, GENERAL_MODE
 from tests.builders.stores import fake_stores, remember_over
 from tests.fakes.memories import FakeMemories
-from tests.harnesses.turns import CODE, NOW, PARTITION, Kept
+from tests.harnesses.turns import CODE, NOW, PARTITION, RememberHarness
 
 
-def test_a_vector_that_is_in_the_index_makes_its_memory_ready(kept: Kept) -> None:
+def test_a_vector_that_is_in_the_index_makes_its_memory_ready(kept: RememberHarness) -> None:
     told = kept.tell("violin", 3)
     assert kept.embedded(told) is None
     embedding = kept.memory(told).embedding
@@ -21,14 +21,14 @@ def test_a_vector_that_is_in_the_index_makes_its_memory_ready(kept: Kept) -> Non
     assert kept.ready() == {VectorLocation(mode=GENERAL, space=kept.space()): 1}
 
 
-def test_a_vector_that_could_not_be_made_is_failed_with_the_reason(kept: Kept) -> None:
+def test_a_vector_that_could_not_be_made_is_failed_with_the_reason(kept: RememberHarness) -> None:
     told = kept.tell("violin", 3)
     assert kept.embedded(told, "failed") is None
     assert (kept.memory(told).embedding.status, kept.memory(told).embedding.error) == ("failed", "a reason")
     assert (kept.ready(), kept.finds("violin")) == ({}, 1)
 
 
-def test_a_vector_that_is_missing_is_asked_for_again(kept: Kept) -> None:
+def test_a_vector_that_is_missing_is_asked_for_again(kept: RememberHarness) -> None:
     told = kept.tell("violin", 3)
     kept.embedded(told)
     again = kept.embedded(told, "stale")
@@ -36,7 +36,7 @@ def test_a_vector_that_is_missing_is_asked_for_again(kept: Kept) -> None:
     assert (kept.memory(told).embedding.status, kept.ready()) == ("pending", {})
 
 
-def test_the_vector_of_a_replaced_text_does_not_make_the_new_one_ready(kept: Kept) -> None:
+def test_the_vector_of_a_replaced_text_does_not_make_the_new_one_ready(kept: RememberHarness) -> None:
     old = kept.tell("violin", 3)
     new = kept.tell("cello", 4)
     again = kept.embedded(old)
@@ -46,7 +46,7 @@ def test_the_vector_of_a_replaced_text_does_not_make_the_new_one_ready(kept: Kep
     assert kept.memory(new).embedding.status == "ready"
 
 
-def test_an_old_vector_that_was_written_over_the_new_one_makes_it_be_asked_for_again(kept: Kept) -> None:
+def test_an_old_vector_that_was_written_over_the_new_one_makes_it_be_asked_for_again(kept: RememberHarness) -> None:
     old = kept.tell("violin", 3)
     new = kept.tell("cello", 4)
     kept.embedded(new)
@@ -56,7 +56,7 @@ def test_an_old_vector_that_was_written_over_the_new_one_makes_it_be_asked_for_a
     assert (kept.memory(new).embedding.status, kept.ready()) == ("pending", {})
 
 
-def test_news_of_a_memory_that_is_not_here_changes_nothing(kept: Kept) -> None:
+def test_news_of_a_memory_that_is_not_here_changes_nothing(kept: RememberHarness) -> None:
     told = kept.tell("violin", 3)
     memories = FakeMemories()
     kept.keeper = remember_over(fake_stores(kept.words, memories, kept.modes).at(PARTITION), kept.embedders)
@@ -65,7 +65,7 @@ def test_news_of_a_memory_that_is_not_here_changes_nothing(kept: Kept) -> None:
     assert list(memories.all()) == []
 
 
-def test_a_vector_is_asked_for_although_the_disk_was_full_the_first_time(kept: Kept) -> None:
+def test_a_vector_is_asked_for_although_the_disk_was_full_the_first_time(kept: RememberHarness) -> None:
     old = kept.tell("violin", 3)
     new = kept.tell("cello", 4)
     kept.embedded(new)
@@ -76,11 +76,11 @@ def test_a_vector_is_asked_for_although_the_disk_was_full_the_first_time(kept: K
     assert kept.embedded(old) is not None
 
 
-def place(kept: Kept, mode: str = GENERAL) -> VectorLocation:
+def place(kept: RememberHarness, mode: str = GENERAL) -> VectorLocation:
     return VectorLocation(mode=mode, space=kept.space(mode))
 
 
-def test_an_edit_keeps_its_mode_and_the_place_of_its_vector(kept: Kept) -> None:
+def test_an_edit_keeps_its_mode_and_the_place_of_its_vector(kept: RememberHarness) -> None:
     kept.modes.declare(CODE, boundary="u1", partition=PARTITION)
     kept.embedded(kept.tell("violin", 3, mode="code"))
     edited = kept.tell("cello", 4)
@@ -91,14 +91,14 @@ def test_an_edit_keeps_its_mode_and_the_place_of_its_vector(kept: Kept) -> None:
     )
 
 
-def test_the_vector_of_a_forgotten_memory_is_removed_when_it_comes_late(kept: Kept) -> None:
+def test_the_vector_of_a_forgotten_memory_is_removed_when_it_comes_late(kept: RememberHarness) -> None:
     told = kept.tell("violin", 3)
     kept.memories.forget(PARTITION, told.result.memory_id)
     assert kept.embedded(told) == Forgotten(memory_id=told.result.memory_id, places=(place(kept),))
     assert kept.embedded(told, "failed") is None
 
 
-def test_a_vector_that_was_overtaken_by_a_move_is_removed(kept: Kept) -> None:
+def test_a_vector_that_was_overtaken_by_a_move_is_removed(kept: RememberHarness) -> None:
     kept.modes.declare(CODE, boundary="u1", partition=PARTITION)
     told = kept.tell("violin", 3)
     there = kept.memory(told).model_copy(update={"mode": "code"})
@@ -109,27 +109,27 @@ def test_a_vector_that_was_overtaken_by_a_move_is_removed(kept: Kept) -> None:
     assert kept.embedded(told, "waiting") is None
 
 
-def test_a_vector_of_yesterdays_embedder_is_removed_and_made_again(kept: Kept) -> None:
+def test_a_vector_of_yesterdays_embedder_is_removed_and_made_again(kept: RememberHarness) -> None:
     told = kept.tell("violin", 3)
     again = kept.embedded(told, space="yesterdays")
     assert again == Remembered(memory=kept.memory(told), strays=(VectorLocation(mode=GENERAL, space="yesterdays"),))
     assert (kept.memory(told).embedding.status, kept.ready()) == ("pending", {})
 
 
-def test_a_memory_waits_for_a_model_that_is_not_here_and_says_why(kept: Kept) -> None:
+def test_a_memory_waits_for_a_model_that_is_not_here_and_says_why(kept: RememberHarness) -> None:
     told = kept.tell("violin", 3)
     kept.embedders.missing(GENERAL)
     assert kept.embedded(told, "waiting") is None
     assert (kept.memory(told).embedding.status, kept.memory(told).embedding.error) == ("pending", "a reason")
 
 
-def test_a_model_that_came_while_its_absence_was_told_is_asked_at_once(kept: Kept) -> None:
+def test_a_model_that_came_while_its_absence_was_told_is_asked_at_once(kept: RememberHarness) -> None:
     told = kept.tell("violin", 3)
     assert kept.embedded(told, "waiting") == Remembered(memory=kept.memory(told))
     assert kept.memory(told).embedding.error is None
 
 
-def test_without_the_model_a_vector_that_was_on_its_way_counts(kept: Kept) -> None:
+def test_without_the_model_a_vector_that_was_on_its_way_counts(kept: RememberHarness) -> None:
     told = kept.tell("violin", 3)
     kept.embedders.missing(GENERAL)
     assert kept.embedded(told) is None
@@ -137,7 +137,9 @@ def test_without_the_model_a_vector_that_was_on_its_way_counts(kept: Kept) -> No
 
 
 @pytest.mark.parametrize("waits_by", ["stale", "waiting"])
-def test_without_the_model_a_late_vector_is_not_taken_for_the_one_that_is_waited_for(kept: Kept, waits_by: str) -> None:
+def test_without_the_model_a_late_vector_is_not_taken_for_the_one_that_is_waited_for(
+    kept: RememberHarness, waits_by: str
+) -> None:
     told = kept.tell("violin", 3)
     kept.embedders.missing(GENERAL)
     change = {"status": "stale"} if waits_by == "stale" else {"error": "no model"}
@@ -150,7 +152,7 @@ def test_without_the_model_a_late_vector_is_not_taken_for_the_one_that_is_waited
     assert kept.memory(told) == waits
 
 
-def test_a_vector_that_nobody_expected_has_the_one_before_removed(kept: Kept) -> None:
+def test_a_vector_that_nobody_expected_has_the_one_before_removed(kept: RememberHarness) -> None:
     told = kept.tell("violin", 3)
     kept.embedded(told)
     kept.modes.declare(GENERAL_MODE.model_copy(update={"embedder": "tiny32"}), boundary="u1", partition=PARTITION)
@@ -162,7 +164,7 @@ def test_a_vector_that_nobody_expected_has_the_one_before_removed(kept: Kept) ->
     assert kept.memory(told).embedding.place == place(kept)
 
 
-def test_what_a_turn_is_for_is_noted_with_its_vector(kept: Kept) -> None:
+def test_what_a_turn_is_for_is_noted_with_its_vector(kept: RememberHarness) -> None:
     told = kept.tell("violin", 3)
     read = Interaction(mode="LEARNING", confidence=0.8)
     kept.embedded(told, interaction=read)
@@ -171,7 +173,7 @@ def test_what_a_turn_is_for_is_noted_with_its_vector(kept: Kept) -> None:
     assert kept.memory(told).reading.interaction == read
 
 
-def test_what_a_replaced_text_was_for_is_not_noted(kept: Kept) -> None:
+def test_what_a_replaced_text_was_for_is_not_noted(kept: RememberHarness) -> None:
     old = kept.tell("violin", 3)
     kept.tell("cello", 4)
     kept.embedded(old, interaction=Interaction(mode="LEARNING", confidence=0.8))

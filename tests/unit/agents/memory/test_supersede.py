@@ -26,7 +26,7 @@ SAME = ("I like it.", "I do like it.")
 CONTRADICTING = ("The deploy target is fly.io now.", "No, the new deploy target is AWS, not fly.io.")
 
 
-class Keeping:
+class SupersedeHarness:
     """Three turns, and what is distilled from them."""
 
     def __init__(self, words: SqliteLexicalIndex) -> None:
@@ -65,27 +65,27 @@ class Keeping:
 
 
 @pytest.fixture
-def keeping(words: SqliteLexicalIndex) -> Keeping:
-    return Keeping(words)
+def harness(words: SqliteLexicalIndex) -> SupersedeHarness:
+    return SupersedeHarness(words)
 
 
-def test_a_distilled_memory_takes_the_place_of_its_turns(keeping: Keeping) -> None:
-    assert keeping.supersede.state_of(keeping.event) == "due"
-    [follows] = keeping.apply()
+def test_a_distilled_memory_takes_the_place_of_its_turns(harness: SupersedeHarness) -> None:
+    assert harness.supersede.state_of(harness.event) == "due"
+    [follows] = harness.apply()
     assert isinstance(follows, Remembered)
-    assert follows.memory == keeping.event.memory
-    assert keeping.served == {"Tomatoes."}
-    assert {one.superseded_in for one in keeping.memories.all() if one.superseded_by} == {"0-3"}
-    assert keeping.supersede.state_of(keeping.event) == "done"
+    assert follows.memory == harness.event.memory
+    assert harness.served == {"Tomatoes."}
+    assert {one.superseded_in for one in harness.memories.all() if one.superseded_by} == {"0-3"}
+    assert harness.supersede.state_of(harness.event) == "done"
 
 
-def test_the_same_event_again_changes_nothing(keeping: Keeping) -> None:
-    keeping.apply()
-    ready = keeping.event.memory.model_copy(update={"embedding": embedded_in("s1")})
-    keeping.keep(ready)
-    before = list(keeping.memories.all())
-    assert keeping.apply() == []
-    assert list(keeping.memories.all()) == before
+def test_the_same_event_again_changes_nothing(harness: SupersedeHarness) -> None:
+    harness.apply()
+    ready = harness.event.memory.model_copy(update={"embedding": embedded_in("s1")})
+    harness.keep(ready)
+    before = list(harness.memories.all())
+    assert harness.apply() == []
+    assert list(harness.memories.all()) == before
 
 
 @pytest.mark.parametrize(
@@ -97,133 +97,137 @@ def test_the_same_event_again_changes_nothing(keeping: Keeping) -> None:
         {"scope": {"user_id": "ana", "project_id": "p2"}},
     ],
 )
-def test_where_one_turn_is_not_what_it_was_nothing_is_done(keeping: Keeping, change: dict[str, object]) -> None:
-    keeping.keep(keeping.turns[1].model_copy(update=change))
-    before = list(keeping.memories.all())
-    assert keeping.apply() == []
-    assert list(keeping.memories.all()) == before
-    assert keeping.supersede.state_of(keeping.event) == "refused"
+def test_where_one_turn_is_not_what_it_was_nothing_is_done(
+    harness: SupersedeHarness, change: dict[str, object]
+) -> None:
+    harness.keep(harness.turns[1].model_copy(update=change))
+    before = list(harness.memories.all())
+    assert harness.apply() == []
+    assert list(harness.memories.all()) == before
+    assert harness.supersede.state_of(harness.event) == "refused"
 
 
-def test_where_one_turn_is_forgotten_nothing_is_done(keeping: Keeping) -> None:
-    keeping.words.remove(HERE, keeping.turns[1].memory_id)
-    keeping.memories.forget(HERE, keeping.turns[1].memory_id)
-    assert keeping.apply() == []
-    assert keeping.served == {keeping.turns[0].text, keeping.turns[2].text}
+def test_where_one_turn_is_forgotten_nothing_is_done(harness: SupersedeHarness) -> None:
+    harness.words.remove(HERE, harness.turns[1].memory_id)
+    harness.memories.forget(HERE, harness.turns[1].memory_id)
+    assert harness.apply() == []
+    assert harness.served == {harness.turns[0].text, harness.turns[2].text}
 
 
-def test_what_a_user_has_forgotten_is_not_made_again(keeping: Keeping) -> None:
-    keeping.memories.forget(HERE, keeping.event.memory.memory_id)
-    assert keeping.apply() == []
-    assert keeping.served == {turn.text for turn in keeping.turns}
+def test_what_a_user_has_forgotten_is_not_made_again(harness: SupersedeHarness) -> None:
+    harness.memories.forget(HERE, harness.event.memory.memory_id)
+    assert harness.apply() == []
+    assert harness.served == {turn.text for turn in harness.turns}
 
 
 @pytest.mark.parametrize("written", [0, 1, 2])
-def test_what_a_kill_cut_off_is_done_when_the_event_comes_again(keeping: Keeping, written: int) -> None:
-    keeping.keep(keeping.event.memory)
-    for turn in keeping.turns[:written]:
-        keeping.keep(turn.model_copy(update={"superseded_by": keeping.event.memory.memory_id, "superseded_in": "0-3"}))
-    assert keeping.supersede.state_of(keeping.event) == "due"
-    keeping.apply()
-    assert keeping.served == {"Tomatoes."}
+def test_what_a_kill_cut_off_is_done_when_the_event_comes_again(harness: SupersedeHarness, written: int) -> None:
+    harness.keep(harness.event.memory)
+    for turn in harness.turns[:written]:
+        harness.keep(turn.model_copy(update={"superseded_by": harness.event.memory.memory_id, "superseded_in": "0-3"}))
+    assert harness.supersede.state_of(harness.event) == "due"
+    harness.apply()
+    assert harness.served == {"Tomatoes."}
 
 
-def test_what_a_kill_left_half_done_is_taken_back_where_a_turn_is_gone(keeping: Keeping) -> None:
-    half = keeping.event.memory.model_copy(update={"embedding": embedded_in("s1")})
-    keeping.keep(half)
-    keeping.keep(keeping.turns[0].model_copy(update={"superseded_by": half.memory_id, "superseded_in": "0-3"}))
-    keeping.words.remove(HERE, keeping.turns[2].memory_id)
-    keeping.memories.forget(HERE, keeping.turns[2].memory_id)
-    follows, learned = keeping.apply()
+def test_what_a_kill_left_half_done_is_taken_back_where_a_turn_is_gone(harness: SupersedeHarness) -> None:
+    half = harness.event.memory.model_copy(update={"embedding": embedded_in("s1")})
+    harness.keep(half)
+    harness.keep(harness.turns[0].model_copy(update={"superseded_by": half.memory_id, "superseded_in": "0-3"}))
+    harness.words.remove(HERE, harness.turns[2].memory_id)
+    harness.memories.forget(HERE, harness.turns[2].memory_id)
+    follows, learned = harness.apply()
     assert isinstance(follows, Forgotten)
     assert isinstance(learned, Learned)
     assert follows.memory_id == half.memory_id
     assert len(follows.places) == 1
-    assert keeping.served == {turn.text for turn in keeping.turns[:2]}
-    assert keeping.now(half) is None
-    assert not keeping.memories.is_forgotten(HERE, half.memory_id)
+    assert harness.served == {turn.text for turn in harness.turns[:2]}
+    assert harness.now(half) is None
+    assert not harness.memories.is_forgotten(HERE, half.memory_id)
 
 
-def test_turns_whose_words_a_kill_has_lost_are_hidden_when_the_event_comes_again(keeping: Keeping) -> None:
-    keeping.apply()
-    for turn in keeping.turns:
-        keeping.words.put(HERE, LexicalDocument(turn))
-    keeping.apply()
-    assert keeping.served == {"Tomatoes."}
+def test_turns_whose_words_a_kill_has_lost_are_hidden_when_the_event_comes_again(harness: SupersedeHarness) -> None:
+    harness.apply()
+    for turn in harness.turns:
+        harness.words.put(HERE, LexicalDocument(turn))
+    harness.apply()
+    assert harness.served == {"Tomatoes."}
 
 
-def test_a_merge_whose_words_and_events_a_kill_has_lost_is_told_when_it_comes_again(keeping: Keeping) -> None:
-    older, item = (item_of(turn, text=text) for turn, text in zip(keeping.turns, SAME, strict=False))
+def test_a_merge_whose_words_and_events_a_kill_has_lost_is_told_when_it_comes_again(harness: SupersedeHarness) -> None:
+    older, item = (item_of(turn, text=text) for turn, text in zip(harness.turns, SAME, strict=False))
     merged = item.model_copy(update={"superseded_by": older.memory_id, "superseded_in": "0-3"})
     for memory in (older, merged):
-        keeping.keep(memory)
-    keeping.words.put(HERE, LexicalDocument(item))
+        harness.keep(memory)
+    harness.words.put(HERE, LexicalDocument(item))
     event = ItemsMerged(run="0-3", memory_id=item.memory_id, content_hash=item.content_hash, into=older.memory_id)
-    told = [one.memory.memory_id for one in keeping.supersede.apply_merge(event) if isinstance(one, Remembered)]
+    told = [one.memory.memory_id for one in harness.supersede.apply_merge(event) if isinstance(one, Remembered)]
     assert told == [older.memory_id, item.memory_id]
-    roster = keeping.words.memory_columns(HERE, item.index_name)
+    roster = harness.words.memory_columns(HERE, item.index_name)
     hidden = {one for one, number in roster.number_of.items() if roster.columns.superseded[number]}
     assert hidden == {item.memory_id}
-    assert keeping.supersede.apply_merge(event.model_copy(update={"run": "0-4"})) == []
+    assert harness.supersede.apply_merge(event.model_copy(update={"run": "0-4"})) == []
 
 
-def test_a_contradicted_item_whose_words_a_kill_has_lost_is_hidden_when_its_turn_comes_again(keeping: Keeping) -> None:
-    items = keeping.items
+def test_a_contradicted_item_whose_words_a_kill_has_lost_is_hidden_when_its_turn_comes_again(
+    harness: SupersedeHarness,
+) -> None:
+    items = harness.items
     earlier, later = (made(text, number) for number, text in enumerate(CONTRADICTING))
     items.replace_items(earlier, extract_by_rules(earlier))
-    [old] = items.items_of(keeping.now(earlier) or earlier)
+    [old] = items.items_of(harness.now(earlier) or earlier)
     items.replace_items(later, extract_by_rules(later))
-    keeping.words.put(HERE, LexicalDocument(old))
-    items.refresh_items(keeping.now(later) or later, extract_by_rules(later))
-    roster = keeping.words.memory_columns(HERE, old.index_name)
+    harness.words.put(HERE, LexicalDocument(old))
+    items.refresh_items(harness.now(later) or later, extract_by_rules(later))
+    roster = harness.words.memory_columns(HERE, old.index_name)
     assert roster.columns.superseded[roster.number_of[old.memory_id]]
 
 
-def test_what_was_taken_back_before_a_kill_is_told_when_its_turn_comes_again(keeping: Keeping) -> None:
-    keeping.apply()
-    ready = keeping.event.memory.model_copy(update={"embedding": embedded_in("s1")})
-    keeping.keep(ready)
-    edited = keeping.turns[1]
-    told = keeping.supersede.release(keeping.now(edited))
+def test_what_was_taken_back_before_a_kill_is_told_when_its_turn_comes_again(harness: SupersedeHarness) -> None:
+    harness.apply()
+    ready = harness.event.memory.model_copy(update={"embedding": embedded_in("s1")})
+    harness.keep(ready)
+    edited = harness.turns[1]
+    told = harness.supersede.release(harness.now(edited))
     assert [len(one.places) for one in told if isinstance(one, Forgotten)] == [1]
-    assert keeping.supersede.release(keeping.now(edited)) == told
-    keeping.keep(edited)
-    assert keeping.served == {turn.text for turn in keeping.turns}
-    assert keeping.supersede.release(keeping.now(edited)) == []
+    assert harness.supersede.release(harness.now(edited)) == told
+    harness.keep(edited)
+    assert harness.served == {turn.text for turn in harness.turns}
+    assert harness.supersede.release(harness.now(edited)) == []
 
 
 @pytest.mark.parametrize("written", [0, 1])
 def test_a_kill_while_it_is_taken_back_leaves_nothing_that_stands_for_an_edited_turn(
-    keeping: Keeping, written: int
+    harness: SupersedeHarness, written: int
 ) -> None:
-    keeping.apply()
-    for turn in keeping.turns[:written]:
-        keeping.keep(turn)
-    edited = keeping.turns[2]
-    told = keeping.supersede.release(keeping.now(edited))
+    harness.apply()
+    for turn in harness.turns[:written]:
+        harness.keep(turn)
+    edited = harness.turns[2]
+    told = harness.supersede.release(harness.now(edited))
     assert [type(one) for one in told] == [Forgotten, Learned]
-    assert {one.memory_id for one in told if not isinstance(one, Remembered)} == {keeping.event.memory.memory_id}
-    assert keeping.now(keeping.event.memory) is None
-    keeping.keep(edited)
-    assert keeping.served == {turn.text for turn in keeping.turns}
+    assert {one.memory_id for one in told if not isinstance(one, Remembered)} == {harness.event.memory.memory_id}
+    assert harness.now(harness.event.memory) is None
+    harness.keep(edited)
+    assert harness.served == {turn.text for turn in harness.turns}
 
 
-def test_what_was_half_done_and_taken_back_is_told_when_its_event_comes_again(keeping: Keeping) -> None:
-    keeping.apply()
-    keeping.keep(keeping.turns[2].model_copy(update={"content_hash": "edited"}))
-    told = keeping.apply()
-    assert [one.memory_id for one in told if isinstance(one, Forgotten)] == [keeping.event.memory.memory_id]
-    assert keeping.apply() == told
+def test_what_was_half_done_and_taken_back_is_told_when_its_event_comes_again(harness: SupersedeHarness) -> None:
+    harness.apply()
+    harness.keep(harness.turns[2].model_copy(update={"content_hash": "edited"}))
+    told = harness.apply()
+    assert [one.memory_id for one in told if isinstance(one, Forgotten)] == [harness.event.memory.memory_id]
+    assert harness.apply() == told
 
 
-def test_words_that_a_kill_has_set_back_are_served_as_the_records_have_it(keeping: Keeping) -> None:
-    keeping.apply()
-    keeping.words.commit(HERE)
-    keeping.supersede.withdraw(keeping.event.memory, keeping.event.sources)
-    keeping.words.open(HERE)  # What was not committed is gone.
-    told = [one for one in find_removed_but_indexed(keeping.stores.memories, keeping.stores.words) if one is not None]
-    assert [one.memory_id for one in told] == [keeping.event.memory.memory_id]
+def test_words_that_a_kill_has_set_back_are_served_as_the_records_have_it(harness: SupersedeHarness) -> None:
+    harness.apply()
+    harness.words.commit(HERE)
+    harness.supersede.withdraw(harness.event.memory, harness.event.sources)
+    harness.words.open(HERE)  # What was not committed is gone.
+    told = [one for one in find_removed_but_indexed(harness.stores.memories, harness.stores.words) if one is not None]
+    assert [one.memory_id for one in told] == [harness.event.memory.memory_id]
     for one in told:
-        keeping.words.remove(HERE, one.memory_id)
-    list(repair_superseded_flags(keeping.stores.memories, keeping.stores.words))
-    assert keeping.served == {turn.text for turn in keeping.turns}
+        harness.words.remove(HERE, one.memory_id)
+    list(repair_superseded_flags(harness.stores.memories, harness.stores.words))
+    assert harness.served == {turn.text for turn in harness.turns}

@@ -1,4 +1,4 @@
-"""The report of modes that nobody declared: what it finds, what it leaves alone, and that it changes nothing."""
+"""Suggestions of undeclared modes: what they find, what they leave out, and that they change nothing."""
 
 from copy import deepcopy
 from typing import Any
@@ -12,14 +12,14 @@ from schemas.modes import Mode
 from schemas.scopes import Scope
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
-from tests.harnesses.retrieval import Library
+from tests.harnesses.retrieval import RetrievalHarness
 
 CODE = "Compiler rejects branch: unit test module {} fails every build pipeline."
 SOUP = "Simmer soup with onion, carrot, leek; season broth with salt, thyme, batch {}."
 MIXED = ["kites", "taxes", "dentist", "violin", "harbour", "passport", "gloves", "eclipse", "carpet", "marathon"]
 
 
-class Suggesting(Library):
+class SuggestHarness(RetrievalHarness):
     """The report over a library's memories."""
 
     def __init__(self, words: SqliteLexicalIndex) -> None:
@@ -51,15 +51,15 @@ class Suggesting(Library):
 
 
 @pytest.fixture
-def library(words: SqliteLexicalIndex) -> Suggesting:
-    return Suggesting(words)
+def library(words: SqliteLexicalIndex) -> SuggestHarness:
+    return SuggestHarness(words)
 
 
 def examples(suggestion: dict[str, Any]) -> str:
     return " ".join(example["text"] for example in suggestion["examples"])
 
 
-async def test_registers_that_nobody_declared_are_suggested_with_examples_and_a_name(library: Suggesting) -> None:
+async def test_registers_that_nobody_declared_are_suggested_with_examples_and_a_name(library: SuggestHarness) -> None:
     await library.talk(CODE, 0)
     await library.talk(SOUP, 100)
     await library.chatter()
@@ -73,7 +73,7 @@ async def test_registers_that_nobody_declared_are_suggested_with_examples_and_a_
     assert set(code["name"].split("-")) <= set(code["terms"])
 
 
-async def test_what_a_mode_is_declared_and_used_for_is_not_suggested(library: Suggesting) -> None:
+async def test_what_a_mode_is_declared_and_used_for_is_not_suggested(library: SuggestHarness) -> None:
     library.modes.declare(Mode(name="cooking", embedder="general", embedding_dim=384))
     await library.talk(CODE, 0)
     await library.talk(SOUP, 100)
@@ -84,7 +84,7 @@ async def test_what_a_mode_is_declared_and_used_for_is_not_suggested(library: Su
     assert code["nearest"]["mode"] == "cooking"
 
 
-async def test_a_mode_with_another_embedder_is_compared_in_the_space_of_the_turns(library: Suggesting) -> None:
+async def test_a_mode_with_another_embedder_is_compared_in_the_space_of_the_turns(library: SuggestHarness) -> None:
     library.modes.declare(Mode(name="cooking", embedder="tiny32", embedding_dim=32))
     await library.talk(CODE, 0)
     await library.talk(SOUP, 100)
@@ -93,7 +93,7 @@ async def test_a_mode_with_another_embedder_is_compared_in_the_space_of_the_turn
     assert ["Compiler" in examples(one) for one in (await library.report())["suggestions"]] == [True]
 
 
-async def test_a_mode_that_is_not_used_yet_is_compared_by_its_description(library: Suggesting) -> None:
+async def test_a_mode_that_is_not_used_yet_is_compared_by_its_description(library: SuggestHarness) -> None:
     described = "simmer soup with onion, carrot, leek, season broth with salt, thyme"
     library.modes.declare(Mode(name="cooking", embedder="tiny32", embedding_dim=32, description=described))
     await library.talk(CODE, 0)
@@ -102,13 +102,13 @@ async def test_a_mode_that_is_not_used_yet_is_compared_by_its_description(librar
     assert ["Compiler" in examples(one) for one in (await library.report())["suggestions"]] == [True]
 
 
-async def test_what_a_caller_put_into_general_is_not_suggested(library: Suggesting) -> None:
+async def test_what_a_caller_put_into_general_is_not_suggested(library: SuggestHarness) -> None:
     await library.talk(SOUP, 100, mode_source="caller")
     await library.chatter()
     assert (await library.report())["suggestions"] == []
 
 
-async def test_a_missing_model_leaves_only_what_needs_it_uncompared(library: Suggesting) -> None:
+async def test_a_missing_model_leaves_only_what_needs_it_uncompared(library: SuggestHarness) -> None:
     library.modes.declare(Mode(name="cooking", embedder="tiny32", embedding_dim=32, description="soup and broth"))
     await library.talk(SOUP, 100)
     await library.chatter()
@@ -116,7 +116,7 @@ async def test_a_missing_model_leaves_only_what_needs_it_uncompared(library: Sug
     assert [one["size"] for one in (await library.report())["suggestions"]] == [24]
 
 
-async def test_modes_of_the_same_space_are_compared_without_any_model(library: Suggesting) -> None:
+async def test_modes_of_the_same_space_are_compared_without_any_model(library: SuggestHarness) -> None:
     library.modes.declare(Mode(name="cooking", embedder="general", embedding_dim=384))
     await library.talk(SOUP, 100)
     await library.talk(SOUP, 200, 16, mode="cooking", mode_source="caller")
@@ -126,7 +126,7 @@ async def test_modes_of_the_same_space_are_compared_without_any_model(library: S
 
 
 async def test_the_turns_of_each_default_mode_are_looked_at_and_the_largest_register_comes_first(
-    library: Suggesting,
+    library: SuggestHarness,
 ) -> None:
     library.modes.declare(Mode(name="work", embedder="general", embedding_dim=384))
     default: dict[str, Any] = {"mode": "work", "mode_source": "user_default"}
@@ -138,7 +138,7 @@ async def test_the_turns_of_each_default_mode_are_looked_at_and_the_largest_regi
     assert [(one["size"], one["in_mode"]) for one in suggestions] == [(32, "work"), (24, "general")]
 
 
-async def test_another_users_memories_change_nothing(library: Suggesting) -> None:
+async def test_another_users_memories_change_nothing(library: SuggestHarness) -> None:
     await library.talk(SOUP, 100)
     await library.chatter()
     before = await library.report()
@@ -147,7 +147,7 @@ async def test_another_users_memories_change_nothing(library: Suggesting) -> Non
     assert (await library.report("nobody"))["suggestions"] == []
 
 
-async def test_the_report_changes_nothing(library: Suggesting) -> None:
+async def test_the_report_changes_nothing(library: SuggestHarness) -> None:
     await library.talk(SOUP, 100)
     await library.chatter()
     before = deepcopy((library.records, library.modes.get(0, "ana")))
@@ -156,7 +156,9 @@ async def test_the_report_changes_nothing(library: Suggesting) -> None:
     assert (library.records, library.modes.get(0, "ana")) == before
 
 
-async def test_what_is_forgotten_meanwhile_is_no_example(library: Suggesting, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_forgotten_meanwhile_is_no_example(
+    library: SuggestHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     turns = await library.talk(SOUP, 100)
     await library.chatter()
     [found] = (await library.report())["suggestions"]

@@ -14,7 +14,7 @@ CODE = Mode(name="code", embedder="tiny32", embedding_dim=32)
 OWN = Mode(name="code", embedder="tiny48", embedding_dim=48, project="p1")
 
 
-class Spaces:
+class SpacesHarness:
     """The spaces of what Ana has declared."""
 
     def __init__(self, *modes: Mode) -> None:
@@ -24,20 +24,20 @@ class Spaces:
 
 
 def test_a_memorys_vector_lies_in_its_mode_and_in_the_space_of_that_modes_embedder() -> None:
-    spaces = Spaces(CODE).spaces
+    spaces = SpacesHarness(CODE).spaces
     embedder, space = spaces.of(made("a", mode="code"))
     assert (space.mode, space.fingerprint, space.fingerprint.dim) == ("code", embedder.fingerprint, 32)
     assert spaces.of(made("a"))[1].fingerprint.dim == 384
 
 
 def test_a_projects_mode_comes_before_the_users() -> None:
-    spaces = Spaces(CODE, OWN).spaces
+    spaces = SpacesHarness(CODE, OWN).spaces
     dims = {project: spaces.of(made("a", mode="code", project=project))[1].fingerprint.dim for project in ("p1", "p2")}
     assert dims == {"p1": 48, "p2": 32}
 
 
 def test_modes_of_one_embedder_and_prefix_share_a_space_but_no_collection() -> None:
-    spaces = Spaces(CODE, Mode(name="notes", embedder="tiny32", embedding_dim=32)).spaces
+    spaces = SpacesHarness(CODE, Mode(name="notes", embedder="tiny32", embedding_dim=32)).spaces
     code, notes = (spaces.of(made("a", mode=mode))[1] for mode in ("code", "notes"))
     assert code.fingerprint == notes.fingerprint
     assert code.collection != notes.collection
@@ -45,7 +45,7 @@ def test_modes_of_one_embedder_and_prefix_share_a_space_but_no_collection() -> N
 
 def test_another_passage_prefix_is_another_space_and_another_query_prefix_is_not() -> None:
     plain, *others = (
-        Spaces(CODE.model_copy(update=change)).spaces.of(made("a", mode="code"))[1].fingerprint.digest
+        SpacesHarness(CODE.model_copy(update=change)).spaces.of(made("a", mode="code"))[1].fingerprint.digest
         for change in ({}, {"passage_prefix": "p: "}, {"query_prefix": "q: "})
     )
     assert [other == plain for other in others] == [False, True]
@@ -53,7 +53,7 @@ def test_another_passage_prefix_is_another_space_and_another_query_prefix_is_not
 
 @pytest.mark.parametrize(("mode", "user"), [("gone", "ana"), ("code", "ben")])
 def test_a_mode_that_its_user_has_not_declared_has_no_space(mode: str, user: str) -> None:
-    spaces = Spaces(CODE).spaces
+    spaces = SpacesHarness(CODE).spaces
     with pytest.raises(Rejected, match="unknown_mode"):
         spaces.of(made("a", mode=mode, user=user))
     with pytest.raises(Rejected, match="unknown_mode"):
@@ -61,14 +61,14 @@ def test_a_mode_that_its_user_has_not_declared_has_no_space(mode: str, user: str
 
 
 def test_a_mode_of_one_project_does_not_hold_where_no_project_is_named() -> None:
-    spaces = Spaces(OWN).spaces
+    spaces = SpacesHarness(OWN).spaces
     assert spaces.mode("ana", "code", {"project_id": "p1"}) == OWN
     with pytest.raises(Rejected, match="unknown_mode"):
         spaces.mode("ana", "code", {})
 
 
 def test_a_model_that_is_not_loaded_says_so_until_it_is() -> None:
-    spaces = Spaces(CODE)
+    spaces = SpacesHarness(CODE)
     spaces.embedders.missing("tiny32")
     with pytest.raises(ModelMissing, match="tiny32"):
         spaces.spaces.of(made("a", mode="code"))
@@ -78,7 +78,7 @@ def test_a_model_that_is_not_loaded_says_so_until_it_is() -> None:
 
 
 def test_what_is_declared_anew_holds_at_the_next_call() -> None:
-    spaces = Spaces()
+    spaces = SpacesHarness()
     with pytest.raises(Rejected):
         spaces.spaces.of(made("a", mode="code"))
     spaces.modes.declare(CODE, boundary="ana")
@@ -86,7 +86,7 @@ def test_what_is_declared_anew_holds_at_the_next_call() -> None:
 
 
 def test_visible_modes_are_those_of_the_projects_and_general() -> None:
-    spaces = Spaces(OWN, Mode(name="notes", embedder="tiny32", embedding_dim=32)).spaces
+    spaces = SpacesHarness(OWN, Mode(name="notes", embedder="tiny32", embedding_dim=32)).spaces
 
     def names(projects: tuple[str, ...] | None) -> list[str]:
         return [mode.name for mode in spaces.visible("ana", projects)]

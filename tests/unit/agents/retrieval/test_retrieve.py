@@ -10,7 +10,7 @@ from schemas.memories import Embedding, Evidence, Memory, VectorLocation
 from schemas.moments import MAX_MOMENT, MIN_MOMENT
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import START, made
-from tests.harnesses.retrieval import Library
+from tests.harnesses.retrieval import RetrievalHarness
 
 FACTS = [
     "The violin lesson moved to Thursday at five.",
@@ -24,21 +24,21 @@ SIGNALS = {"dense", "late", "lexical", "neighbours", "recency", "importance", "e
 
 
 @pytest.fixture
-def library(words: SqliteLexicalIndex) -> Library:
-    return Library(words)
+def library(words: SqliteLexicalIndex) -> RetrievalHarness:
+    return RetrievalHarness(words)
 
 
 def facts(**fields: Any) -> list[Memory]:
     return [made(text, number, **fields) for number, text in enumerate(FACTS)]
 
 
-async def test_the_best_hit_comes_first(library: Library) -> None:
+async def test_the_best_hit_comes_first(library: RetrievalHarness) -> None:
     await library.remember(*facts())
     assert (await library.texts("what is the violin teacher called?"))[0] == FACTS[1]
     assert (await library.texts("when does the tram to the harbour leave?"))[0] == FACTS[5]
 
 
-async def test_a_settled_answer_is_hybrid_and_says_how_it_was_found(library: Library) -> None:
+async def test_a_settled_answer_is_hybrid_and_says_how_it_was_found(library: RetrievalHarness) -> None:
     await library.remember(*facts())
     result, warnings = await library.ask("violin")
     assert (result.strategy, result.modes, warnings) == ("hybrid", ["general"], [])
@@ -46,7 +46,7 @@ async def test_a_settled_answer_is_hybrid_and_says_how_it_was_found(library: Lib
     assert {"took_ms", "method"} <= set(result.diagnostics)
 
 
-async def test_scores_fall_and_stay_within_bounds(library: Library) -> None:
+async def test_scores_fall_and_stay_within_bounds(library: RetrievalHarness) -> None:
     await library.remember(*facts())
     scores = [hit.score for hit in (await library.ask("violin lesson on Thursday"))[0].hits]
     assert scores == sorted(scores, reverse=True)
@@ -55,21 +55,21 @@ async def test_scores_fall_and_stay_within_bounds(library: Library) -> None:
 
 @pytest.mark.parametrize("moment", [MIN_MOMENT, MAX_MOMENT])
 async def test_a_memory_at_an_end_of_the_calendar_is_found_and_so_are_those_beside_it(
-    library: Library, moment: datetime
+    library: RetrievalHarness, moment: datetime
 ) -> None:
     await library.remember(*facts(), made("The violin is immortal.", 9, occurred_at=moment))
     assert "The violin is immortal." in await library.texts("is the violin immortal?", since=moment)
     assert FACTS[1] in await library.texts("what was the violin teacher called in May?")
 
 
-async def test_what_was_said_a_moment_before_a_full_second_was_not_said_since(library: Library) -> None:
+async def test_what_was_said_a_moment_before_a_full_second_was_not_said_since(library: RetrievalHarness) -> None:
     said = made("The violin is late.", occurred_at=START - timedelta(microseconds=1))
     await library.remember(said)
     assert await library.texts("violin", since=START) == []
     assert await library.texts("violin", until=START) == [said.text]
 
 
-async def test_scores_are_explained_on_demand_only(library: Library) -> None:
+async def test_scores_are_explained_on_demand_only(library: RetrievalHarness) -> None:
     await library.remember(*facts())
     for hit in (await library.ask("violin", explain=True))[0].hits:
         assert hit.scores is not None
@@ -79,7 +79,7 @@ async def test_scores_are_explained_on_demand_only(library: Library) -> None:
     assert all(hit.scores is None for hit in (await library.ask("violin"))[0].hits)
 
 
-async def test_a_hit_tells_everything_about_its_memory(library: Library) -> None:
+async def test_a_hit_tells_everything_about_its_memory(library: RetrievalHarness) -> None:
     [memory] = await library.remember(made("Zoë 🎂 is here", speaker="Ana", importance=0.7))
     [hit] = (await library.ask("who is here?"))[0].hits
     assert hit.occurred_at == "2026-02-01T10:00:00Z"
@@ -89,24 +89,24 @@ async def test_a_hit_tells_everything_about_its_memory(library: Library) -> None
     assert (hit.text, hit.version, hit.embedding_status) == ("Zoë 🎂 is here", 1, "ready")
 
 
-async def test_the_evidence_of_the_record_stands(library: Library) -> None:
+async def test_the_evidence_of_the_record_stands(library: RetrievalHarness) -> None:
     evidence = (Evidence(turn_id="t-5", start=1, end=3),)
     await library.remember(made("distilled", turn_id=None, role=None, evidence=evidence, type="semantic"))
     assert (await library.ask("distilled"))[0].hits[0].evidence == evidence
 
 
 @pytest.mark.parametrize("top_k", [1, 3, 12, 100])
-async def test_top_k_limits_the_hits_and_fills_up_with_the_nearest(library: Library, top_k: int) -> None:
+async def test_top_k_limits_the_hits_and_fills_up_with_the_nearest(library: RetrievalHarness, top_k: int) -> None:
     await library.remember(*(made(f"The heron was seen {n} times.", n) for n in range(14)))
     assert len(await library.texts("something else entirely", top_k=top_k)) == min(top_k, 14)
 
 
-async def test_an_identifier_comes_first(library: Library) -> None:
+async def test_an_identifier_comes_first(library: RetrievalHarness) -> None:
     await library.remember(*facts(), made("Part number ZX-81-K17 is on back order.", 9))
     assert "ZX-81-K17" in (await library.texts("ZX-81-K17"))[0]
 
 
-async def test_a_memory_without_a_vector_is_found_by_its_words(library: Library) -> None:
+async def test_a_memory_without_a_vector_is_found_by_its_words(library: RetrievalHarness) -> None:
     await library.remember(*facts())
     library.hear(made("The parcel 4711 was delivered.", 7))
     result, warnings = await library.ask("what about 4711?", explain=True)
@@ -117,7 +117,7 @@ async def test_a_memory_without_a_vector_is_found_by_its_words(library: Library)
     assert (result.strategy, warnings) == ("hybrid", [])
 
 
-async def test_the_vector_of_a_replaced_text_counts_for_nothing(library: Library) -> None:
+async def test_the_vector_of_a_replaced_text_counts_for_nothing(library: RetrievalHarness) -> None:
     old, new = "locker code quagga seven", "the key hangs behind the door"
     [memory, copy] = await library.remember(made(old, 0), made(old, 1, conversation_id="c2"))
     library.hear(memory.model_copy(update={"text": new, "embedding": Embedding(status="pending")}))
@@ -127,14 +127,14 @@ async def test_the_vector_of_a_replaced_text_counts_for_nothing(library: Library
     assert hits[1].scores.dense == hits[1].scores.lexical == 0
 
 
-async def test_a_turn_beside_the_one_that_matches_comes_before_the_others(library: Library) -> None:
+async def test_a_turn_beside_the_one_that_matches_comes_before_the_others(library: RetrievalHarness) -> None:
     talk = ["Where did you hide the spare key?", "Under the third stone.", "Lovely weather today."]
     others = [made("Somewhere beyond that hill.", 10 + n, conversation_id=f"c{n + 2}") for n in range(5)]
     await library.remember(*(made(text, n) for n, text in enumerate(talk)), *others)
     assert await library.texts("spare key hidden", top_k=2) == talk[:2]
 
 
-async def test_who_is_named_in_the_question_comes_first(library: Library) -> None:
+async def test_who_is_named_in_the_question_comes_first(library: RetrievalHarness) -> None:
     said = "I repaired the old bicycle."
     await library.remember(
         made(said, 0, speaker="Ben", conversation_id="c1"), made(said, 1, speaker="Ana Lima", conversation_id="c2")
@@ -147,7 +147,7 @@ async def test_who_is_named_in_the_question_comes_first(library: Library) -> Non
     assert library.embedders.model("general").queries == ["What did repair?"]
 
 
-async def test_importance_and_recency_decide_between_equals(library: Library) -> None:
+async def test_importance_and_recency_decide_between_equals(library: RetrievalHarness) -> None:
     equal = [made("The pond is frozen.", n, conversation_id=f"c{n}") for n in range(3)]
     dull, important = equal[0], equal[1].model_copy(update={"importance": 1.0})
     recent = equal[2].model_copy(update={"occurred_at": START + timedelta(days=19)})
@@ -156,14 +156,14 @@ async def test_importance_and_recency_decide_between_equals(library: Library) ->
     assert found == [important.memory_id, recent.memory_id, dull.memory_id]
 
 
-async def test_equal_scores_are_ordered_by_id(library: Library) -> None:
+async def test_equal_scores_are_ordered_by_id(library: RetrievalHarness) -> None:
     same = [made("The pond is frozen.", n, conversation_id=f"c{n}", occurred_at=START) for n in range(20)]
     await library.remember(*same)
     found = [hit.memory_id for hit in (await library.ask("pond", top_k=7))[0].hits]
     assert found == sorted(memory.memory_id for memory in same)[:7]
 
 
-async def test_a_moment_later_scores_have_hardly_moved(library: Library) -> None:
+async def test_a_moment_later_scores_have_hardly_moved(library: RetrievalHarness) -> None:
     await library.remember(*facts())
     before = (await library.ask("violin lesson"))[0].hits
     library.clock.time += timedelta(seconds=30)
@@ -173,7 +173,7 @@ async def test_a_moment_later_scores_have_hardly_moved(library: Library) -> None
         assert now.score == pytest.approx(then.score, abs=1e-4)
 
 
-async def test_another_users_turns_change_no_score(library: Library) -> None:
+async def test_another_users_turns_change_no_score(library: RetrievalHarness) -> None:
     await library.remember(*facts())
     before = (await library.ask("violin lesson on Thursday", explain=True))[0].hits
     noise = [made(f"{FACTS[n % 6]} as was said on violin day {n}", n, user="ben", speaker="Violin") for n in range(60)]
@@ -182,7 +182,7 @@ async def test_another_users_turns_change_no_score(library: Library) -> None:
     assert (await library.ask("violin", user="carl"))[0].hits == []
 
 
-async def test_filters_hold_for_every_hit(library: Library) -> None:
+async def test_filters_hold_for_every_hit(library: RetrievalHarness) -> None:
     memories = [
         made("violin one", 0),
         made("violin two", 1, project="p1"),
@@ -197,14 +197,14 @@ async def test_filters_hold_for_every_hit(library: Library) -> None:
     assert "violin four" in await library.texts("violin", include_superseded=True)
 
 
-async def test_an_empty_scope_has_no_hits_and_no_warning(library: Library) -> None:
+async def test_an_empty_scope_has_no_hits_and_no_warning(library: RetrievalHarness) -> None:
     await library.remember(*facts(project="p1"))
     result, warnings = await library.ask("violin", project="p2")
     assert (result.hits, result.strategy, warnings) == ([], "hybrid", [])
     assert library.embedders.model("general").queries == [], "nothing was embedded for nothing"
 
 
-async def test_without_any_vector_the_answer_is_lexical(library: Library) -> None:
+async def test_without_any_vector_the_answer_is_lexical(library: RetrievalHarness) -> None:
     library.hear(*facts())
     result, warnings = await library.ask("what is the violin teacher called?")
     assert (result.strategy, warnings) == ("lexical", [("degraded", "no vectors yet")])
@@ -212,7 +212,7 @@ async def test_without_any_vector_the_answer_is_lexical(library: Library) -> Non
 
 
 @pytest.mark.parametrize("broken", ["index", "embedder"])
-async def test_an_outage_makes_the_answer_lexical(library: Library, broken: str) -> None:
+async def test_an_outage_makes_the_answer_lexical(library: RetrievalHarness, broken: str) -> None:
     await library.remember(*facts())
     if broken == "index":
         library.vectors.down()
@@ -224,26 +224,26 @@ async def test_an_outage_makes_the_answer_lexical(library: Library, broken: str)
     assert result.hits[0].text == FACTS[1]
 
 
-async def test_vectors_of_another_space_are_no_vectors(library: Library) -> None:
+async def test_vectors_of_another_space_are_no_vectors(library: RetrievalHarness) -> None:
     elsewhere = Embedding(status="ready", place=VectorLocation(mode="general", space="another"))
     library.hear(*(memory.model_copy(update={"embedding": elsewhere}) for memory in facts()))
     assert (await library.ask("violin"))[1] == [("degraded", "no vectors yet")]
 
 
-async def test_a_vector_without_a_record_is_no_hit(library: Library) -> None:
+async def test_a_vector_without_a_record_is_no_hit(library: RetrievalHarness) -> None:
     await library.remember(*facts())
     forgotten = made("violin violin violin", 50)
     await library.embed(forgotten)
     assert forgotten.text not in await library.texts("violin", top_k=100)
 
 
-async def test_a_record_that_is_gone_is_no_hit(library: Library) -> None:
+async def test_a_record_that_is_gone_is_no_hit(library: RetrievalHarness) -> None:
     [memory] = await library.remember(made("violin"))
     del library.records[memory.memory_id]
     assert await library.texts("violin") == []
 
 
-async def test_the_same_question_has_the_same_answer(library: Library) -> None:
+async def test_the_same_question_has_the_same_answer(library: RetrievalHarness) -> None:
     await library.remember(*facts())
     first = (await library.ask("violin lesson", explain=True))[0].hits
     for _ in range(5):
@@ -251,25 +251,25 @@ async def test_the_same_question_has_the_same_answer(library: Library) -> None:
 
 
 @pytest.mark.parametrize("mode", ["general", None, "*", ["general"], ["*"]])
-async def test_every_way_to_say_the_only_mode(library: Library, mode: Any) -> None:
+async def test_every_way_to_say_the_only_mode(library: RetrievalHarness, mode: Any) -> None:
     await library.remember(*facts())
     assert (await library.ask("violin", mode=mode))[0].modes == ["general"]
 
 
 @pytest.mark.parametrize("mode", ["journal", ["general", "journal"]])
-async def test_an_unknown_mode_is_refused(library: Library, mode: Any) -> None:
+async def test_an_unknown_mode_is_refused(library: RetrievalHarness, mode: Any) -> None:
     with pytest.raises(Rejected) as refused:
         await library.ask("violin", mode=mode)
     assert (refused.value.code, refused.value.field) == ("unknown_mode", "mode")
 
 
 @pytest.mark.parametrize("query", ["???", "the", 'SELECT * FROM "x" -- NEAR(', "\x00", "a" * 32768, "word " * 6000])
-async def test_any_question_is_answered(library: Library, query: str) -> None:
+async def test_any_question_is_answered(library: RetrievalHarness, query: str) -> None:
     await library.remember(*facts())
     assert len(await library.texts(query)) == len(FACTS)
 
 
-async def test_what_is_written_while_the_question_is_embedded_is_in_the_answer(library: Library) -> None:
+async def test_what_is_written_while_the_question_is_embedded_is_in_the_answer(library: RetrievalHarness) -> None:
     await library.remember(*facts())
 
     library.vectors.meanwhile = lambda: library.hear(made("violin case", 30))

@@ -12,7 +12,7 @@ from schemas.retrieval import RetrieveResult
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.items import having, item_of, spans
 from tests.builders.memories import START, made
-from tests.harnesses.retrieval import Library
+from tests.harnesses.retrieval import RetrievalHarness
 
 SCOPE = {"user_id": "ana", "project_id": "default"}
 GOAL = "I want to ship the beta in June."
@@ -20,8 +20,8 @@ TALK = ["Dinner was lentil soup.", "The beta tester is called Ben.", "We ship pa
 
 
 @pytest.fixture
-def library(words: SqliteLexicalIndex) -> Library:
-    return Library(words)
+def library(words: SqliteLexicalIndex) -> RetrievalHarness:
+    return RetrievalHarness(words)
 
 
 def entry(text: str, *turns: Memory, **fields: Any) -> IntentionEntry:
@@ -29,7 +29,7 @@ def entry(text: str, *turns: Memory, **fields: Any) -> IntentionEntry:
     return IntentionEntry(text=text, **(known | fields))
 
 
-async def with_a_goal(library: Library, project: str = "default", **fields: Any) -> Memory:
+async def with_a_goal(library: RetrievalHarness, project: str = "default", **fields: Any) -> Memory:
     goal = made(GOAL, 10, project=project, **fields)
     await library.remember(goal, *(made(text, place, project=project) for place, text in enumerate(TALK)))
     intention = Intention(goals=(entry("to ship the beta in June", goal),))
@@ -37,11 +37,11 @@ async def with_a_goal(library: Library, project: str = "default", **fields: Any)
     return goal
 
 
-async def deep(library: Library, query: str, **fields: Any) -> RetrieveResult:
+async def deep(library: RetrievalHarness, query: str, **fields: Any) -> RetrieveResult:
     return (await library.ask(query, depth="auto", **{"project": "default"} | fields))[0]
 
 
-async def test_an_intention_that_says_enough_ends_the_search(library: Library) -> None:
+async def test_an_intention_that_says_enough_ends_the_search(library: RetrievalHarness) -> None:
     goal = await with_a_goal(library)
     result = await deep(library, "when do we ship the beta?", explain=True)
     assert [hit.memory_id for hit in result.hits] == [goal.memory_id]
@@ -54,13 +54,13 @@ async def test_an_intention_that_says_enough_ends_the_search(library: Library) -
 
 
 @pytest.mark.parametrize("query", ["what are the current goals?", "what is our goal?"])
-async def test_a_question_may_name_the_list(library: Library, query: str) -> None:
+async def test_a_question_may_name_the_list(library: RetrievalHarness, query: str) -> None:
     goal = await with_a_goal(library)
     result = await deep(library, query)
     assert [hit.memory_id for hit in result.hits] == [goal.memory_id]
 
 
-async def test_what_does_not_say_enough_is_added_to_all_that_is_found(library: Library) -> None:
+async def test_what_does_not_say_enough_is_added_to_all_that_is_found(library: RetrievalHarness) -> None:
     goal = await with_a_goal(library)
     result = await deep(library, "who tests the beta before we ship?")
     assert result.diagnostics["depth"] == "items"
@@ -69,21 +69,21 @@ async def test_what_does_not_say_enough_is_added_to_all_that_is_found(library: L
     assert len(result.intention["goals"]) == 1
 
 
-async def test_a_question_for_a_time_is_not_answered_by_an_entry_without_one(library: Library) -> None:
+async def test_a_question_for_a_time_is_not_answered_by_an_entry_without_one(library: RetrievalHarness) -> None:
     await with_a_goal(library)
     library.intentions.put(0, SCOPE, Intention(goals=(entry("to ship the beta"),)))
     assert (await deep(library, "when do we ship the beta?")).diagnostics["depth"] == "items"
     assert (await deep(library, "how many beta testers ship?")).diagnostics["depth"] == "items"
 
 
-async def test_a_question_about_something_else_goes_down_to_the_items(library: Library) -> None:
+async def test_a_question_about_something_else_goes_down_to_the_items(library: RetrievalHarness) -> None:
     await with_a_goal(library)
     result = await deep(library, "what was for dinner?")
     assert (result.hits[0].text, result.intention, result.categories) == (TALK[0], None, [])
     assert result.diagnostics["depth"] == "items"
 
 
-async def test_what_is_done_or_of_another_mode_does_not_end_the_search(library: Library) -> None:
+async def test_what_is_done_or_of_another_mode_does_not_end_the_search(library: RetrievalHarness) -> None:
     library.modes.declare(Mode(name="journal", embedder="tiny48", embedding_dim=48))
     goal = await with_a_goal(library, mode="journal")
     result = await deep(library, "when do we ship the beta?", mode="general")
@@ -93,14 +93,14 @@ async def test_what_is_done_or_of_another_mode_does_not_end_the_search(library: 
     assert (await deep(library, "when do we ship the beta?")).intention is None
 
 
-async def test_the_search_stays_at_the_items_where_nobody_asks_for_more(library: Library) -> None:
+async def test_the_search_stays_at_the_items_where_nobody_asks_for_more(library: RetrievalHarness) -> None:
     await with_a_goal(library)
     result, _ = await library.ask("when do we ship the beta?", project="default")
     assert (result.intention, result.categories, len(result.hits)) == (None, [], len(TALK) + 1)
     assert result.diagnostics["depth"] == "items"
 
 
-async def test_a_scope_shows_no_intention_of_another(library: Library) -> None:
+async def test_a_scope_shows_no_intention_of_another(library: RetrievalHarness) -> None:
     await with_a_goal(library, "p1")
     await library.remember(made("The beta is a fish.", 50, project="p2"))
     assert (await deep(library, "when do we ship the beta?", project="p2")).intention is None
@@ -112,7 +112,7 @@ async def test_a_scope_shows_no_intention_of_another(library: Library) -> None:
         assert several.diagnostics["depth"] == "intention"
 
 
-async def with_a_category(library: Library) -> tuple[Memory, Memory]:
+async def with_a_category(library: RetrievalHarness) -> tuple[Memory, Memory]:
     turn = made("My dentist is Doctor Webb in Harbour Street.", 1)
     item = item_of(turn, text="My dentist is Doctor Webb in Harbour Street.")
     turn = having(turn, item)
@@ -129,7 +129,7 @@ async def with_a_category(library: Library) -> tuple[Memory, Memory]:
     return turn, item
 
 
-async def test_a_category_that_says_enough_ends_the_search_with_the_turns_behind_it(library: Library) -> None:
+async def test_a_category_that_says_enough_ends_the_search_with_the_turns_behind_it(library: RetrievalHarness) -> None:
     turn, item = await with_a_category(library)
     result = await deep(library, "what is the dentist in Harbour Street married: Webb?")
     assert result.diagnostics["depth"] == "items", "one word is missing"
@@ -142,7 +142,7 @@ async def test_a_category_that_says_enough_ends_the_search_with_the_turns_behind
     assert [hit.memory_id for hit in only.hits] == [item.memory_id]
 
 
-async def test_a_category_of_what_is_gone_shows_nothing_of_it(library: Library) -> None:
+async def test_a_category_of_what_is_gone_shows_nothing_of_it(library: RetrievalHarness) -> None:
     _, item = await with_a_category(library)
     del library.records[item.memory_id]
     result = await deep(library, "is the dentist in Harbour Street Webb?")

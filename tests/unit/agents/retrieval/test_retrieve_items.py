@@ -11,7 +11,7 @@ from schemas.retrieval import Hit
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.items import distilled_of, having, item_of
 from tests.builders.memories import START, made
-from tests.harnesses.retrieval import Library
+from tests.harnesses.retrieval import RetrievalHarness
 
 LEDGER = "We decided to use PostgreSQL for the ledger."
 API = "The API must answer within 200 ms."
@@ -19,11 +19,11 @@ DEPLOY = "To deploy, run make release."
 
 
 @pytest.fixture
-def library(words: SqliteLexicalIndex) -> Library:
-    return Library(words)
+def library(words: SqliteLexicalIndex) -> RetrievalHarness:
+    return RetrievalHarness(words)
 
 
-async def dense(library: Library) -> tuple[Memory, list[Memory]]:
+async def dense(library: RetrievalHarness) -> tuple[Memory, list[Memory]]:
     """One turn with a decision, a constraint and a procedure, among others."""
     turn = made(f"{LEDGER} {API} {DEPLOY}", 1, speaker="Ana")
     items = [
@@ -37,11 +37,11 @@ async def dense(library: Library) -> tuple[Memory, list[Memory]]:
     return turn, items
 
 
-async def first(library: Library, query: str, **fields: Any) -> Hit:
+async def first(library: RetrievalHarness, query: str, **fields: Any) -> Hit:
     return (await library.ask(query, **fields))[0].hits[0]
 
 
-async def test_a_turn_is_one_hit_with_the_items_that_the_question_is_about(library: Library) -> None:
+async def test_a_turn_is_one_hit_with_the_items_that_the_question_is_about(library: RetrievalHarness) -> None:
     turn, [ledger, api, _] = await dense(library)
     result, _ = await library.ask("what was decided about the ledger?")
     assert len({hit.memory_id for hit in result.hits}) == len(result.hits) == 3
@@ -53,7 +53,7 @@ async def test_a_turn_is_one_hit_with_the_items_that_the_question_is_about(libra
     assert [one.memory_id for one in (await first(library, "how fast must the API answer?")).items] == [api.memory_id]
 
 
-async def test_items_come_best_first_with_scores_within_bounds(library: Library) -> None:
+async def test_items_come_best_first_with_scores_within_bounds(library: RetrievalHarness) -> None:
     await dense(library)
     items = (await first(library, "PostgreSQL for the ledger, and to run the release")).items
     assert [one.text for one in items][:1] == [LEDGER]
@@ -62,14 +62,14 @@ async def test_items_come_best_first_with_scores_within_bounds(library: Library)
     assert [one.score for one in items] == sorted((one.score for one in items), reverse=True)
 
 
-async def test_a_hit_without_matching_items_has_none_on_the_wire(library: Library) -> None:
+async def test_a_hit_without_matching_items_has_none_on_the_wire(library: RetrievalHarness) -> None:
     await dense(library)
     hit = await first(library, "when does the tram leave?")
     assert "items" not in hit.model_dump()
     assert "items" in (await first(library, "the ledger")).model_dump()
 
 
-async def test_items_inside_are_of_the_types_asked_for(library: Library) -> None:
+async def test_items_inside_are_of_the_types_asked_for(library: RetrievalHarness) -> None:
     turn, _ = await dense(library)
     query = "the ledger, and to run make release"
     hit = await first(library, query, types=["episodic", "procedural"])
@@ -77,7 +77,7 @@ async def test_items_inside_are_of_the_types_asked_for(library: Library) -> None
     assert (await first(library, query, types=["episodic"])).items == ()
 
 
-async def test_a_superseded_item_is_inside_only_on_demand(library: Library) -> None:
+async def test_a_superseded_item_is_inside_only_on_demand(library: RetrievalHarness) -> None:
     _, [ledger, *_] = await dense(library)
     library.hear(ledger.model_copy(update={"superseded_by": "another"}))
     assert (await first(library, "the ledger")).items == ()
@@ -85,13 +85,13 @@ async def test_a_superseded_item_is_inside_only_on_demand(library: Library) -> N
     assert [one.memory_id for one in shown.items] == [ledger.memory_id]
 
 
-async def test_an_item_that_is_gone_is_not_inside(library: Library) -> None:
+async def test_an_item_that_is_gone_is_not_inside(library: RetrievalHarness) -> None:
     _, [ledger, *_] = await dense(library)
     del library.records[ledger.memory_id]
     assert (await first(library, "the ledger")).items == ()
 
 
-async def test_items_are_hits_where_turns_are_left_out(library: Library) -> None:
+async def test_items_are_hits_where_turns_are_left_out(library: RetrievalHarness) -> None:
     _, items = await dense(library)
     result, warnings = await library.ask("the ledger, the API and deploying", types=["semantic", "procedural"])
     assert {hit.memory_id for hit in result.hits} == {item.memory_id for item in items}
@@ -105,14 +105,14 @@ async def test_items_are_hits_where_turns_are_left_out(library: Library) -> None
     assert [hit.memory_id for hit in only.hits] == [items[2].memory_id]
 
 
-async def test_items_are_found_by_words_before_they_have_vectors(library: Library) -> None:
+async def test_items_are_found_by_words_before_they_have_vectors(library: RetrievalHarness) -> None:
     turn, _ = await dense(library)
     library.hear(item_of(turn, text="The harbour tram is line nine."))
     [hit, *_] = (await library.ask("harbour tram line", types=["semantic"], mode="general"))[0].hits
     assert (hit.text, hit.embedding_status) == ("The harbour tram is line nine.", "pending")
 
 
-async def test_items_move_no_ranking_and_no_score_of_turns(library: Library) -> None:
+async def test_items_move_no_ranking_and_no_score_of_turns(library: RetrievalHarness) -> None:
     await library.remember(made("Dinner was soup.", 2), made("The ledger is old.", 3), made("We met at nine.", 4))
     before = [hit.model_dump() for hit in (await library.ask("the ledger", explain=True))[0].hits]
     items = [item_of(made("elsewhere", 9), text=f"The ledger of year {year} is kept.") for year in range(50)]
@@ -122,7 +122,7 @@ async def test_items_move_no_ranking_and_no_score_of_turns(library: Library) -> 
 
 
 @pytest.mark.parametrize("explain", [True, False])
-async def test_items_are_hits_across_modes_and_in_times(library: Library, explain: bool) -> None:
+async def test_items_are_hits_across_modes_and_in_times(library: RetrievalHarness, explain: bool) -> None:
     library.modes.declare(Mode(name="code", embedder="tiny48", embedding_dim=48))
     turns = [made("The parser leaks.", 1, mode="code"), made("The kitchen tap leaks.", 5)]
     items = [item_of(turn, text=f"It is so: {turn.text}") for turn in turns]
@@ -136,7 +136,7 @@ async def test_items_are_hits_across_modes_and_in_times(library: Library, explai
     assert (code, message.endswith("code (1)")) == ("other_modes", True), "items are counted where items are asked for"
 
 
-async def test_a_superseded_item_is_a_hit_only_on_demand(library: Library) -> None:
+async def test_a_superseded_item_is_a_hit_only_on_demand(library: RetrievalHarness) -> None:
     turn = made("The deploy target is Heroku.", 1)
     [old] = await library.remember(item_of(turn, text="The deploy target is Heroku.", superseded_by="x"))
     assert (await library.ask("deploy target", types=["semantic"]))[0].hits == []
@@ -144,7 +144,7 @@ async def test_a_superseded_item_is_a_hit_only_on_demand(library: Library) -> No
     assert hit.memory_id == old.memory_id
 
 
-async def test_what_was_distilled_is_a_hit_of_nobody_with_the_best_source_first(library: Library) -> None:
+async def test_what_was_distilled_is_a_hit_of_nobody_with_the_best_source_first(library: RetrievalHarness) -> None:
     texts = ["The tomatoes look healthy.", "The greenhouse key hangs by the door.", "The soil was dry on Monday."]
     turns = [made(text, place, superseded_by="distilled") for place, text in enumerate(texts)]
     summary = distilled_of(*turns, text="Ana tends a greenhouse with tomatoes.")
@@ -157,7 +157,7 @@ async def test_what_was_distilled_is_a_hit_of_nobody_with_the_best_source_first(
     assert [span.turn_id for span in hit.evidence] == ["t-2", "t-0", "t-1"]
 
 
-async def test_a_source_that_is_gone_is_no_evidence(library: Library) -> None:
+async def test_a_source_that_is_gone_is_no_evidence(library: RetrievalHarness) -> None:
     turns = [made(text, place, superseded_by="distilled") for place, text in enumerate(("One tea.", "Two teas."))]
     await library.remember(*turns, distilled_of(*turns, text="Ana drinks tea."))
     del library.records[turns[0].memory_id]
@@ -165,7 +165,7 @@ async def test_a_source_that_is_gone_is_no_evidence(library: Library) -> None:
     assert [span.turn_id for span in hit.evidence] == ["t-1"]
 
 
-async def test_items_and_what_was_distilled_are_merged_by_score(library: Library) -> None:
+async def test_items_and_what_was_distilled_are_merged_by_score(library: RetrievalHarness) -> None:
     turns = [made("The soup was salty.", place) for place in range(3)]
     summary = distilled_of(*turns, text="Ana finds the soup salty.")
     items = [item_of(turns[0], text=text) for text in ("The soup was salty.", "The tram is late.")]
@@ -176,7 +176,7 @@ async def test_items_and_what_was_distilled_are_merged_by_score(library: Library
     assert result.diagnostics["candidates"] == 3
 
 
-async def test_working_memory_is_the_conversations_last_turns(library: Library) -> None:
+async def test_working_memory_is_the_conversations_last_turns(library: RetrievalHarness) -> None:
     here = [made(f"Remark {number} on the harbour.", number, conversation_id="c1") for number in range(205)]
     await library.remember(*here, made("The harbour elsewhere.", 300, conversation_id="c2"))
     result, _ = await library.ask("harbour", types=["working"], conversation_id="c1", top_k=100)
@@ -189,6 +189,6 @@ async def test_working_memory_is_the_conversations_last_turns(library: Library) 
     assert {hit.type for hit in both.hits} == {"episodic"}
 
 
-async def test_no_types_at_all_find_nothing(library: Library) -> None:
+async def test_no_types_at_all_find_nothing(library: RetrievalHarness) -> None:
     await dense(library)
     assert (await library.ask("the ledger", types=[]))[0].hits == []

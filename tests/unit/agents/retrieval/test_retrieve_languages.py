@@ -20,7 +20,7 @@ from schemas.vectors import Point
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.stores.partition_views import LexicalView
 from tests.builders.memories import made
-from tests.harnesses.retrieval import Library
+from tests.harnesses.retrieval import RetrievalHarness
 
 OTHERS = "multilingual-small"
 SPANISH = ["La tienda de Consuelo está en Plasencia.", "El perro duerme con los gatos en el jardín."]
@@ -29,14 +29,14 @@ QUESTION, PREGUNTA = "What is there in Plasencia?", "¿Qué es lo que hay en Pla
 
 
 @pytest.fixture
-def library(tmp_path: Path) -> Iterator[Library]:
+def library(tmp_path: Path) -> Iterator[RetrievalHarness]:
     words = SqliteLexicalIndex(tmp_path)
     words.open(0)
-    yield Library(words)
+    yield RetrievalHarness(words)
     words.close()
 
 
-async def remember(library: Library, *texts: str) -> list[Memory]:
+async def remember(library: RetrievalHarness, *texts: str) -> list[Memory]:
     """Store turns with their vectors, pooled ones and those of their tokens."""
     memories = await library.remember(*(made(text, number) for number, text in enumerate(texts)))
     for memory in memories:
@@ -58,7 +58,7 @@ async def remember(library: Library, *texts: str) -> list[Memory]:
     return memories
 
 
-async def nearest(library: Library, query: str) -> ModeSearchResult:
+async def nearest(library: RetrievalHarness, query: str) -> ModeSearchResult:
     """What the vectors say."""
     selector = Selector.model_validate({"user_id": "ana", "project_id": "*"})
     request = RetrieveRequest(scope=selector, query=query, mode=GENERAL)
@@ -69,13 +69,13 @@ async def nearest(library: Library, query: str) -> ModeSearchResult:
     return found
 
 
-def readers(library: Library) -> tuple[Embedder, Embedder]:
+def readers(library: RetrievalHarness) -> tuple[Embedder, Embedder]:
     """The models of English and of other languages, with their own prefixes."""
     english, others = (Mode(name="m", embedder=name, embedding_dim=384) for name in ("all-MiniLM-L6-v2", OTHERS))
     return library.embedders.of(english), library.embedders.of(others)
 
 
-def asked(library: Library) -> tuple[int, int]:
+def asked(library: RetrievalHarness) -> tuple[int, int]:
     """How many questions the models of English and of other languages were asked since the last time."""
     lists = [library.embedders.model(name).queries for name in (GENERAL, OTHERS)]
     counts = len(lists[0]), len(lists[1])
@@ -91,7 +91,7 @@ async def cosine(embedder: Embedder, question: str, text: str) -> float:
 
 @pytest.mark.parametrize(("question", "foreign"), [(QUESTION, False), (PREGUNTA, True)])
 async def test_every_memory_is_compared_by_the_model_that_made_its_vector(
-    library: Library, question: str, foreign: bool
+    library: RetrievalHarness, question: str, foreign: bool
 ) -> None:
     memories = await remember(library, *SPANISH, *ENGLISH)
     found = {one.memory_id: one.score for one in (await nearest(library, question)).found}
@@ -105,7 +105,7 @@ async def test_every_memory_is_compared_by_the_model_that_made_its_vector(
 
 @pytest.mark.parametrize("question", [QUESTION, PREGUNTA])
 async def test_late_interaction_over_candidates_says_what_it_says_over_all(
-    library: Library, question: str, monkeypatch: pytest.MonkeyPatch
+    library: RetrievalHarness, question: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await remember(library, *SPANISH, *ENGLISH)
     over_all = (await nearest(library, question)).maxsim
@@ -114,14 +114,14 @@ async def test_late_interaction_over_candidates_says_what_it_says_over_all(
     assert len(over_all) == 4
 
 
-async def test_a_token_of_the_question_counts_in_the_language_of_the_memory(library: Library) -> None:
+async def test_a_token_of_the_question_counts_in_the_language_of_the_memory(library: RetrievalHarness) -> None:
     spanish, *_ = await remember(library, *SPANISH, ENGLISH[1])
     late = (await nearest(library, QUESTION)).maxsim
     assert late[0].memory_id == spanish.memory_id
     assert late[0].score > late[1].score + 0.3
 
 
-async def test_what_was_said_in_another_language_comes_first_where_it_answers(library: Library) -> None:
+async def test_what_was_said_in_another_language_comes_first_where_it_answers(library: RetrievalHarness) -> None:
     await remember(library, *SPANISH, ENGLISH[1])
     result, warnings = await library.ask(QUESTION, explain=True)
     first = result.hits[0]
@@ -142,14 +142,14 @@ async def test_what_was_said_in_another_language_comes_first_where_it_answers(li
     ],
 )
 async def test_a_model_is_asked_once_where_there_are_memories_of_its_kind(
-    library: Library, texts: Sequence[str], question: str, expected: tuple[int, int]
+    library: RetrievalHarness, texts: Sequence[str], question: str, expected: tuple[int, int]
 ) -> None:
     await remember(library, *texts)
     await library.ask(question)
     assert asked(library) == expected
 
 
-async def test_a_purely_english_boundary_answers_as_without_the_other_model(library: Library) -> None:
+async def test_a_purely_english_boundary_answers_as_without_the_other_model(library: RetrievalHarness) -> None:
     await remember(library, *ENGLISH)
     with_both, _ = await library.ask(QUESTION, explain=True)
     library.embedders.missing(OTHERS)
@@ -157,7 +157,7 @@ async def test_a_purely_english_boundary_answers_as_without_the_other_model(libr
     assert with_both.hits == without.hits
 
 
-async def test_only_what_the_read_may_see_decides_who_is_asked(library: Library) -> None:
+async def test_only_what_the_read_may_see_decides_who_is_asked(library: RetrievalHarness) -> None:
     await library.remember(made(SPANISH[0], 0, project="p1"), made(ENGLISH[0], 1, project="p2"))
     await library.ask(QUESTION, project="p2")
     assert asked(library) == (1, 0)
@@ -167,7 +167,7 @@ async def test_only_what_the_read_may_see_decides_who_is_asked(library: Library)
 
 @pytest.mark.parametrize("texts", [[*ENGLISH, *SPANISH], SPANISH])
 async def test_while_the_other_model_is_not_loaded_the_questions_own_answers_without_a_warning(
-    library: Library, texts: Sequence[str]
+    library: RetrievalHarness, texts: Sequence[str]
 ) -> None:
     await remember(library, *texts)
     library.embedders.missing(OTHERS)
@@ -176,7 +176,7 @@ async def test_while_the_other_model_is_not_loaded_the_questions_own_answers_wit
 
 
 async def test_an_outage_of_the_other_model_alone_costs_its_memories_their_nearness_and_nothing_else(
-    library: Library,
+    library: RetrievalHarness,
 ) -> None:
     await remember(library, *ENGLISH, *SPANISH)
     library.embedders.model(OTHERS).outage = True
@@ -185,20 +185,22 @@ async def test_an_outage_of_the_other_model_alone_costs_its_memories_their_nearn
     assert result.hits[0].text == ENGLISH[0]
 
 
-async def test_an_outage_of_the_questions_own_model_is_a_lexical_answer_that_says_why(library: Library) -> None:
+async def test_an_outage_of_the_questions_own_model_is_a_lexical_answer_that_says_why(
+    library: RetrievalHarness,
+) -> None:
     await remember(library, *ENGLISH, *SPANISH)
     library.embedders.model(GENERAL).outage = True
     result, [(code, _)] = await library.ask(QUESTION)
     assert (result.strategy, code) == ("lexical", "degraded")
 
 
-async def test_a_memory_that_goes_while_both_are_asked_is_no_hit(library: Library) -> None:
+async def test_a_memory_that_goes_while_both_are_asked_is_no_hit(library: RetrievalHarness) -> None:
     spanish, *_ = await remember(library, *SPANISH, *ENGLISH)
     library.vectors.meanwhile = lambda: library.words.remove(0, spanish.memory_id)
     assert SPANISH[0] not in await library.texts(QUESTION)
 
 
-async def test_beside_other_modes_a_mode_is_still_asked_by_both_its_models(library: Library) -> None:
+async def test_beside_other_modes_a_mode_is_still_asked_by_both_its_models(library: RetrievalHarness) -> None:
     library.modes.declare(Mode(name="code", embedder="tiny32", embedding_dim=32))
     await library.remember(
         *(made(text, number) for number, text in enumerate([*SPANISH, *ENGLISH])),

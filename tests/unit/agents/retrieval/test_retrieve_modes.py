@@ -9,16 +9,18 @@ from schemas.modes import ModeDeclarations
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.harnesses.modes import CODE, JOURNAL, filled, found, library_of_modes, mode, turns
-from tests.harnesses.retrieval import Library
+from tests.harnesses.retrieval import RetrievalHarness
 
 
 @pytest.fixture
-def library(words: SqliteLexicalIndex) -> Library:
+def library(words: SqliteLexicalIndex) -> RetrievalHarness:
     return library_of_modes(words)
 
 
 @pytest.mark.parametrize(("name", "embedder"), [("code", "tiny32"), ("journal", "tiny48")])
-async def test_a_mode_is_searched_alone_with_its_own_embedder(library: Library, name: str, embedder: str) -> None:
+async def test_a_mode_is_searched_alone_with_its_own_embedder(
+    library: RetrievalHarness, name: str, embedder: str
+) -> None:
     await filled(library)
     result, warnings = await library.ask("what leaks?", mode=name)
     assert (result.strategy, result.modes, found(result), warnings) == ("hybrid", [name], {name}, [])
@@ -28,26 +30,26 @@ async def test_a_mode_is_searched_alone_with_its_own_embedder(library: Library, 
 
 
 @pytest.mark.parametrize("mode", [["code"], ["code", "code"]])
-async def test_a_list_of_one_mode_is_that_mode(library: Library, mode: list[str]) -> None:
+async def test_a_list_of_one_mode_is_that_mode(library: RetrievalHarness, mode: list[str]) -> None:
     await filled(library)
     result, warnings = await library.ask("what leaks?", mode=mode)
     assert (result.strategy, result.modes, warnings) == ("hybrid", ["code"], [])
 
 
-async def test_no_mode_at_all_is_refused(library: Library) -> None:
+async def test_no_mode_at_all_is_refused(library: RetrievalHarness) -> None:
     with pytest.raises(Rejected) as refused:
         await library.ask("what leaks?", mode=[])
     assert (refused.value.code, refused.value.field) == ("invalid_value", "mode")
 
 
-async def test_modes_of_another_user_are_unknown(library: Library) -> None:
+async def test_modes_of_another_user_are_unknown(library: RetrievalHarness) -> None:
     library.modes.declare(mode("secret", "tiny32"), boundary="ben")
     with pytest.raises(Rejected):
         await library.ask("what leaks?", mode="secret")
     assert (await library.ask("what leaks?", mode="*"))[0].modes == ["code", "general", "journal"]
 
 
-async def test_several_modes_are_fused_by_rank_with_a_warning(library: Library) -> None:
+async def test_several_modes_are_fused_by_rank_with_a_warning(library: RetrievalHarness) -> None:
     await filled(library)
     result, [(code, message)] = await library.ask("what leaks?", mode=["code", "journal"])
     assert (result.strategy, result.modes, code) == ("cross_mode", ["code", "journal"], "cross_mode")
@@ -60,7 +62,7 @@ async def test_several_modes_are_fused_by_rank_with_a_warning(library: Library) 
     assert all(0 <= score <= 1 for score in scores)
 
 
-async def test_every_mode_is_asked_in_its_own_space_alone(library: Library) -> None:
+async def test_every_mode_is_asked_in_its_own_space_alone(library: RetrievalHarness) -> None:
     await filled(library)
     await library.ask("what leaks?", mode="*")
     dims = {space.mode: space.fingerprint.dim for space in library.vectors.searched}
@@ -68,7 +70,7 @@ async def test_every_mode_is_asked_in_its_own_space_alone(library: Library) -> N
     assert library.embedders.model("general").queries == []
 
 
-async def test_modes_with_one_model_embed_the_question_once(library: Library) -> None:
+async def test_modes_with_one_model_embed_the_question_once(library: RetrievalHarness) -> None:
     library.modes.declare(mode("third", "tiny32"))
     await filled(library)
     await library.remember(*turns("third", ["One more."], 30))
@@ -76,7 +78,7 @@ async def test_modes_with_one_model_embed_the_question_once(library: Library) ->
     assert library.embedders.model("tiny32").queries == ["what leaks?"]
 
 
-async def test_modes_with_other_query_prefixes_embed_it_with_each(library: Library) -> None:
+async def test_modes_with_other_query_prefixes_embed_it_with_each(library: RetrievalHarness) -> None:
     library.modes.declare(mode("third", "tiny32").model_copy(update={"query_prefix": "search: "}))
     await filled(library)
     await library.remember(*turns("third", ["One more."], 30))
@@ -84,20 +86,20 @@ async def test_modes_with_other_query_prefixes_embed_it_with_each(library: Libra
     assert len(library.embedders.model("tiny32").queries) == 2
 
 
-async def test_a_mode_that_is_not_asked_for_is_left_out(library: Library) -> None:
+async def test_a_mode_that_is_not_asked_for_is_left_out(library: RetrievalHarness) -> None:
     await filled(library)
     await library.remember(made("This leaks too.", 40))
     assert found((await library.ask("what leaks?", mode=["journal", "general"]))[0]) == {"journal", "general"}
 
 
-async def test_across_modes_the_same_question_has_the_same_answer(library: Library) -> None:
+async def test_across_modes_the_same_question_has_the_same_answer(library: RetrievalHarness) -> None:
     await filled(library)
     first = (await library.ask("what leaks?", mode="*", explain=True))[0].hits
     for _ in range(3):
         assert (await library.ask("what leaks?", mode="*", explain=True))[0].hits == first
 
 
-async def test_another_users_memories_change_no_score_across_modes(library: Library) -> None:
+async def test_another_users_memories_change_no_score_across_modes(library: RetrievalHarness) -> None:
     await filled(library)
     before = (await library.ask("what leaks?", mode="*", explain=True))[0].hits
     library.modes.declare(mode("code", "tiny48"), mode("journal", "tiny48"), boundary="ben")
@@ -106,13 +108,13 @@ async def test_another_users_memories_change_no_score_across_modes(library: Libr
     assert (await library.ask("what leaks?", mode="*", explain=True))[0].hits == before
 
 
-async def test_what_is_written_while_several_modes_are_searched_is_in_the_answer(library: Library) -> None:
+async def test_what_is_written_while_several_modes_are_searched_is_in_the_answer(library: RetrievalHarness) -> None:
     await filled(library)
     library.vectors.meanwhile = lambda: library.hear(made("The roof leaks.", 50, mode="journal"))
     assert "The roof leaks." in await library.texts("the roof leaks", mode="*")
 
 
-async def test_one_name_with_two_embedders_is_searched_in_both(library: Library) -> None:
+async def test_one_name_with_two_embedders_is_searched_in_both(library: RetrievalHarness) -> None:
     library.modes.declare(mode("code", "tiny48", "p2"))
     await library.remember(made(CODE[0], 1, mode="code", project="p1"), made(CODE[0], 2, mode="code", project="p2"))
     result, [(code, _)] = await library.ask("what leaks?", mode="code")
@@ -123,13 +125,13 @@ async def test_one_name_with_two_embedders_is_searched_in_both(library: Library)
     assert alone.scope["project_id"] == "p2"
 
 
-async def test_a_mode_with_two_embedders_is_named_once_when_its_vectors_wait(library: Library) -> None:
+async def test_a_mode_with_two_embedders_is_named_once_when_its_vectors_wait(library: RetrievalHarness) -> None:
     library.modes.declare(mode("code", "tiny48", "p2"))
     library.hear(*(made(CODE[0], n, mode="code", project=f"p{n}") for n in (1, 2)))
     assert dict((await library.ask("what leaks?", mode="code"))[1])["degraded"] == "code: no vectors yet"
 
 
-async def test_a_mode_of_one_project_is_searched_there(library: Library) -> None:
+async def test_a_mode_of_one_project_is_searched_there(library: RetrievalHarness) -> None:
     library.modes.declare(mode("local", "tiny32", "p1"))
     await library.remember(made("It leaks here.", 1, mode="local", project="p1"))
     assert await library.texts("what leaks?", mode="local", project=["p1", "p2"]) == ["It leaks here."]
@@ -137,7 +139,7 @@ async def test_a_mode_of_one_project_is_searched_there(library: Library) -> None
         await library.ask("what leaks?", mode="local", project="p2")
 
 
-async def test_without_a_mode_the_conversation_tells_it(library: Library) -> None:
+async def test_without_a_mode_the_conversation_tells_it(library: RetrievalHarness) -> None:
     await filled(library)
 
     async def searched(conversation: str, **fields: Any) -> list[str]:
@@ -152,7 +154,7 @@ async def test_without_a_mode_the_conversation_tells_it(library: Library) -> Non
     assert await searched("c-code") == ["journal"], "the latest turn counts"
 
 
-async def test_without_a_mode_and_a_conversation_the_defaults_tell_it(library: Library) -> None:
+async def test_without_a_mode_and_a_conversation_the_defaults_tell_it(library: RetrievalHarness) -> None:
     declared = library.modes.get(0, "ana")
 
     async def searched(project: str | list[str]) -> list[str]:
@@ -165,7 +167,7 @@ async def test_without_a_mode_and_a_conversation_the_defaults_tell_it(library: L
     assert await searched("p2") == await searched(["p1", "p2"]) == await searched("*") == ["journal"]
 
 
-async def test_without_a_mode_the_others_are_named_with_their_counts(library: Library) -> None:
+async def test_without_a_mode_the_others_are_named_with_their_counts(library: RetrievalHarness) -> None:
     await library.remember(*turns("code", CODE), made("A tap leaks.", 20))
     result, [(code, message)] = await library.ask("what leaks?")
     assert (found(result), code) == ({"general"}, "other_modes")
@@ -176,7 +178,7 @@ async def test_without_a_mode_the_others_are_named_with_their_counts(library: Li
     assert (await library.ask("what leaks?", types=["semantic"]))[1] == []
 
 
-async def test_what_is_declared_is_read_once_for_a_question(library: Library) -> None:
+async def test_what_is_declared_is_read_once_for_a_question(library: RetrievalHarness) -> None:
     await filled(library)
     before = library.modes.reads
     await library.ask("what leaks?", mode="code")

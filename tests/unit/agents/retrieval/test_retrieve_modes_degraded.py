@@ -6,15 +6,15 @@ from schemas.memories import TurnUnderstanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.harnesses.modes import CODE, JOURNAL, filled, library_of_modes, turns
-from tests.harnesses.retrieval import Library
+from tests.harnesses.retrieval import RetrievalHarness
 
 
 @pytest.fixture
-def library(words: SqliteLexicalIndex) -> Library:
+def library(words: SqliteLexicalIndex) -> RetrievalHarness:
     return library_of_modes(words)
 
 
-async def test_without_one_of_the_models_the_modes_are_merged_by_words(library: Library) -> None:
+async def test_without_one_of_the_models_the_modes_are_merged_by_words(library: RetrievalHarness) -> None:
     await filled(library)
     library.embedders.missing("tiny48")
     result, warnings = await library.ask("what leaks?", mode="*", explain=True)
@@ -28,7 +28,9 @@ async def test_without_one_of_the_models_the_modes_are_merged_by_words(library: 
     assert library.embedders.model("tiny32").queries == [], "no model is asked for nothing"
 
 
-async def test_a_question_in_a_language_whose_model_is_missing_is_lexical_and_says_why(library: Library) -> None:
+async def test_a_question_in_a_language_whose_model_is_missing_is_lexical_and_says_why(
+    library: RetrievalHarness,
+) -> None:
     await library.remember(made("Der Hund schläft im Garten.", 10), made("The kettle boils.", 20))
     library.embedders.missing("multilingual-small")
     result, [(code, message)] = await library.ask("Wo schläft der Hund?")
@@ -38,7 +40,7 @@ async def test_a_question_in_a_language_whose_model_is_missing_is_lexical_and_sa
     assert (await library.ask("what boils?"))[1] == []
 
 
-async def test_a_missing_model_of_a_mode_without_memories_costs_nothing(library: Library) -> None:
+async def test_a_missing_model_of_a_mode_without_memories_costs_nothing(library: RetrievalHarness) -> None:
     await library.remember(*turns("code", CODE))
     library.embedders.missing("tiny48")
     result, [(code, _)] = await library.ask("what leaks?", mode="*")
@@ -46,7 +48,7 @@ async def test_a_missing_model_of_a_mode_without_memories_costs_nothing(library:
     assert "tiny48" not in library.embedders.status(), "it was not even asked for"
 
 
-async def test_a_single_mode_without_its_model_is_lexical_and_says_why(library: Library) -> None:
+async def test_a_single_mode_without_its_model_is_lexical_and_says_why(library: RetrievalHarness) -> None:
     await filled(library)
     library.embedders.missing("tiny48")
     result, [(code, message)] = await library.ask("what leaks?", mode="journal")
@@ -55,7 +57,7 @@ async def test_a_single_mode_without_its_model_is_lexical_and_says_why(library: 
     assert result.hits[0].text == JOURNAL[1]
 
 
-async def test_a_mode_whose_vectors_wait_is_ranked_by_words_beside_the_others(library: Library) -> None:
+async def test_a_mode_whose_vectors_wait_is_ranked_by_words_beside_the_others(library: RetrievalHarness) -> None:
     await library.remember(*turns("code", CODE))
     library.hear(*turns("journal", JOURNAL, 10))
     result, warnings = await library.ask("what leaks?", mode=["code", "journal"])
@@ -64,7 +66,9 @@ async def test_a_mode_whose_vectors_wait_is_ranked_by_words_beside_the_others(li
     assert dict(warnings)["degraded"] == "journal: no vectors yet"
 
 
-async def test_a_mode_whose_memories_wait_for_a_missing_model_leaves_the_others_their_vectors(library: Library) -> None:
+async def test_a_mode_whose_memories_wait_for_a_missing_model_leaves_the_others_their_vectors(
+    library: RetrievalHarness,
+) -> None:
     await library.remember(*turns("code", CODE))
     library.hear(*turns("journal", JOURNAL, 10))
     library.embedders.missing("tiny48")
@@ -73,7 +77,7 @@ async def test_a_mode_whose_memories_wait_for_a_missing_model_leaves_the_others_
     assert "journal: embedder 'tiny48' is missing" in dict(warnings)["degraded"]
 
 
-async def test_without_any_vectors_everything_is_merged_by_words(library: Library) -> None:
+async def test_without_any_vectors_everything_is_merged_by_words(library: RetrievalHarness) -> None:
     library.hear(*turns("code", CODE), *turns("journal", JOURNAL, 10))
     result, warnings = await library.ask("what leaks?", mode="*")
     assert (result.strategy, result.diagnostics["method"]) == ("cross_mode", "lexical_merge")
@@ -81,7 +85,7 @@ async def test_without_any_vectors_everything_is_merged_by_words(library: Librar
 
 
 @pytest.mark.parametrize("broken", ["index", "embedder"])
-async def test_an_outage_merges_the_modes_by_words(library: Library, broken: str) -> None:
+async def test_an_outage_merges_the_modes_by_words(library: RetrievalHarness, broken: str) -> None:
     await filled(library)
     if broken == "index":
         library.vectors.down()
@@ -94,7 +98,7 @@ async def test_an_outage_merges_the_modes_by_words(library: Library, broken: str
     assert {hit.text for hit in result.hits[:2]} == {CODE[0], JOURNAL[1]}
 
 
-async def test_in_a_merge_by_words_a_matching_topic_decides_between_equals(library: Library) -> None:
+async def test_in_a_merge_by_words_a_matching_topic_decides_between_equals(library: RetrievalHarness) -> None:
     same = "It went well."
     plain, told = made(same, 1, mode="code"), made(same, 1, mode="journal", conversation_id="c2")
     library.hear(plain, told.model_copy(update={"reading": TurnUnderstanding(topic="Garden party")}))

@@ -23,7 +23,7 @@ from tests.fakes.embedders import FakeEmbedders
 LEARNING = Interaction(mode="LEARNING", confidence=0.9)
 
 
-class Judging:
+class ReaderHarness:
     """A reader, with what it reads by."""
 
     def __init__(self, mode: InteractionMode = "GENERAL", share: float = 0.2) -> None:
@@ -41,7 +41,7 @@ def said(number: int, interaction: Interaction | None, role: str = "user") -> Me
 
 
 async def test_a_text_is_read_by_its_words_and_by_the_vector_that_is_indexed_anyway() -> None:
-    judging = Judging("TASK", 0.9)
+    judging = ReaderHarness("TASK", 0.9)
     read = await judging.reader.read("tea", "tea [image: a cup]")
     assert read.mode == "TASK"
     [(text, vector)] = judging.classifier.asked
@@ -52,7 +52,7 @@ async def test_a_text_is_read_by_its_words_and_by_the_vector_that_is_indexed_any
 
 
 async def test_what_came_with_the_vector_is_not_asked_of_the_classifier_again() -> None:
-    judging = Judging("TASK", 0.9)
+    judging = ReaderHarness("TASK", 0.9)
     model = judging.embedders.model("general")
     shares = np.array([0.01, 0.02, 0.9, 0.03, 0.04], np.float32)
 
@@ -69,26 +69,26 @@ async def test_what_came_with_the_vector_is_not_asked_of_the_classifier_again() 
 
 
 async def test_what_leads_is_given_whatever_the_threshold() -> None:
-    read = await Judging("TASK", 0.6).reader.read("tea", "tea")
+    read = await ReaderHarness("TASK", 0.6).reader.read("tea", "tea")
     assert read == Interaction(mode="TASK", confidence=0.6)
 
 
 async def test_a_models_intent_counts() -> None:
-    judging = Judging()
+    judging = ReaderHarness()
     assert (await judging.reader.read("tea", "tea", intent="explain")).mode == "LEARNING"
     plain, said = [await judging.reader.read("tea", "tea", intent=intent) for intent in (None, "general")]
     assert plain == said, "that nothing is meant says nothing"
 
 
 async def test_a_models_vote_counts() -> None:
-    judging = Judging()
+    judging = ReaderHarness()
     vote = Interaction(mode="EXPLORATION", confidence=0.9)
     assert (await judging.reader.read("tea", "tea", model=vote)).mode == "EXPLORATION"
     assert (await judging.reader.read("tea", "tea")).confidence < vote.confidence
 
 
 async def test_the_same_text_is_read_the_same_way_whatever_was_read_before() -> None:
-    judging = Judging("TASK", 0.75)
+    judging = ReaderHarness("TASK", 0.75)
     first = await judging.reader.read("tea", "tea")
     for _ in range(DRIFT_WINDOW):
         judging.reader.record_classification(Interaction(mode="DEBUGGING", confidence=1))
@@ -96,7 +96,7 @@ async def test_the_same_text_is_read_the_same_way_whatever_was_read_before() -> 
 
 
 async def test_nothing_is_read_while_the_general_embedder_is_not_there() -> None:
-    judging = Judging()
+    judging = ReaderHarness()
     judging.embedders.missing("general")
     with pytest.raises(ModelMissing):
         await judging.reader.read("tea", "tea")
@@ -109,14 +109,14 @@ async def test_nothing_is_read_while_the_general_embedder_is_not_there() -> None
 
 
 async def test_a_request_is_judged_by_its_query_which_waits_for_no_passages() -> None:
-    judging = Judging("TASK", 0.9)
+    judging = ReaderHarness("TASK", 0.9)
     assert (await judging.judge("tea")).mode == "TASK"
     model = judging.embedders.model("general")
     assert (model.queries, model.passages) == (["tea"], [])
 
 
 async def test_the_users_last_turns_move_the_confidence() -> None:
-    judging = Judging("LEARNING", 0.68)
+    judging = ReaderHarness("LEARNING", 0.68)
     alone = await judging.judge("tea")
     steady = await judging.judge("tea", [said(number, LEARNING) for number in range(3)])
     assert (alone.mode, steady.mode) == ("GENERAL", "LEARNING")
@@ -124,19 +124,19 @@ async def test_the_users_last_turns_move_the_confidence() -> None:
 
 
 async def test_turns_of_others_and_older_ones_do_not_count() -> None:
-    judging = Judging("LEARNING", 0.68)
+    judging = ReaderHarness("LEARNING", 0.68)
     task = Interaction(mode="TASK", confidence=0.9)
     turns = [said(0, task), *(said(number, LEARNING) for number in (1, 2, 3)), said(4, task, "assistant")]
     assert (await judging.judge("tea", turns)).mode == "LEARNING"
 
 
 async def test_a_turn_that_was_not_read_yet_is_read_now() -> None:
-    judging = Judging("LEARNING", 0.9)
+    judging = ReaderHarness("LEARNING", 0.9)
     await judging.judge("tea", [said(1, None), said(2, LEARNING)])
     assert [text for text, _ in judging.classifier.asked] == ["tea", "turn 1"]
 
 
-def noted(judging: Judging, mode: InteractionMode, times: int, *, corrected: int = 0) -> None:
+def noted(judging: ReaderHarness, mode: InteractionMode, times: int, *, corrected: int = 0) -> None:
     for number in range(times):
         judging.reader.record_classification(Interaction(mode=mode, confidence=0.9))
         if number < corrected:
@@ -144,7 +144,7 @@ def noted(judging: Judging, mode: InteractionMode, times: int, *, corrected: int
 
 
 def test_a_deployment_drifts_when_its_last_turns_are_for_something_else_than_those_before() -> None:
-    judging = Judging()
+    judging = ReaderHarness()
     assert not judging.reader.is_unstable
     noted(judging, "TASK", DRIFT_WINDOW)
     noted(judging, "LEARNING", DRIFT_WINDOW - 1)
@@ -156,7 +156,7 @@ def test_a_deployment_drifts_when_its_last_turns_are_for_something_else_than_tho
 
 
 def test_many_corrections_are_noticed() -> None:
-    judging = Judging()
+    judging = ReaderHarness()
     judging.reader.record_correction()
     noted(judging, "TASK", DRIFT_WINDOW, corrected=10)
     noted(judging, "TASK", DRIFT_WINDOW, corrected=20)
@@ -166,7 +166,7 @@ def test_many_corrections_are_noticed() -> None:
 
 
 async def test_an_unstable_deployment_is_general_but_for_what_is_highly_confident() -> None:
-    judging = Judging("TASK", 0.75)
+    judging = ReaderHarness("TASK", 0.75)
     assert (await judging.judge("tea")).mode == "TASK"
     noted(judging, "TASK", DRIFT_WINDOW)
     noted(judging, "LEARNING", DRIFT_WINDOW)
