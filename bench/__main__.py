@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.report import Report
+from bench.harness.report import Report
 from bench.run import Bench, Sizes
 
 FULL = Sizes(turns=3000, alone=600, questions=500, poison_rounds=2)

@@ -22,8 +22,8 @@ from agents.rules.consolidation.candidates import cluster_turns
 from agents.rules.consolidation.distillation import Source, distilled_memory
 from agents.rules.consolidation.extractive_summary import extractive_summary
 from agents.rules.text.tokenizer import tokenize
-from bench.texts import short_turns
-from schemas.vectors import Matrix
+from bench.harness.texts import short_turns
+from schemas.models.vectors import Matrix
 
 SIZES = (1_000, 10_000, 50_000)
 """Turns of one user."""

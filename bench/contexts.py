@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from schemas.assemble import SECTIONS
+from schemas.messages.assemble import SECTIONS
 from streams.client import Context, MemoryClient
 
 Json = dict[str, Any]

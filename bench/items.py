@@ -15,10 +15,10 @@ from pathlib import Path
 from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.items.extracting import extract_by_rules
 from agents.rules.memory.versions import identify_turn, next_memory
-from bench.report import Report
-from schemas.memories import Memory
-from schemas.modes import GENERAL
-from schemas.turns import Turn
+from bench.harness.report import Report
+from schemas.messages.turns import Turn
+from schemas.state.memories import Memory
+from schemas.state.modes import GENERAL
 from training.ranking.conversations import read_conversations
 
 Pairs = Sequence[tuple[Memory, ExtractedItem]]

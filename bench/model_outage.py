@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import quantiles
 
-from bench.language_server import language_server
-from bench.outage_turns import Turns
-from bench.processes import cpu_seconds
-from bench.report import Report
-from bench.system import System, running
+from bench.harness.language_server import language_server
+from bench.harness.outage_turns import Turns
+from bench.harness.processes import cpu_seconds
+from bench.harness.report import Report
+from bench.harness.system import System, running
 from streams.client import MemoryClient
 
 WARM_UP = 100

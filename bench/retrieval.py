@@ -11,8 +11,8 @@ import numpy as np
 
 from agents.retrieval.vector_search import DENSE_LIMIT, MAXSIM_LIMIT
 from agents.rules.query.questions import parse_question
-from schemas.modes import GENERAL, VectorSpace
-from schemas.vectors import MemoryFilter
+from schemas.models.vectors import MemoryFilter
+from schemas.state.modes import GENERAL, VectorSpace
 from streams.adapters.embedding.catalog.entries import build_catalog
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex

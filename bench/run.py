@@ -7,14 +7,14 @@ from statistics import mean
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from bench.echo import measure_echo_s
-from bench.embedder_alone import EmbedderAlone
+from bench.harness.echo import measure_echo_s
+from bench.harness.embedder_alone import EmbedderAlone
+from bench.harness.processes import cpu_seconds, resident
+from bench.harness.report import Report
+from bench.harness.system import System, running
+from bench.harness.texts import mixed_turns, questions, short_turns
 from bench.ingest import ingest
-from bench.processes import cpu_seconds, resident
-from bench.report import Report
 from bench.retrieval import measure_index_queries_s, measure_questions_s, request_bytes
-from bench.system import System, running
-from bench.texts import mixed_turns, questions, short_turns
 from streams.up.installation import KafkaInstallation
 from streams.up.jars import default_cache_dir, installed_class_path, locked_jars
 

@@ -16,12 +16,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
-from bench.filling import fill
-from bench.processes import resident
-from bench.report import Report
+from bench.harness.filling import fill
+from bench.harness.processes import resident
+from bench.harness.report import Report
+from bench.harness.system import System, running
+from bench.harness.texts import mixed_turns, questions
 from bench.retrieval import WARM
-from bench.system import System, running
-from bench.texts import mixed_turns, questions
 from streams.client import MemoryClient
 
 SMALL, LARGE = 200, 50_000

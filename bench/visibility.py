@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
-from bench.system import running
+from bench.harness.system import running
 from streams.client import Answer, MemoryClient, MemoryServiceError
 from tests.builders.tiny_models import write_tiny_model
 

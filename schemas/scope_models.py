@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeGuard, TypeVar, cast, get_args, 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, RootModel, SerializeAsAny, create_model
 from pydantic.fields import FieldInfo
 
-from schemas.changes import Change, IssuedCommands
+from schemas.internal.changes import Change, IssuedCommands
 from schemas.scopes import (
     BOUNDARY_FIELD,
     VALUE_SCHEMA,

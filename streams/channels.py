@@ -5,15 +5,15 @@ The topology and the API documents are built from them.
 
 from dataclasses import dataclass
 
-from schemas.assemble import AssembleRequest
-from schemas.changes import Change
-from schemas.commands import Command
-from schemas.consolidation import ConsolidationTrigger
-from schemas.jobs import Job
-from schemas.retrieval import RetrieveRequest
+from schemas.internal.changes import Change
+from schemas.internal.consolidation import ConsolidationTrigger
+from schemas.internal.jobs import Job
+from schemas.messages.assemble import AssembleRequest
+from schemas.messages.commands import Command
+from schemas.messages.retrieval import RetrieveRequest
+from schemas.messages.turns import Turn
 from schemas.scope_models import bind_scope
 from schemas.scopes import Scope
-from schemas.turns import Turn
 from streams.flow.requests.channel import Channel
 from streams.topics import Topics
 

@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from schemas.categories import NamedCategories
-from schemas.embedders import ConfiguredEmbedder
-from schemas.language import Profiles
-from schemas.modes import GENERAL
+from schemas.models.embedders import ConfiguredEmbedder
+from schemas.models.language import Profiles
 from schemas.scope_models import deployed_scope
 from schemas.scopes import Scope
+from schemas.state.categories import NamedCategories
+from schemas.state.modes import GENERAL
 
 
 def load_scope(path: object) -> object:

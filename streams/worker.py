@@ -17,8 +17,8 @@ import structlog
 import uvloop
 
 from agents.modes.vector_spaces import VectorSpaces
-from schemas.changes import Change
-from schemas.modes import GENERAL
+from schemas.internal.changes import Change
+from schemas.state.modes import GENERAL
 from streams.adapters.durable_files import write_durably
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry
 from streams.adapters.kafka.admin import committed_offsets, ensure_topics
@@ -33,8 +33,7 @@ from streams.flow.background.asking_model import UnderstandingQueue
 from streams.flow.background.reembedding import Reembedding
 from streams.flow.background.scheduling import ConsolidationScheduler
 from streams.flow.support.backoff import until_available
-from streams.observability.http_server import MonitoringServer
-from streams.observability.liveness import StallDetector
+from streams.observability.http_server import MonitoringServer, StallDetector
 from streams.observability.logs import configure_logs
 from streams.observability.metrics import Meters
 from streams.runtime.fast_start_worker import run_until_signal

@@ -17,12 +17,12 @@ from agents.ports.stores import Memories
 from agents.rules.categories.taxonomy import declare_category
 from agents.rules.categories.view import MAX_SHOWN_ITEMS, build_category_view, build_item_views
 from agents.rules.categories.visibility import visible_category
-from schemas.categories import Category
-from schemas.changes import Change
-from schemas.commands import Command, DeclareCategory, GetCategory, ListCategories
-from schemas.events import Learned
 from schemas.failures import Rejected, Unavailable
-from schemas.memories import CategoryAssignment
+from schemas.internal.changes import Change
+from schemas.internal.events import Learned
+from schemas.messages.commands import Command, DeclareCategory, GetCategory, ListCategories
+from schemas.state.categories import Category
+from schemas.state.memories import CategoryAssignment
 
 MAX_ASSIGNED_ITEMS = 20_000
 """Items that one declaration reassigns, some 3 MB in one record; the next consolidation has the others."""

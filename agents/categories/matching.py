@@ -15,11 +15,11 @@ from agents.ports.embedder import Embedder
 from agents.ports.stores import Memories
 from agents.ports.vector_index import VectorIndex
 from agents.rules.categories.assignment import match_categories, reassign_categories
-from schemas.categories import Taxonomy
 from schemas.failures import ModelMissing, Rejected
-from schemas.memories import CategoryAssignment, Memory
+from schemas.models.vectors import Matrix, Vector
 from schemas.scopes import boundary_of
-from schemas.vectors import Matrix, Vector
+from schemas.state.categories import Taxonomy
+from schemas.state.memories import CategoryAssignment, Memory
 
 BATCH_SIZE = 256
 """Vectors that are read at once: with token vectors a megabyte."""

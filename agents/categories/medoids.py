@@ -10,8 +10,8 @@ from agents.ports.stores import Memories
 from agents.ports.vector_index import VectorIndex
 from agents.rules.categories.summary import select_anchors
 from schemas.failures import ModelMissing, Rejected, Unavailable
-from schemas.memories import Memory
 from schemas.scopes import boundary_of
+from schemas.state.memories import Memory
 
 MAX_COMPARED_MEMBERS = 400
 """Members that are compared; a larger category is sampled evenly."""

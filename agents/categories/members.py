@@ -13,9 +13,9 @@ from agents.ports.lexical_index import LexicalIndex
 from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.index.traits import TURN_TYPE, MemoryKind
-from schemas.memories import index_names
+from schemas.models.vectors import MemoryFilter
 from schemas.scopes import boundary_of
-from schemas.vectors import MemoryFilter
+from schemas.state.memories import index_names
 
 
 @dataclass(frozen=True, slots=True)

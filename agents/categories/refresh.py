@@ -16,10 +16,10 @@ from agents.ports.stores import Memories
 from agents.rules.categories.summary import MAX_ANCHORS, is_summary_due, summary_of
 from agents.rules.categories.visibility import is_current, visible_category
 from agents.rules.prompts.prompting import CHARS_PER_TOKEN, Template, build_summary_prompt
-from schemas.categories import Category, CategorySummary
 from schemas.failures import Unavailable
-from schemas.language import Unanswerable
-from schemas.memories import Memory
+from schemas.models.language import Unanswerable
+from schemas.state.categories import Category, CategorySummary
+from schemas.state.memories import Memory
 
 STEP, ROLE = "categorize.summary", "consolidate"
 """Names by which a deployment selects the language model profile."""

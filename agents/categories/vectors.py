@@ -9,11 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.ports.embedder import Embedder
-from agents.rules.categories.assignment import Background, category_texts
-from agents.rules.categories.background import BACKGROUND_TOPICS
-from schemas.categories import Category, Taxonomy
+from agents.rules.categories.assignment import BACKGROUND_TOPICS, Background, category_texts
 from schemas.failures import ModelMissing, Unavailable
-from schemas.vectors import Matrix, Vector
+from schemas.models.vectors import Matrix, Vector
+from schemas.state.categories import Category, Taxonomy
 
 MAX_CACHED_CATEGORIES = 2048
 """Cached categories: at some five texts of 384 numbers each, 16 MB."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from agents.ports.authorizer import Authorizer
 from agents.rules.access.limits import RequestLimits
-from schemas.policies import Permission
+from schemas.state.policies import Permission
 
 
 class Admit:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from agents.ports.command_types import CommandHandler, CommandResult
-from schemas.commands import Command
 from schemas.failures import Rejected
+from schemas.messages.commands import Command
 
 MAX_SHOWN_NAME_CHARS = 80
 """Characters of an unknown name that its error repeats."""

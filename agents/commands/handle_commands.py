@@ -21,8 +21,10 @@ from agents.rules.modes.declaring import (
     set_default_mode,
     unknown_mode_error,
 )
-from schemas.changes import Change
-from schemas.commands import (
+from schemas.failures import Rejected
+from schemas.internal.changes import Change
+from schemas.internal.jobs import Job
+from schemas.messages.commands import (
     Command,
     DeclareMode,
     DeleteMode,
@@ -33,9 +35,7 @@ from schemas.commands import (
     SetDefaultMode,
     SetMemoryMode,
 )
-from schemas.failures import Rejected
-from schemas.jobs import Job
-from schemas.modes import Mode, ModeDeclarations
+from schemas.state.modes import Mode, ModeDeclarations
 
 HealthCheck = Callable[[Command], Awaitable[ResultBody]]
 """Reports the health of a boundary and of the deployment."""

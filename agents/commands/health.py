@@ -8,12 +8,12 @@ from agents.ports.jobs import Jobs
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Modes
 from agents.ports.vector_index import VectorIndex
-from schemas.commands import Command
 from schemas.failures import ModelMissing, Unavailable
-from schemas.jobs import JobProgress
-from schemas.memories import EmbeddingStatus, index_names
-from schemas.modes import Mode
+from schemas.internal.jobs import JobProgress
+from schemas.messages.commands import Command
 from schemas.moments import iso
+from schemas.state.memories import EmbeddingStatus, index_names
+from schemas.state.modes import Mode
 
 StatusSource = Callable[[], Mapping[str, Any]]
 """Reports the state of a part of the deployment."""

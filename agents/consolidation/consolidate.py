@@ -24,10 +24,10 @@ from agents.rules.memory.embedding_status import is_in_flight
 from agents.rules.memory.identity import derive_distilled_id
 from agents.rules.memory.superseding import SupersedeState, supersede_state
 from agents.rules.modes.declaring import unknown_mode_error
-from schemas.consolidation import ConsolidationTrigger, Distilled
-from schemas.modes import VectorSpace
+from schemas.internal.consolidation import ConsolidationTrigger, Distilled
+from schemas.models.vectors import Matrix
 from schemas.scopes import PROJECT_FIELD
-from schemas.vectors import Matrix
+from schemas.state.modes import VectorSpace
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from agents.rules.consolidation.decay import decayed_stability
 from agents.rules.consolidation.dedup import DedupEntry, dedup_entry_of, find_duplicates
 from agents.rules.index.traits import TURN_TYPE, MemoryKind
 from agents.rules.memory.superseding import can_supersede
-from schemas.consolidation import ItemsMerged
-from schemas.memories import Memory, index_names
+from schemas.internal.consolidation import ItemsMerged
+from schemas.state.memories import Memory, index_names
 
 
 class Deduplicate:

@@ -18,8 +18,8 @@ from agents.rules.consolidation.extractive_summary import (
 )
 from agents.rules.prompts.prompting import CHARS_PER_TOKEN, Template, clip_text, fill_prompt
 from schemas.failures import Unavailable
-from schemas.interaction import Confidence
-from schemas.language import Prompt, Unanswerable
+from schemas.models.language import Prompt, Unanswerable
+from schemas.state.interaction import Confidence
 
 STEP, ROLE = "consolidate.distil", "consolidate"
 """Names by which a deployment selects the language model profile."""

@@ -15,21 +15,25 @@ from agents.context.revised_rules import RevisedRules
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
 from agents.ports.tokenizer import TokenCounter
-from agents.rules.context.budgets import allocate_remaining_tokens, scale_budgets
 from agents.rules.context.packing import ContextPacker
 from agents.rules.context.retention import RETENTION_POLICIES
-from agents.rules.context.section_candidates import SectionCandidates, collect_section_candidates
+from agents.rules.context.section_candidates import (
+    SectionCandidates,
+    allocate_remaining_tokens,
+    collect_section_candidates,
+    scale_budgets,
+)
 from agents.rules.context.sticky import breach_of
 from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.index.window import estimate_turns, last_turns
-from schemas.assemble import AssembleRequest, AssembleResult
 from schemas.failures import ModelMissing, Unavailable
-from schemas.interaction import Interaction, InteractionMode
-from schemas.memories import Memory, item_index_name
-from schemas.retrieval import RetrieveRequest, RetrieveResult
-from schemas.vectors import MemoryFilter
+from schemas.messages.assemble import AssembleRequest, AssembleResult
+from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
+from schemas.models.vectors import MemoryFilter
+from schemas.state.interaction import Interaction, InteractionMode
+from schemas.state.memories import Memory, item_index_name
 
 Warnings = list[tuple[str, str]]
 """Codes and messages."""

@@ -14,9 +14,9 @@ from agents.rules.context.capsules import capsule_of
 from agents.rules.index.bm25 import idf
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.text.tokenizer import content_terms
-from schemas.categories import Category
-from schemas.memories import Memory
-from schemas.vectors import MemoryFilter
+from schemas.models.vectors import MemoryFilter
+from schemas.state.categories import Category
+from schemas.state.memories import Memory
 
 MAX_SUMMARIES = 3
 """Summaries in one context: each takes up to 150 tokens, and matches the question by words alone."""

@@ -11,9 +11,9 @@ from agents.rules.context.packing import ContextPacker, SizedMemory
 from agents.rules.context.rendering import MEMORY_SEPARATOR, build_messages, excerpt_of, render_memory
 from agents.rules.context.sticky import Invariant
 from agents.rules.index.window import estimate_turns
-from schemas.assemble import AssembleRequest, Message, Section
 from schemas.failures import Rejected
-from schemas.memories import Memory
+from schemas.messages.assemble import AssembleRequest, Message, Section
+from schemas.state.memories import Memory
 
 STICKY_ROOM_DIVISOR = 4
 """A sticky memory that takes more than this part of the budget is cut to the sentences that make it sticky."""

@@ -16,8 +16,8 @@ from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.cues.labels import LABEL_BY_ITEM_KIND, SentenceLabel
 from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns
-from schemas.memories import Memory, item_index_name
-from schemas.vectors import MemoryFilter
+from schemas.models.vectors import MemoryFilter
+from schemas.state.memories import Memory, item_index_name
 
 MAX_OUTDATED_ITEMS = 200
 """Outdated items that are read, the latest ones of a scope; each takes some 50 us."""

@@ -17,11 +17,11 @@ from agents.ports.embedder import Embedder
 from agents.ports.vector_index import VectorIndex
 from agents.rules.memory.embedding_status import written_location
 from agents.rules.text.embedding_text import embedding_text
-from schemas.events import Embedded, Forgotten, Remembered
 from schemas.failures import ModelMissing, Rejected, Unavailable
-from schemas.memories import CategoryAssignment, Memory, VectorLocation
-from schemas.modes import Fingerprint, VectorSpace, collection_name
-from schemas.vectors import Encoded, Matrix, Point, Vector
+from schemas.internal.events import Embedded, Forgotten, Remembered
+from schemas.models.vectors import Encoded, Matrix, Point, Vector
+from schemas.state.memories import CategoryAssignment, Memory, VectorLocation
+from schemas.state.modes import Fingerprint, VectorSpace, collection_name
 
 MAX_ERROR_CHARS = 300
 """Characters of an error that are stored on the record."""

@@ -24,11 +24,11 @@ from agents.rules.memory.maintaining import (
     job_outcome,
     maintenance_action,
 )
-from schemas.events import Embedded
-from schemas.jobs import Job
-from schemas.memories import Memory, VectorLocation, index_names
-from schemas.modes import VectorSpace, collection_name
-from schemas.vectors import MemoryFilter
+from schemas.internal.events import Embedded
+from schemas.internal.jobs import Job
+from schemas.models.vectors import MemoryFilter
+from schemas.state.memories import Memory, VectorLocation, index_names
+from schemas.state.modes import VectorSpace, collection_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from agents.ports.intentions import IntentionWriter
 from agents.ports.stores import Memories
 from agents.rules.intentions.transitions import apply_learned, apply_set_intention, drop_set_entries, drop_stale_entries
 from agents.rules.intentions.view import ReadMemory, build_intention_view, visible_intention
-from schemas.commands import Command, SetIntention
-from schemas.events import Learned
-from schemas.intention import Intention, IntentionPart
+from schemas.internal.events import Learned
+from schemas.messages.commands import Command, SetIntention
+from schemas.state.intention import Intention, IntentionPart
 
 
 class Intend:

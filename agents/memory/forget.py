@@ -14,7 +14,7 @@ from agents.memory.items import KeepItems, MemoryEvent, forgotten_event
 from agents.memory.write_memory import WriteMemory
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter
-from agents.rules.cues.has_signals import has_signals
+from agents.rules.cues.labels import has_signals
 from agents.rules.memory.forgetting import (
     is_distilled_from,
     list_conversations,
@@ -26,9 +26,9 @@ from agents.rules.memory.forgetting import (
     was_published_after,
 )
 from agents.rules.memory.superseding import restore_source
-from schemas.changes import Change
-from schemas.events import Forgotten, Learned
-from schemas.memories import Memory, index_names, item_index_name
+from schemas.internal.changes import Change
+from schemas.internal.events import Forgotten, Learned
+from schemas.state.memories import Memory, index_names, item_index_name
 
 WriteStep = tuple[Memory | None, Sequence[MemoryEvent]]
 """A memory with the events that must follow (no `Forgotten` among them: it was restored), or nothing."""

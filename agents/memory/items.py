@@ -27,8 +27,8 @@ from agents.rules.items.item_merging import (
     supports_of,
 )
 from agents.rules.memory.embedding_status import is_in_flight
-from schemas.events import Forgotten, Learned, Remembered
-from schemas.memories import Memory, Support
+from schemas.internal.events import Forgotten, Learned, Remembered
+from schemas.state.memories import Memory, Support
 
 MemoryEvent = Remembered | Forgotten | Learned
 """What a write of a memory publishes."""

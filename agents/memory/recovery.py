@@ -6,8 +6,8 @@ from typing import get_args
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter
 from agents.rules.index.lexical_document import LexicalDocument
-from schemas.events import Forgotten
-from schemas.memories import EmbeddingStatus
+from schemas.internal.events import Forgotten
+from schemas.state.memories import EmbeddingStatus
 
 
 def find_removed_but_indexed(memories: MemoryWriter, words: LexicalWriter) -> Iterator[Forgotten | None]:

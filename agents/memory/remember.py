@@ -11,18 +11,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agents.memory.claims import ResolveClaims
-from agents.memory.file_items import FileItems
 from agents.memory.forget import ForgetMemories
 from agents.memory.items import KeepItems, MemoryEvent, WriteStep
-from agents.memory.move import Move
+from agents.memory.move import FileItems, Move
 from agents.memory.supersede import Supersede
 from agents.memory.write_memory import WriteMemory
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.claims import ClaimWriter
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter, Modes
-from agents.rules.cues.has_signals import has_signals
-from agents.rules.items.analysis import Analysis, analyse
+from agents.rules.cues.labels import has_signals
+from agents.rules.items.extracting import Analysis, analyse
 from agents.rules.memory.embedding_status import (
     apply_embedded,
     awaits_model,
@@ -45,14 +44,14 @@ from agents.rules.memory.versions import (
     next_memory,
 )
 from agents.rules.modes.precedence import mode_after_answer, mode_on_arrival, with_decay, with_mode_source
-from schemas.changes import Change
-from schemas.consolidation import Distilled, ItemsMerged
-from schemas.events import Embedded, Forgotten, Remembered, Understood
-from schemas.memories import Memory, VectorLocation, index_names
+from schemas.internal.changes import Change
+from schemas.internal.consolidation import Distilled, ItemsMerged
+from schemas.internal.events import Embedded, Forgotten, Remembered, Understood
+from schemas.messages.records import Record
+from schemas.messages.turns import Turn, TurnAccepted
 from schemas.moments import moment_of
-from schemas.records import Record
 from schemas.scopes import PROJECT_FIELD
-from schemas.turns import Turn, TurnAccepted
+from schemas.state.memories import Memory, VectorLocation, index_names
 
 DerivedEvent = Remembered | Forgotten | None
 """The event that must follow a write of one memory, if any."""

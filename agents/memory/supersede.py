@@ -20,9 +20,9 @@ from agents.rules.memory.superseding import (
     supersede_source,
     supersede_state,
 )
-from schemas.consolidation import Distilled, ItemsMerged
-from schemas.events import Forgotten, Learned, Remembered
-from schemas.memories import Memory
+from schemas.internal.consolidation import Distilled, ItemsMerged
+from schemas.internal.events import Forgotten, Learned, Remembered
+from schemas.state.memories import Memory
 
 
 class Supersede:

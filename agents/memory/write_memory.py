@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter
 from agents.rules.index.lexical_document import LexicalDocument
-from schemas.memories import Memory
+from schemas.state.memories import Memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from agents.ports.stores import Modes
 from agents.rules.modes.declaring import require_mode
 from agents.rules.text.embedding_text import embedding_text
 from schemas.failures import ModelMissing, Rejected
-from schemas.memories import Memory
-from schemas.modes import Mode, VectorSpace
 from schemas.scopes import PROJECT_FIELD
+from schemas.state.memories import Memory
+from schemas.state.modes import Mode, VectorSpace
 
 
 class VectorSpaces:

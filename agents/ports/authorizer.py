@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from schemas.policies import Permission
 from schemas.scopes import Scope, Selector
+from schemas.state.policies import Permission
 
 
 class Authorizer(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from schemas.categories import Taxonomy
+from schemas.state.categories import Taxonomy
 
 
 class Categories(Protocol):

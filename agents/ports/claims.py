@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from schemas.claims import Claim
+from schemas.state.claims import Claim
 
 
 class ClaimWriter(Protocol):

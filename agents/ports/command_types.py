@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from schemas.changes import Change
-from schemas.commands import Command
-from schemas.decoding import drop_nulls, to_rejected
 from schemas.failures import Rejected
-from schemas.jobs import Job
+from schemas.internal.changes import Change
+from schemas.internal.jobs import Job
+from schemas.messages.commands import Command
+from schemas.messages.decoding import drop_nulls, to_rejected
 
 ResultBody = dict[str, Any]
 ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from schemas.consolidation import ConsolidationTrigger
+from schemas.internal.consolidation import ConsolidationTrigger
 
 
 @dataclass(frozen=True, slots=True)

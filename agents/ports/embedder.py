@@ -2,9 +2,9 @@
 
 from typing import Protocol
 
-from schemas.embedders import EmbedderDescription
-from schemas.modes import Fingerprint, Mode
-from schemas.vectors import Encoded
+from schemas.models.embedders import EmbedderDescription
+from schemas.models.vectors import Encoded
+from schemas.state.modes import Fingerprint, Mode
 
 
 class Embedder(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from schemas.intention import Intention
+from schemas.state.intention import Intention
 
 
 class Intentions(Protocol):

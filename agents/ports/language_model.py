@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from schemas.language import AnswerT, ModelAnswer, Prompt
+from schemas.models.language import AnswerT, ModelAnswer, Prompt
 
 
 class LanguageModel(Protocol):

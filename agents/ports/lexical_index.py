@@ -10,7 +10,7 @@ from typing import Protocol
 from agents.rules.index.bm25 import Postings
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
-from schemas.memories import EmbeddingStatus, VectorLocation
+from schemas.state.memories import EmbeddingStatus, VectorLocation
 
 
 class LexicalIndex(Protocol):

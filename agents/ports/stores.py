@@ -7,8 +7,8 @@ the partition, and replaces what was there.
 from collections.abc import Iterator
 from typing import Protocol
 
-from schemas.memories import Memory, VectorLocation
-from schemas.modes import ModeDeclarations
+from schemas.state.memories import Memory, VectorLocation
+from schemas.state.modes import ModeDeclarations
 
 
 class Memories(Protocol):

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
+from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
+from schemas.state.modes import Fingerprint, VectorSpace
 
 
 class VectorIndex(Protocol):

@@ -24,7 +24,7 @@ from agents.rules.categories.view import category_text
 from agents.rules.categories.visibility import visible_category
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.ranking.query_features import QueryFeatures
-from schemas.vectors import MemoryFilter
+from schemas.models.vectors import MemoryFilter
 
 Depth = Literal["intention", "categories", "items"]
 

@@ -1,15 +1,14 @@
 """Rank the memories of a search and return the best as hits. Awaits nothing: an answer is a consistent snapshot."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from agents.ports.stores import Memories
-from agents.retrieval.hit_details import HitDetails
 from agents.retrieval.lexical_features import LexicalFeatures
 from agents.rules.answer.hits import hit_of
-from agents.rules.answer.term_coverage import TermCoverage
+from agents.rules.answer.term_coverage import TermCoverage, match_items, rank_evidence
 from agents.rules.index.columns import FloatArray, Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.plans import SearchPlan, search_mask
@@ -25,7 +24,47 @@ from agents.rules.ranking.rank_fusion import (
 from agents.rules.ranking.ranking import Ranking, rank_memories
 from agents.rules.ranking.weights import RankingWeights
 from agents.rules.text.tokenizer import content_terms
-from schemas.retrieval import Hit
+from schemas.messages.retrieval import Hit, RetrieveRequest
+from schemas.state.memories import Evidence, Memory
+
+MAX_INSPECTED_ITEMS = 200
+"""Items that are read for one answer, those of the best hits first, some 60 us each: most turns have none or one, a
+turn with a long page has one for each chunk."""
+
+MAX_SOURCES = 50
+"""Sources of one distilled memory that are ranked by the question; the others follow in their stored order."""
+
+
+class HitDetails:
+    """Adds details to the hits of one question, in their order. Awaits nothing."""
+
+    def __init__(self, memories: Memories, request: RetrieveRequest, coverage: TermCoverage) -> None:
+        self._memories = memories
+        self._request = request
+        self._coverage = coverage
+        self._left = MAX_INSPECTED_ITEMS
+
+    def with_details(self, hit: Hit, memory: Memory, *, has_terms: bool) -> Hit:
+        """Return a hit with its details; `has_terms`: the turn has a term of the question, so its items may match."""
+        if memory.origin == "distilled":
+            return hit.model_copy(update={"evidence": self._evidence(memory)})
+        if memory.origin == "said" and memory.items and has_terms:
+            read = memory.items[: self._left]
+            self._left -= len(read)
+            return hit.model_copy(update={"items": match_items(self._records(read), self._request, self._coverage)})
+        return hit
+
+    def _evidence(self, memory: Memory) -> tuple[Evidence, ...]:
+        """Return the evidence of existing turns, best first."""
+        ids = dict.fromkeys(one.memory_id for one in memory.evidence if one.memory_id is not None)
+        texts = {one.memory_id: one.text for one in self._records(list(ids)[:MAX_SOURCES])}
+        missing = set(list(ids)[:MAX_SOURCES]) - set(texts)
+        return rank_evidence([one for one in memory.evidence if one.memory_id not in missing], texts, self._coverage)
+
+    def _records(self, memory_ids: Iterable[str]) -> list[Memory]:
+        """Return the existing records, in the order of the ids."""
+        found = (self._memories.get(memory_id) for memory_id in memory_ids)
+        return [memory for memory in found if memory is not None]
 
 
 class HitRanker:

@@ -30,7 +30,7 @@ from agents.rules.query.mode_searches import count_other_modes
 from agents.rules.query.plans import SearchPlan, plan_searches
 from agents.rules.ranking.rank_fusion import FusionMethod, ModeSearchResult, choose_fusion_method, strategy_of
 from agents.rules.ranking.weights import RankingWeights
-from schemas.retrieval import Hit, RetrieveRequest, RetrieveResult, Strategy
+from schemas.messages.retrieval import Hit, RetrieveRequest, RetrieveResult, Strategy
 
 Warnings = list[SearchWarning]
 """Codes and messages."""

@@ -7,7 +7,7 @@ both models embed the question: every memory is compared by the model that made 
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -17,7 +17,6 @@ from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.embedder import Embedder
 from agents.ports.vector_index import VectorIndex
 from agents.retrieval.lexical_features import LexicalFeatures
-from agents.retrieval.query_encoders import EncoderKey, EncodingResult, QueryEncoder, encode_query, usable_encodings
 from agents.rules.index.columns import MISSING
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.mode_searches import ModeSearch
@@ -33,8 +32,61 @@ from agents.rules.ranking.cross_lingual import (
 from agents.rules.ranking.rank_fusion import ModeSearchResult
 from agents.rules.ranking.token_weights import weight_query_tokens
 from schemas.failures import ModelMissing, Unavailable
-from schemas.modes import VectorSpace
-from schemas.vectors import Encoded, Matrix, Scored
+from schemas.models.vectors import Encoded, Matrix, Scored
+from schemas.state.modes import VectorSpace
+
+EncoderKey = tuple[str, str, str | None, bool]
+"""What determines a question's vector: digest of the space, embedder, query prefix, `cross_lingual`."""
+
+EncodingResult = Encoded | ModelMissing | Unavailable
+"""A question's vectors, or the reason why there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryEncoder:
+    """A model that embeds a question; `cross_lingual`: for memories in other languages."""
+
+    model: Embedder
+    space: str
+    embedder: str
+    query_prefix: str | None
+    cross_lingual: bool = False
+
+    @property
+    def key(self) -> EncoderKey:
+        """The key under which modes share an encoding."""
+        return self.space, self.embedder, self.query_prefix, self.cross_lingual
+
+
+async def encode_query(
+    encoders: Iterable[QueryEncoder], text: str, meanwhile: Callable[[], object]
+) -> Mapping[EncoderKey, EncodingResult]:
+    """Embed a question once by every model; runs `meanwhile` while the models work."""
+    models = {one.key: one.model for one in encoders}
+    tasks = [asyncio.ensure_future(_encode(model, text)) for model in models.values()]
+    # Let the tasks run until they wait for the models.
+    await asyncio.sleep(0)
+    meanwhile()
+    return dict(zip(models, await asyncio.gather(*tasks), strict=True))
+
+
+def usable_encodings(
+    encoders: Sequence[QueryEncoder], questions: Mapping[EncoderKey, EncodingResult]
+) -> Mapping[bool, Encoded]:
+    """Return a mode's encodings by `cross_lingual`. Raises the failure of its first encoder; ignores others."""
+    found = {one.cross_lingual: questions[one.key] for one in encoders}
+    first = questions[encoders[0].key]
+    if not isinstance(first, Encoded):
+        raise first
+    return {cross_lingual: one for cross_lingual, one in found.items() if isinstance(one, Encoded)}
+
+
+async def _encode(model: Embedder, text: str) -> EncodingResult:
+    try:
+        return await model.query(text)
+    except (ModelMissing, Unavailable) as failure:
+        return failure
+
 
 DENSE_LIMIT = 200
 """Nearest vectors of a small index. Every one costs some 5 us; 300 find no more."""

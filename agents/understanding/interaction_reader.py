@@ -11,13 +11,18 @@ import numpy as np
 
 from agents.ports.embedder import Embedder
 from agents.rules.interaction.classifier import InteractionClassifier
-from agents.rules.interaction.drift import DRIFT_WINDOW, has_drifted, has_error_spike
-from agents.rules.interaction.smoothing import HISTORY_TURNS, smooth_interaction
+from agents.rules.interaction.smoothing import (
+    DRIFT_WINDOW,
+    HISTORY_TURNS,
+    has_drifted,
+    has_error_spike,
+    smooth_interaction,
+)
 from agents.rules.interaction.voting import apply_threshold, pool_votes
 from agents.rules.text.embedding_text import embedding_text
-from schemas.assemble import AssembleRequest
-from schemas.interaction import Interaction, InteractionMode
-from schemas.memories import Memory
+from schemas.messages.assemble import AssembleRequest
+from schemas.state.interaction import Interaction, InteractionMode
+from schemas.state.memories import Memory
 
 
 class InteractionReader:

@@ -18,15 +18,15 @@ from agents.rules.memory.understanding import current_text_hash, needs_understan
 from agents.rules.prompts.prompting import RecentTurn, Template, build_understanding_prompt
 from agents.rules.text.embedding_text import embedding_text
 from agents.understanding.interaction_reader import InteractionReader
-from schemas.categories import Taxonomy
-from schemas.events import Understood
 from schemas.failures import ModelMissing, Unavailable
-from schemas.interaction import Interaction
-from schemas.language import Unanswerable
-from schemas.memories import Memory
+from schemas.internal.events import Understood
+from schemas.models.language import Unanswerable
+from schemas.models.vectors import MemoryFilter
 from schemas.scopes import PROJECT_FIELD
-from schemas.understanding import Understanding
-from schemas.vectors import MemoryFilter
+from schemas.state.categories import Taxonomy
+from schemas.state.interaction import Interaction
+from schemas.state.memories import Memory
+from schemas.state.understanding import Understanding
 
 STEP, ROLE = "understand.turn", "understand"
 """Names by which a deployment selects the language model profile."""

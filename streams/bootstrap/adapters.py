@@ -16,7 +16,7 @@ from agents.ports.vector_index import VectorIndex
 from agents.rules.access.limits import RequestLimits
 from agents.rules.interaction.classifier import InteractionClassifier
 from agents.understanding.interaction_reader import InteractionReader
-from schemas.modes import ENGLISH_EMBEDDER, GENERAL_MODE
+from schemas.state.modes import ENGLISH_EMBEDDER, GENERAL_MODE
 from streams.adapters.authorization.policy_file import PolicyFile
 from streams.adapters.language.endpoint import EndpointDependencies
 from streams.adapters.language.litellm_models import LiteLLMModels

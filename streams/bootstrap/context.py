@@ -1,9 +1,9 @@
 """Builds the context of a worker: its tables in the Faust app, and the services that its steps share."""
 
-from schemas.consolidation import RunHistory
-from schemas.jobs import BackfillTimes
-from schemas.modes import ModeDeclarations
+from schemas.internal.consolidation import RunHistory
+from schemas.internal.jobs import BackfillTimes
 from schemas.scope_models import bind_issued_scope
+from schemas.state.modes import ModeDeclarations
 from streams.bootstrap.adapters import SystemClock, open_admission
 from streams.flow.stores.stores import Stores
 from streams.flow.stores.tables import LexicalStore

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.retrieval import Hit
+from schemas.messages.retrieval import Hit
 from streams.client.failures import MemoryServiceError
 
 Json = dict[str, Any]

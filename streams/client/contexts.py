@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from schemas.assemble import AssembleResult, Breach
+from schemas.messages.assemble import AssembleResult, Breach
 from streams.client.answers import Notice, Reply, unreadable_reply
 
 ChatMessage = dict[str, str]

@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from schemas.assemble import DEFAULT_BUDGET_TOKENS
-from schemas.interaction import InteractionMode
-from schemas.memories import MemoryType, Role
+from schemas.messages.assemble import DEFAULT_BUDGET_TOKENS
+from schemas.state.interaction import InteractionMode
+from schemas.state.memories import MemoryType, Role
 from streams.client.answers import Answer, Json, Remembered, answer_of, remembered_of
 from streams.client.contexts import Context, context_of
 from streams.client.merge import merge_answers

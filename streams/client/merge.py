@@ -6,7 +6,7 @@ Ranks are compared, not scores: a score is relative to one user's memories.
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice, zip_longest
 
-from schemas.retrieval import Hit
+from schemas.messages.retrieval import Hit
 from streams.client.answers import Answer, Notice
 from streams.client.failures import MemoryClientError, MemoryServiceError, MemoryTimeout
 

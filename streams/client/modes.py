@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from schemas.modes import Decay, Mode
+from schemas.state.modes import Decay, Mode
 from streams.client.answers import Json, unreadable_reply
 from streams.client.session import Session
 

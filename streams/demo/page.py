@@ -4,8 +4,8 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from schemas.memories import Evidence
-from schemas.retrieval import Hit
+from schemas.messages.retrieval import Hit
+from schemas.state.memories import Evidence
 from streams.client import Answer, Context, Notice
 
 WIDTH = 100

@@ -5,8 +5,8 @@ from uuid import uuid4
 
 from agents.commands.admit import Admit
 from agents.ports.clock import Clock
-from schemas.changes import IssuedCommands
-from schemas.consolidation import RunHistory
+from schemas.internal.changes import IssuedCommands
+from schemas.internal.consolidation import RunHistory
 from schemas.scopes import Scope
 from streams.flow.requests.replies import Replies
 from streams.flow.stores.stores import Stores

@@ -5,8 +5,8 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from schemas.modes import ModeSource
-from schemas.retrieval import Strategy
+from schemas.messages.retrieval import Strategy
+from schemas.state.modes import ModeSource
 
 
 class Usage:

@@ -110,7 +110,7 @@ class SafeAssignmentConsumer(Consumer):
         return self._requests.highwater(tp) or 0 if self._is_dedicated(tp) else super().highwater(tp)
 
     def verify_event_path(self, now: float, tp: TP) -> None:
-        """Do nothing: `streams.observability.liveness` detects stalls.
+        """Do nothing: `streams.observability.http_server` detects stalls.
 
         Faust's own check ends the worker at a partition that is assigned and not yet sought.
         """

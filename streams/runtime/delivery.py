@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar, cast
 
 import faust
 
-from schemas.records import Record
+from schemas.messages.records import Record
 
 
 class HeldEvent(faust.Event):

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import faust
 import structlog
 
-from schemas.records import Record
+from schemas.messages.records import Record
 from streams.runtime.consumer import SafeAssignmentApp
 from streams.runtime.delivery import Delivery, HeldEvent
 from streams.runtime.fast_start_worker import FastStartTables

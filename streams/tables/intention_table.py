@@ -1,9 +1,9 @@
-"""The table `intentions`: goals, constraints, decisions and errors of each scope, as readable JSON under the scope's key."""
+"""The table `intentions`: goals, constraints, decisions and errors of each scope, as JSON that a person can read."""
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
-from schemas.intention import Intention
+from schemas.state.intention import Intention
 from streams.runtime.kafka_app import App
 from streams.tables.json_table import JsonTable, scope_from_key, scope_key
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Iterator
 
-from schemas.memories import Memory, VectorLocation
+from schemas.state.memories import Memory, VectorLocation
 from streams.runtime.awaited_table import create_table
 from streams.runtime.kafka_app import App
 from streams.tables.parsed_values import ParsedValueCache

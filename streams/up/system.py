@@ -7,18 +7,55 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 from schemas.failures import Unavailable
-from streams.up.broker import KafkaBroker
-from streams.up.child import rotate_log
+from streams.up.broker import STOP_TIMEOUT_S, KafkaBroker
+from streams.up.child import Child, rotate_log
 from streams.up.console import PrintLine, print_line
 from streams.up.installing import install_kafka
 from streams.up.jars import default_cache_dir
 from streams.up.layout import Layout
-from streams.up.liveness import LIVENESS_INTERVAL_S
-from streams.up.services import broker_service, worker_service
-from streams.up.supervised import SupervisedChild
+from streams.up.liveness import LIVENESS_INTERVAL_S, LivenessMonitor, probe_liveness
+from streams.up.supervised import ServiceSpec, SupervisedChild
+
+
+def broker_service(layout: Layout, broker: KafkaBroker, answering: asyncio.Event) -> ServiceSpec:
+    """Describe the broker. `answering` is set at its first answer."""
+
+    async def watch(child: Child) -> str:
+        if await broker.wait_until_answering(child):
+            answering.set()
+            await _forever()
+        return "it does not answer"
+
+    return ServiceSpec("broker", layout.log("broker"), STOP_TIMEOUT_S, broker.start, watch)
+
+
+def worker_service(layout: Layout, command: Sequence[str], bootstrap: str, liveness_interval_s: float) -> ServiceSpec:
+    """Describe the worker, probed every `liveness_interval_s` seconds. It survives restarts of the broker."""
+    environment = {"MODESTREAM_BROKER": f"kafka://{bootstrap}", "MODESTREAM_DATA_DIR": str(layout.data_dir)}
+
+    async def start() -> Child:
+        # Otherwise the port of an earlier worker would be probed, which another process may have by now.
+        layout.metrics_port.unlink(missing_ok=True)
+        return await Child.start(layout, "worker", command, environment)
+
+    async def watch(_: Child) -> str:
+        began, liveness = time.monotonic(), LivenessMonitor()
+        while True:
+            await asyncio.sleep(liveness_interval_s)
+            answer = await probe_liveness(layout.metrics_port)
+            if liveness.is_dead(answer, time.monotonic() - began):
+                return f"it is {answer}"
+
+    return ServiceSpec("worker", layout.log("worker"), STOP_TIMEOUT_S, start, watch)
+
+
+async def _forever() -> Never:
+    while True:
+        await asyncio.Event().wait()
+
 
 READINESS_INTERVAL_S = 0.2
 """The pause between two readiness probes."""

@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from schemas.failures import Rejected
+from schemas.messages.records import Outgoing, Record
 from schemas.moments import iso
-from schemas.records import Outgoing, Record
 
 
 def dead_letter(topic: str, record: Record, error: Rejected, now: datetime) -> Outgoing:

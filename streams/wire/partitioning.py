@@ -8,7 +8,7 @@ import base64
 import binascii
 import re
 
-from schemas.records import Outgoing, Record
+from schemas.messages.records import Outgoing, Record
 
 _MASK = 0xFFFFFFFF
 _MULTIPLIER = 0x5BD1E995

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from schemas.failures import Rejected
-from schemas.records import Record
-from schemas.replies import ReplyAddress
+from schemas.messages.records import Record
+from schemas.messages.replies import ReplyAddress
 
 
 @dataclass(frozen=True, slots=True)

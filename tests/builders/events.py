@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from schemas.aims import IntentionUpdate
-from schemas.events import Learned
-from schemas.memories import ItemKind, Memory
+from schemas.internal.events import Learned
+from schemas.state.aims import IntentionUpdate
+from schemas.state.memories import ItemKind, Memory
 from tests.builders.items import item_of
 from tests.builders.memories import made
 

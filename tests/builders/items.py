@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from schemas.memories import Evidence, Item, ItemKind, Memory
+from schemas.state.memories import Evidence, Item, ItemKind, Memory
 from tests.builders.memories import made
 
 

@@ -4,7 +4,7 @@ import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from schemas.memories import Embedding, EmbeddingStatus, Memory, TextVersion, VectorLocation
+from schemas.state.memories import Embedding, EmbeddingStatus, Memory, TextVersion, VectorLocation
 
 START = datetime(2026, 2, 1, 10, tzinfo=UTC)
 """When the first turn was said."""

@@ -5,11 +5,11 @@ from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.embedder import Embedders
 from streams.flow.stores.stores import PartitionStores, Stores
 from streams.flow.stores.tables import LexicalStore, MemoryStore
-from tests.fakes.categories import FakeCategories
-from tests.fakes.claims import FakeClaims
-from tests.fakes.intentions import FakeIntentions
-from tests.fakes.memories import FakeMemories
-from tests.fakes.modes import FakeModes
+from tests.fakes.tables.categories import FakeCategories
+from tests.fakes.tables.claims import FakeClaims
+from tests.fakes.tables.intentions import FakeIntentions
+from tests.fakes.tables.memories import FakeMemories
+from tests.fakes.tables.modes import FakeModes
 
 
 def fake_stores(

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from schemas.records import Record
-from schemas.turns import Turn
+from schemas.messages.records import Record
+from schemas.messages.turns import Turn
 from streams.wire.partitioning import partition_of
 
 PARTITIONS = 4

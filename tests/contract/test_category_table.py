@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import faust
 import pytest
 
-from schemas.categories import Category, Taxonomy
+from schemas.state.categories import Category, Taxonomy
 from streams.flow.stores.tables import ScopeFields, Table
 from streams.tables.json_table import CategoryTable
-from tests.fakes.categories import FakeCategories
-from tests.fakes.table_store import dict_store
+from tests.fakes.tables.categories import FakeCategories
+from tests.fakes.tables.table_store import dict_store
 
 DEPLOYMENT = {"travel": "trips"}
 HEALTH = Category(name="health", description="doctors", summary="Fit.", anchors=("a",), rests_on={"a": "h"}, size=4)

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from agents.ports.embedder import Embedder
 from schemas.failures import Unavailable
-from schemas.vectors import Encoded, Matrix
+from schemas.models.vectors import Encoded, Matrix
 from streams.adapters.embedding.catalog.presets import GENERAL_PRESET
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.inference.token_grid import QUANTISATION_STEPS

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from agents.ports.embedder import Embedders
-from schemas.embedders import ConfiguredEmbedder
 from schemas.failures import ModelMissing
-from schemas.modes import GENERAL, GENERAL_MODE, Mode
-from schemas.vectors import Encoded
+from schemas.models.embedders import ConfiguredEmbedder
+from schemas.models.vectors import Encoded
+from schemas.state.modes import GENERAL, GENERAL_MODE, Mode
 from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.model_loading import LoadBackoff
 from streams.adapters.embedding.catalog.presets import MULTILINGUAL_SMALL

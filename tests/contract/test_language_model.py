@@ -10,8 +10,8 @@ from prometheus_client import CollectorRegistry
 
 from agents.ports.language_model import LanguageModel
 from schemas.failures import Unavailable
-from schemas.language import Profile, Profiles, Prompt, Unanswerable
-from schemas.understanding import Understanding
+from schemas.models.language import Profile, Profiles, Prompt, Unanswerable
+from schemas.state.understanding import Understanding
 from streams.adapters.language.breaker import BreakerLimits
 from streams.adapters.language.endpoint import EndpointDependencies
 from streams.adapters.language.litellm_models import LiteLLMModels

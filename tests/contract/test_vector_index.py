@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from agents.ports.vector_index import VectorIndex
-from schemas.modes import VectorSpace
-from schemas.vectors import MemoryFilter
+from schemas.models.vectors import MemoryFilter
+from schemas.state.modes import VectorSpace
 from tests.fakes.vector_indexes import EVERYTHING, KINDS, QUIET, SPACE, X, ids, memory, opened, point, space_of, vector
 
 pytestmark = QUIET

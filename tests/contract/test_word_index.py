@@ -1,7 +1,7 @@
 """What every word index finds, and what it says of what it found (`agents.ports.lexical_index.LexicalStore`)."""
 
 from agents.rules.index.lexical_document import LexicalDocument
-from schemas.memories import CategoryAssignment, Item, Resource
+from schemas.state.memories import CategoryAssignment, Item, Resource
 from streams.flow.stores.tables import LexicalStore
 from tests.builders.lexical_queries import found
 from tests.builders.memories import made

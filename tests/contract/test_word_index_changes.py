@@ -8,8 +8,8 @@ import pytest
 from agents.rules.cues.labels import label_memory
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Unavailable
-from schemas.memories import Memory
-from schemas.vectors import MemoryFilter
+from schemas.models.vectors import MemoryFilter
+from schemas.state.memories import Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.stores.tables import LexicalStore
 from tests.builders.lexical_queries import found

@@ -1,7 +1,7 @@
 """What a word index counts and lists: memories by status, vectors by place, turns that no model has read."""
 
 from agents.rules.index.lexical_document import LexicalDocument
-from schemas.memories import Embedding, TurnUnderstanding, VectorLocation
+from schemas.state.memories import Embedding, TurnUnderstanding, VectorLocation
 from streams.flow.stores.tables import LexicalStore
 from tests.builders.memories import embedded_in, made
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.rules.interaction.classifier import InteractionClassifier
-from schemas.interaction import INTERACTION_MODES, InteractionMode
-from schemas.vectors import Vector
+from schemas.models.vectors import Vector
+from schemas.state.interaction import INTERACTION_MODES, InteractionMode
 
 
 class FixedClassifier(InteractionClassifier):

@@ -12,10 +12,9 @@ import re
 import numpy as np
 
 from schemas.failures import Unavailable
-from schemas.modes import Fingerprint
-from schemas.vectors import Encoded, Matrix, Spans, Vector
-from streams.adapters.embedding.inference.token_projection import TokenProjection
-from streams.adapters.embedding.inference.token_vectors import TokenVectors
+from schemas.models.vectors import Encoded, Matrix, Spans, Vector
+from schemas.state.modes import Fingerprint
+from streams.adapters.embedding.inference.token_vectors import TokenProjection, TokenVectors
 
 WORD = re.compile(r"\w+")
 

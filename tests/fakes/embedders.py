@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from agents.ports.embedder import Embedder
-from schemas.embedders import ConfiguredEmbedder, EmbedderDescription
 from schemas.failures import ModelMissing
-from schemas.modes import GENERAL, Fingerprint, Mode
-from schemas.vectors import Encoded
+from schemas.models.embedders import ConfiguredEmbedder, EmbedderDescription
+from schemas.models.vectors import Encoded
+from schemas.state.modes import GENERAL, Fingerprint, Mode
 from streams.adapters.embedding.catalog.by_language import LanguageRoutingEmbedder, ModeEmbedder
 from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.presets import GENERAL_PRESET, MULTILINGUAL_SMALL

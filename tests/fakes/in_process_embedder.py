@@ -8,8 +8,8 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import Self
 
-from schemas.modes import Fingerprint
-from schemas.vectors import Encoded
+from schemas.models.vectors import Encoded
+from schemas.state.modes import Fingerprint
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from schemas.failures import Unavailable
-from schemas.language import AnswerT, ModelAnswer, Profile, Profiles, Prompt, Unanswerable
+from schemas.models.language import AnswerT, ModelAnswer, Profile, Profiles, Prompt, Unanswerable
 
 MARK = re.compile(r"\[\[([a-z0-9_-]+)\]\]")
 ONE_PROFILE = Profiles({"default": Profile(model="fake/model")})

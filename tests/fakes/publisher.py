@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable
 
-from schemas.records import Outgoing
+from schemas.messages.records import Outgoing
 
 
 class FakePublisher:

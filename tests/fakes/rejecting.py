@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from agents.ports.embedder import Embedder
 from agents.rules.memory.identity import hash_texts
-from schemas.modes import Mode, VectorSpace
-from schemas.vectors import Encoded, Point
+from schemas.models.vectors import Encoded, Point
+from schemas.state.modes import Mode, VectorSpace
 from tests.fakes.embedders import FakeEmbedders
 from tests.fakes.vector_index import FakeIndex
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from schemas.failures import Unavailable
-from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
+from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
+from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.shared.vector_contract import (
     check_fingerprint,
     check_rows,

@@ -17,8 +17,8 @@ from qdrant_client import AsyncQdrantClient
 
 from agents.ports.vector_index import VectorIndex
 from schemas.failures import Unavailable
-from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import MemoryFilter, Point, Scored, Vector
+from schemas.models.vectors import MemoryFilter, Point, Scored, Vector
+from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.server.qdrant_index import QdrantIndex

@@ -13,14 +13,14 @@ from agents.embedding.embed import Embed
 from agents.ports.command_types import CommandHandler
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.prompts.prompting import Template
-from schemas.commands import Command
-from schemas.events import Embedded, Remembered
-from schemas.memories import Item, Memory, Origin
+from schemas.internal.events import Embedded, Remembered
+from schemas.messages.commands import Command
 from schemas.scopes import Scope
+from schemas.state.memories import Item, Memory, Origin
 from streams.bootstrap.agents import CATEGORY_PROMPT, read_prompt
 from tests.builders.memories import made
 from tests.builders.stores import fake_stores
-from tests.fakes.categories import FakeCategories
+from tests.fakes.tables.categories import FakeCategories
 from tests.harnesses.worker import HERE, WorkerHarness
 
 SCOPE = {"user_id": "u1", "project_id": "default"}

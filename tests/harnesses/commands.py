@@ -7,19 +7,19 @@ import pytest
 from agents.commands.dispatch import DispatchCommands
 from agents.commands.handle_commands import HandleCommands
 from agents.ports.command_types import CommandHandler, CommandResult
-from schemas.changes import Change
-from schemas.commands import Command
 from schemas.failures import Rejected
-from schemas.jobs import JOB_KINDS
-from schemas.modes import ModeDeclarations
+from schemas.internal.changes import Change
+from schemas.internal.jobs import JOB_KINDS
+from schemas.messages.commands import Command
 from schemas.scopes import Scope
+from schemas.state.modes import ModeDeclarations
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import record, turn
 from tests.fakes.clock import FakeClock
 from tests.fakes.embedders import FakeEmbedders
-from tests.fakes.memories import FakeMemories
-from tests.fakes.modes import FakeModes
+from tests.fakes.tables.memories import FakeMemories
+from tests.fakes.tables.modes import FakeModes
 
 PARTITION = record().partition
 NAMES = (

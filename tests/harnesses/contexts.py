@@ -10,15 +10,15 @@ from agents.context.category_summaries import CategorySummaries
 from agents.ports.tokenizer import TokenCounter
 from agents.rules.answer.hits import hit_of
 from agents.rules.index.lexical_document import LexicalDocument
-from schemas.assemble import AssembleRequest, AssembleResult
 from schemas.failures import ModelMissing
-from schemas.interaction import Interaction
-from schemas.memories import Memory
-from schemas.retrieval import RetrieveRequest, RetrieveResult
+from schemas.messages.assemble import AssembleRequest, AssembleResult
+from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
+from schemas.state.interaction import Interaction
+from schemas.state.memories import Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.builders.stores import fake_stores
-from tests.fakes.memories import FakeRecords
+from tests.fakes.tables.memories import FakeRecords
 from tests.fakes.tokenizer import FakeTokens
 
 

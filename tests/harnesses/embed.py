@@ -8,16 +8,16 @@ from agents.embedding.embed import Embed, EncodedMemory
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.embedder import Embedder
 from agents.rules.memory.versions import identify_turn, next_memory
-from schemas.events import Embedded, Forgotten, Remembered
-from schemas.memories import Embedding, Memory, VectorLocation
-from schemas.modes import GENERAL, Mode, VectorSpace
+from schemas.internal.events import Embedded, Forgotten, Remembered
+from schemas.models.vectors import Encoded, Point
 from schemas.moments import moment_of
-from schemas.vectors import Encoded, Point
+from schemas.state.memories import Embedding, Memory, VectorLocation
+from schemas.state.modes import GENERAL, Mode, VectorSpace
 from streams.flow.stores.partition_views import TableView
 from tests.builders.turns import TIMESTAMP_MS, turn
 from tests.fakes.clock import FakeClock
 from tests.fakes.embedders import FakeEmbedders
-from tests.fakes.modes import FakeModes
+from tests.fakes.tables.modes import FakeModes
 from tests.fakes.vector_index import FakeIndex
 
 PARTITION = 1

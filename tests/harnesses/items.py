@@ -4,19 +4,19 @@ from typing import Any
 
 from agents.memory.items import MemoryEvent
 from agents.rules.index.lexical_document import LexicalDocument
-from schemas.changes import Change
-from schemas.events import Forgotten, Understood
-from schemas.memories import Item, Memory, index_names
+from schemas.internal.changes import Change
+from schemas.internal.events import Forgotten, Understood
 from schemas.scopes import Scope
-from schemas.understanding import Understanding
+from schemas.state.memories import Item, Memory, index_names
+from schemas.state.understanding import Understanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import record, turn
-from tests.fakes.claims import FakeClaims
 from tests.fakes.clock import FakeClock
 from tests.fakes.embedders import FakeEmbedders
-from tests.fakes.memories import FakeMemories
-from tests.fakes.modes import FakeModes
+from tests.fakes.tables.claims import FakeClaims
+from tests.fakes.tables.memories import FakeMemories
+from tests.fakes.tables.modes import FakeModes
 
 HERE = record().partition
 FLY, AWS, LOCAL = "The deploy target is fly.io now.", "The deploy target is AWS.", "The deploy target is port 81."

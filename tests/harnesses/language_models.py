@@ -7,8 +7,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from schemas.failures import Unavailable
-from schemas.language import ModelAnswer, Profile, Profiles, Prompt, Unanswerable
-from schemas.understanding import Understanding
+from schemas.models.language import ModelAnswer, Profile, Profiles, Prompt, Unanswerable
+from schemas.state.understanding import Understanding
 from streams.adapters.language.breaker import BreakerLimits
 from streams.adapters.language.endpoint import EndpointDependencies
 from streams.adapters.language.litellm_models import LiteLLMModels

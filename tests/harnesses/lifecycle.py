@@ -17,20 +17,20 @@ from agents.memory.recovery import find_removed_but_indexed
 from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.command_types import CommandHandler, CommandResult
 from agents.rules.text.embedding_text import embedding_text
-from schemas.commands import Command
-from schemas.events import Embedded, Forgotten, Remembered
 from schemas.failures import ModelMissing, Rejected
-from schemas.memories import Memory, VectorLocation
-from schemas.modes import GENERAL
-from schemas.turns import Turn
-from schemas.vectors import Point, Vector
+from schemas.internal.events import Embedded, Forgotten, Remembered
+from schemas.messages.commands import Command
+from schemas.messages.turns import Turn
+from schemas.models.vectors import Point, Vector
+from schemas.state.memories import Memory, VectorLocation
+from schemas.state.modes import GENERAL
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import record
 from tests.fakes.clock import FakeClock
-from tests.fakes.memories import FakeMemories
-from tests.fakes.modes import FakeModes
 from tests.fakes.rejecting import RejectingEmbedders, RejectingIndex
+from tests.fakes.tables.memories import FakeMemories
+from tests.fakes.tables.modes import FakeModes
 from tests.harnesses.lifecycle_indexer import LifecycleIndexer, Topic
 from tests.harnesses.lifecycle_user import PARTITION, LifecycleUser
 

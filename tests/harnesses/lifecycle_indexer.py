@@ -8,8 +8,8 @@ import asyncio
 from typing import Any
 
 from agents.embedding.embed import Embed, EncodedMemory
-from schemas.events import Embedded
 from schemas.failures import Unavailable
+from schemas.internal.events import Embedded
 
 
 class Topic:

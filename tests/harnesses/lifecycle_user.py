@@ -8,15 +8,15 @@ from typing import Any
 
 from agents.rules.memory.identity import hash_texts
 from agents.rules.memory.versions import identify_turn
-from schemas.commands import Command
-from schemas.events import Understood
+from schemas.internal.events import Understood
+from schemas.messages.commands import Command
+from schemas.messages.turns import Turn
 from schemas.moments import moment_of
 from schemas.scopes import Scope
-from schemas.turns import Turn
-from schemas.understanding import FoundItem, Understanding
+from schemas.state.understanding import FoundItem, Understanding
 from tests.builders.turns import TIMESTAMP_MS, record, turn
 from tests.fakes.clock import FakeClock
-from tests.fakes.memories import FakeMemories
+from tests.fakes.tables.memories import FakeMemories
 from tests.harnesses.lifecycle_indexer import Topic
 
 PARTITION = record().partition

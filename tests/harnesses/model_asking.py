@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from schemas.memories import Memory
+from schemas.state.memories import Memory
 from streams.flow.background.asking_model import UnderstandingQueue
 from tests.harnesses.worker import HERE, WorkerHarness
 

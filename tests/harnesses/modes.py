@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from schemas.memories import Memory
-from schemas.modes import Mode
-from schemas.retrieval import RetrieveResult
+from schemas.messages.retrieval import RetrieveResult
+from schemas.state.memories import Memory
+from schemas.state.modes import Mode
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.harnesses.retrieval import RetrievalHarness

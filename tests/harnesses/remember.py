@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from agents.rules.index.lexical_document import LexicalDocument
-from schemas.changes import Change
 from schemas.failures import Unavailable
+from schemas.internal.changes import Change
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.requests.channel import Channel
 from streams.flow.requests.events import EventReader

@@ -5,10 +5,10 @@ from collections.abc import Awaitable
 from typing import Any
 
 from agents.commands.admit import Admit
-from schemas.commands import Command
-from schemas.records import Headers, Outgoing, Record
-from schemas.replies import SuccessReply
-from schemas.turns import Turn
+from schemas.messages.commands import Command
+from schemas.messages.records import Headers, Outgoing, Record
+from schemas.messages.replies import SuccessReply
+from schemas.messages.turns import Turn
 from streams.flow.requests.admission import Admission
 from streams.flow.requests.channel import Channel, HandlerResult, ReplyOptions
 from streams.flow.requests.pipeline import RequestPipeline

@@ -12,19 +12,19 @@ from agents.retrieval.retrieve import Retrieve, Warnings
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.ranking.weights import RankingWeights
 from agents.rules.text.embedding_text import embedding_text
-from schemas.memories import Embedding, Memory, VectorLocation
-from schemas.modes import VectorSpace
-from schemas.retrieval import RetrieveRequest, RetrieveResult
+from schemas.messages.retrieval import RetrieveRequest, RetrieveResult
+from schemas.models.vectors import MemoryFilter, Point, Scored, Vector
 from schemas.scopes import Selector
-from schemas.vectors import MemoryFilter, Point, Scored, Vector
+from schemas.state.memories import Embedding, Memory, VectorLocation
+from schemas.state.modes import VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import START
 from tests.builders.stores import fake_stores
-from tests.fakes.categories import FakeCategories
 from tests.fakes.embedders import FakeEmbedders
-from tests.fakes.intentions import FakeIntentions
-from tests.fakes.memories import FakeRecords
-from tests.fakes.modes import FakeModes
+from tests.fakes.tables.categories import FakeCategories
+from tests.fakes.tables.intentions import FakeIntentions
+from tests.fakes.tables.memories import FakeRecords
+from tests.fakes.tables.modes import FakeModes
 from tests.fakes.vector_index import FakeIndex
 
 WEIGHTS = Path(__file__).parents[2] / "agents" / "data" / "ranking_weights.json"

@@ -6,16 +6,16 @@ from typing import Any, Literal
 from agents.memory.remember import TurnResult
 from agents.modes.vector_spaces import VectorSpaces
 from agents.rules.index.lexical_document import LexicalDocument
-from schemas.events import Embedded, Forgotten, Remembered
 from schemas.failures import Unavailable
-from schemas.memories import Memory, VectorLocation
-from schemas.modes import GENERAL, Mode
+from schemas.internal.events import Embedded, Forgotten, Remembered
+from schemas.state.memories import Memory, VectorLocation
+from schemas.state.modes import GENERAL, Mode
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import record, turn
 from tests.fakes.embedders import FakeEmbedders
-from tests.fakes.memories import FakeMemories
-from tests.fakes.modes import FakeModes
+from tests.fakes.tables.memories import FakeMemories
+from tests.fakes.tables.modes import FakeModes
 
 PARTITION = record().partition
 NOW = datetime(2026, 3, 1, 10, tzinfo=UTC)

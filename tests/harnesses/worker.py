@@ -14,14 +14,14 @@ from agents.rules.interaction.classifier import InteractionClassifier
 from agents.rules.prompts.prompting import Template
 from agents.understanding.interaction_reader import InteractionReader
 from agents.understanding.understand import Understand
-from schemas.changes import Change, IssuedCommands
-from schemas.consolidation import RunHistory
-from schemas.events import Embedded, Forgotten, Remembered, Understood
-from schemas.jobs import BackfillTimes
-from schemas.memories import Memory
-from schemas.modes import GENERAL_MODE, Mode, VectorSpace
-from schemas.records import Record
-from schemas.turns import Turn
+from schemas.internal.changes import Change, IssuedCommands
+from schemas.internal.consolidation import RunHistory
+from schemas.internal.events import Embedded, Forgotten, Remembered, Understood
+from schemas.internal.jobs import BackfillTimes
+from schemas.messages.records import Record
+from schemas.messages.turns import Turn
+from schemas.state.memories import Memory
+from schemas.state.modes import GENERAL_MODE, Mode, VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import INTERACTION_MODEL
 from streams.bootstrap.agents import UNDERSTANDING_PROMPT, read_prompt
@@ -40,14 +40,14 @@ from streams.observability.metrics import Meters
 from streams.topics import topics_with_prefix
 from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import PARTITIONS, record, turn
-from tests.fakes.claims import FakeClaims
 from tests.fakes.clock import FakeClock
 from tests.fakes.embedders import FakeEmbedders
-from tests.fakes.json_table import FakeJsonTable
 from tests.fakes.language_model import FakeLanguageModel
-from tests.fakes.memories import FakeMemories
-from tests.fakes.modes import FakeModes
 from tests.fakes.publisher import FakePublisher
+from tests.fakes.tables.claims import FakeClaims
+from tests.fakes.tables.json_table import FakeJsonTable
+from tests.fakes.tables.memories import FakeMemories
+from tests.fakes.tables.modes import FakeModes
 from tests.fakes.vector_index import FakeIndex
 
 HERE = record().partition

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from schemas.memories import Memory
+from schemas.state.memories import Memory
 from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json
 
 WATERED = "Watered the tomatoes in the greenhouse on day {}, they look healthy."

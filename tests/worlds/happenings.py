@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.rules.memory.identity import derive_memory_id
-from schemas.memories import Memory
-from schemas.records import Outgoing, Record
+from schemas.messages.records import Outgoing, Record
+from schemas.state.memories import Memory
 from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, commanded, turn
 
 USER = "u1"

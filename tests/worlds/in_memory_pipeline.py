@@ -17,13 +17,13 @@ from typing import Any, Literal, cast
 
 from agents.modes.vector_spaces import VectorSpaces
 from agents.understanding.understand import Understand
-from schemas.changes import Change, IssuedCommands
-from schemas.consolidation import RunHistory
-from schemas.jobs import BackfillTimes
-from schemas.language import Profiles
-from schemas.memories import Memory
-from schemas.modes import GENERAL, Fingerprint, VectorSpace
-from schemas.records import Headers, Outgoing, Record
+from schemas.internal.changes import Change, IssuedCommands
+from schemas.internal.consolidation import RunHistory
+from schemas.internal.jobs import BackfillTimes
+from schemas.messages.records import Headers, Outgoing, Record
+from schemas.models.language import Profiles
+from schemas.state.memories import Memory
+from schemas.state.modes import GENERAL, Fingerprint, VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.bootstrap.adapters import build_models
 from streams.bootstrap.agents import build_agents
@@ -41,15 +41,15 @@ from streams.settings import Settings
 from streams.topics import topics_with_prefix
 from streams.topology import Agents, BackgroundHooks, Subscription, connect, subscriptions
 from tests.builders.stores import fake_stores
-from tests.fakes.categories import FakeCategories
-from tests.fakes.claims import FakeClaims
 from tests.fakes.clock import FakeClock
 from tests.fakes.embedders import FakeEmbedders, FakeModel
-from tests.fakes.intentions import FakeIntentions
-from tests.fakes.json_table import FakeJsonTable
 from tests.fakes.language_model import FakeLanguageModel
-from tests.fakes.memories import FakeMemories
-from tests.fakes.modes import FakeModes
+from tests.fakes.tables.categories import FakeCategories
+from tests.fakes.tables.claims import FakeClaims
+from tests.fakes.tables.intentions import FakeIntentions
+from tests.fakes.tables.json_table import FakeJsonTable
+from tests.fakes.tables.memories import FakeMemories
+from tests.fakes.tables.modes import FakeModes
 from tests.fakes.vector_index import FakeIndex
 from tests.worlds.in_memory_publisher import Arrow, InMemoryPublisher
 from tests.worlds.in_memory_topics import LONGEST_WAIT_SECONDS, InMemoryTopics

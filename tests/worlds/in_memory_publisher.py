@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
-from schemas.records import Outgoing
+from schemas.messages.records import Outgoing
 from streams.wire.partitioning import MOVED_FROM
 from tests.worlds.in_memory_topics import InMemoryTopics
 

@@ -14,7 +14,7 @@ import faust
 from faust.types.tuples import Message
 
 from agents.ports.clock import Clock
-from schemas.records import Outgoing, Record
+from schemas.messages.records import Outgoing, Record
 from streams.topics import Topics
 from streams.wire.partitioning import partition_of
 

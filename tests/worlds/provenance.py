@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from schemas.memories import Evidence, Memory, index_names
-from schemas.modes import VectorSpace
+from schemas.state.memories import Evidence, Memory, index_names
+from schemas.state.modes import VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.worlds.happenings import BYSTANDER, USER, Diary
 from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json

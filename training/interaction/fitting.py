@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyp
 
 from agents.rules.interaction.cues import CueTable
 from agents.rules.interaction.features import HASH_BUCKETS, dense_features, fold_for_hashing, hash_ngrams, head_and_tail
-from schemas.interaction import INTERACTION_MODES
+from schemas.state.interaction import INTERACTION_MODES
 from training.interaction.examples import Turn
 from training.interaction.vectors import Vectors
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from agents.rules.interaction.classifier import MODEL_FILE_MAGIC
 from agents.rules.interaction.features import HASH_BUCKETS
-from schemas.interaction import INTERACTION_MODES
+from schemas.state.interaction import INTERACTION_MODES
 
 Floats = NDArray[np.float64]
 

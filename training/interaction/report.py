@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.rules.interaction.voting import MIN_MODE_CONFIDENCE
-from schemas.interaction import INTERACTION_MODES
+from schemas.state.interaction import INTERACTION_MODES
 from training.interaction.calibration import expected_error, reliability
 from training.interaction.examples import Turn
 from training.interaction.validation import FOLDS, apply_threshold, confusion, scores

@@ -9,13 +9,12 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from schemas.modes import GENERAL
+from schemas.state.modes import GENERAL
 from streams.adapters.embedding.catalog.entries import exported_entry
 from streams.adapters.embedding.catalog.presets import PRESETS
 from streams.adapters.embedding.inference import local_model
 from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.embedding.inference.token_projection import TokenProjection
-from streams.adapters.embedding.inference.token_vectors import TokenVectors
+from streams.adapters.embedding.inference.token_vectors import TokenProjection, TokenVectors
 from streams.adapters.export.model_export import export_model
 from training.projection.components import DIM, principal_components
 from training.projection.conversations import CONVERSATIONS, read_conversations

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from schemas.vectors import Matrix
+from schemas.models.vectors import Matrix
 from training.projection.token_states import Haystack
 
 DIM = 128

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from schemas.vectors import Matrix
+from schemas.models.vectors import Matrix
 from streams.adapters.embedding.inference.pooled_centre import PASSAGE_MEAN, QUESTION_MEAN
 from training.projection.token_states import Haystack
 

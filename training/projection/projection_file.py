@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from schemas.vectors import Matrix
+from schemas.models.vectors import Matrix
 from streams.adapters.embedding.inference.learned_arrays import LEARNED_MAGIC
 
 DIGITS = 4

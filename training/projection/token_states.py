@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.vectors import Matrix, Spans, Vector
+from schemas.models.vectors import Matrix, Spans, Vector
 from streams.adapters.embedding.inference.fastembed_model import limit_tokens, open_model
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.inference.model_run import ModelRun

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.vectors import Spans
+from schemas.models.vectors import Spans
 from streams.adapters.embedding.inference.token_vectors import content_token_mask
 
 Weights = NDArray[np.float32]

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.vectors import Matrix
+from schemas.models.vectors import Matrix
 from streams.adapters.embedding.inference.token_grid import dequantise_tokens, quantise_tokens
-from streams.adapters.embedding.inference.token_projection import TokenProjection
+from streams.adapters.embedding.inference.token_vectors import TokenProjection
 from training.projection.token_states import Haystack
 
 Figures = NDArray[np.float64]

@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from schemas.memories import Resource
+from schemas.messages.turns import Turn
 from schemas.scopes import Scope
-from schemas.turns import Turn
+from schemas.state.memories import Resource
 
 OWN = Path(__file__).parent / "conversations"
 """Conversations of this project."""

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from agents.ports.embedder import Embedder
-from schemas.embedders import EmbedderDescription
-from schemas.modes import Fingerprint, Mode
-from schemas.vectors import Encoded
+from schemas.models.embedders import EmbedderDescription
+from schemas.models.vectors import Encoded
+from schemas.state.modes import Fingerprint, Mode
 from streams.adapters.embedding.catalog.by_language import LanguageRoutingEmbedder
 from streams.adapters.embedding.catalog.entries import exported_entry
 from streams.adapters.embedding.catalog.presets import GENERAL_PRESET, MULTILINGUAL_SMALL, Preset

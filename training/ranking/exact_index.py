@@ -5,8 +5,8 @@ from typing import Never
 
 import numpy as np
 
-from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
+from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
+from schemas.state.modes import Fingerprint, VectorSpace
 
 DIGITS = 7
 """Decimals of a score, as many as single precision has."""

@@ -22,12 +22,12 @@ from agents.rules.query.plans import plan_searches
 from agents.rules.ranking.query_features import QueryFeatures
 from agents.rules.ranking.rank_fusion import choose_fusion_method
 from agents.rules.text.embedding_text import embedding_text
-from schemas.memories import Embedding, Memory, VectorLocation
-from schemas.modes import GENERAL, ModeDeclarations, VectorSpace
-from schemas.retrieval import RetrieveRequest
+from schemas.messages.retrieval import RetrieveRequest
+from schemas.messages.turns import Turn
+from schemas.models.vectors import Point
 from schemas.scopes import Selector
-from schemas.turns import Turn
-from schemas.vectors import Point
+from schemas.state.memories import Embedding, Memory, VectorLocation
+from schemas.state.modes import GENERAL, ModeDeclarations, VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.stores.partition_views import LexicalView
 from training.ranking.conversations import Conversation, LabelledQuestion

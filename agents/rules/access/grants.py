@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from schemas.failures import Rejected
-from schemas.policies import Grant, Permission, Policy, admits
 from schemas.scopes import Scope, Selector
+from schemas.state.policies import Grant, Permission, Policy, admits
 
 PRINCIPAL_HEADER = "principal"
 """The header with the sender's principal."""

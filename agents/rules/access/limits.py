@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from math import prod
 
-from schemas.assemble import AssembleRequest
 from schemas.failures import Rejected
-from schemas.retrieval import RetrieveRequest
+from schemas.messages.assemble import AssembleRequest
+from schemas.messages.retrieval import RetrieveRequest
 
 SelectorRequest = RetrieveRequest | AssembleRequest
 """A request with a selector."""

@@ -14,9 +14,9 @@ from agents.rules.categories.view import category_text
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.intentions.view import build_intention_view
 from agents.rules.query.questions import Question
-from schemas.categories import Category
-from schemas.intention import INTENTION_PARTS, Intention, IntentionEntry, IntentionPart
-from schemas.vectors import MemoryFilter
+from schemas.models.vectors import MemoryFilter
+from schemas.state.categories import Category
+from schemas.state.intention import INTENTION_PARTS, Intention, IntentionEntry, IntentionPart
 
 ScopeFields = Mapping[str, str]
 

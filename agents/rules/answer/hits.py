@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from agents.rules.ranking.rank_fusion import FusionMethod
-from schemas.memories import Evidence, Memory, MemoryType
+from schemas.messages.retrieval import Hit, Scores
 from schemas.moments import iso
-from schemas.retrieval import Hit, Scores
+from schemas.state.memories import Evidence, Memory, MemoryType
 
 SearchWarning = tuple[str, str]
 """Code and message."""

@@ -13,8 +13,8 @@ from agents.rules.ranking.query_features import QueryFeatures
 from agents.rules.ranking.ranking import SCORE_DECIMALS
 from agents.rules.text.stemming import stems
 from agents.rules.text.tokenizer import tokenize
-from schemas.memories import Evidence, Memory
-from schemas.retrieval import ItemInside, RetrieveRequest
+from schemas.messages.retrieval import ItemInside, RetrieveRequest
+from schemas.state.memories import Evidence, Memory
 
 TermIndexes = frozenset[int]
 """Terms of a question by their places in it."""

@@ -20,10 +20,40 @@ from typing import Self
 import numpy as np
 
 from agents.rules.clustering.normalise import normalise_rows
-from schemas.categories import Taxonomy
-from schemas.memories import CategoryAssignment
-from schemas.understanding import FoundCategory
-from schemas.vectors import Matrix, Vector
+from schemas.models.vectors import Matrix, Vector
+from schemas.state.categories import Taxonomy
+from schemas.state.memories import CategoryAssignment
+from schemas.state.understanding import FoundCategory
+
+BACKGROUND_TOPICS: tuple[str, ...] = (
+    "food and cooking",
+    "sports and health",
+    "work meetings and colleagues",
+    "family and relatives",
+    "travel and holidays",
+    "money and shopping",
+    "films, books and music",
+    "computers and software",
+    "weather and nature",
+    "politics and history",
+    "home and furniture",
+    "cars and transport",
+    "school and studies",
+    "feelings and moods",
+    "friends and parties",
+    "animals",
+    "science and mathematics",
+    "clothes and fashion",
+    "law and contracts",
+    "languages and writing",
+    "art and photography",
+    "time and calendar",
+    "religion and traditions",
+    "games and hobbies",
+)
+"""Everyday life and work, in the few words that users describe categories with. After a change of this list the
+weights of `agents.rules.categories.assignment` must be fitted again."""
+
 
 COHORT_SIZE = 3
 """Nearest other topics averaged for the margin: a single one is often the same topic in other words."""

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from agents.rules.clustering.normalise import normalise_rows
-from schemas.categories import Category
-from schemas.vectors import Matrix
+from schemas.models.vectors import Matrix
+from schemas.state.categories import Category
 
 MAX_ANCHORS = 8
 """Anchors of a category: few enough to read at a glance."""

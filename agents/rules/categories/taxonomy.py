@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from schemas.categories import Category, Taxonomy
 from schemas.failures import Rejected
+from schemas.state.categories import Category, Taxonomy
 
 MAX_CATEGORIES_PER_SCOPE = 256
 """Categories of a scope; docs/contract.md sets no limit. Each item is compared with all of them, and all are one record

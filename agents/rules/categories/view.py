@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from schemas.categories import Category
-from schemas.memories import Memory
+from schemas.state.categories import Category
+from schemas.state.memories import Memory
 
 MAX_SHOWN_ITEMS = 100
 """Items listed under a category, newest first; `size` counts all of them."""

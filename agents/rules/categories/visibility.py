@@ -7,8 +7,8 @@ here first, so that forgotten memories disappear at once.
 from collections.abc import Callable
 
 from agents.rules.categories.summary import summary_of
-from schemas.categories import Category
-from schemas.memories import Memory
+from schemas.state.categories import Category
+from schemas.state.memories import Memory
 
 ReadMemory = Callable[[str], Memory | None]
 """Return the current record of a memory id; None if it is gone."""

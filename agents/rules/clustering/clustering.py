@@ -24,7 +24,7 @@ from agents.rules.clustering.knn import (
     idf_weights,
 )
 from agents.rules.clustering.normalise import normalise_rows
-from schemas.vectors import Matrix
+from schemas.models.vectors import Matrix
 
 StopCondition = Callable[[], bool]
 """True to stop the search."""

@@ -10,7 +10,7 @@ the depth is that of a balanced tree, and the time n log n.
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.vectors import Matrix, Vector
+from schemas.models.vectors import Matrix, Vector
 
 RowIndices = NDArray[np.int64]
 """Row indexes of a matrix, ascending."""

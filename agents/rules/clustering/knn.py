@@ -15,7 +15,7 @@ from agents.rules.text.courtesy_words import courtesy_stems
 from agents.rules.text.languages import detect_language
 from agents.rules.text.stemming import stems
 from agents.rules.text.tokenizer import content_terms, tokenize
-from schemas.vectors import Matrix, Vector
+from schemas.models.vectors import Matrix, Vector
 
 MAX_NEIGHBOURS = 100
 """Nearest neighbours per memory: a cluster has no more members."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from schemas.vectors import Matrix
+from schemas.models.vectors import Matrix
 
 
 def normalise_rows(rows: Matrix) -> Matrix:

@@ -20,8 +20,8 @@ from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.index.traits import TURN_TYPE
 from agents.rules.memory.identity import hash_texts
 from agents.rules.text.tokenizer import tokenize
-from schemas.memories import Memory
-from schemas.vectors import Matrix
+from schemas.models.vectors import Matrix
+from schemas.state.memories import Memory
 
 EXCLUDED_LABELS = (
     SentenceLabel.COURTESY

@@ -8,7 +8,7 @@ resets it. Age is counted in whole days and the result rounded, so that a second
 from datetime import datetime
 
 from agents.rules.index.recency import HALF_LIFE_DAYS
-from schemas.memories import Memory
+from schemas.state.memories import Memory
 
 STABILITY_STEP = 0.05
 """Rounding step of stability: finer steps carry no information, and each change is a write."""

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from agents.rules.text.languages import ENGLISH_INDEX, LANGUAGES, detect_language
 from agents.rules.text.tokenizer import tokenize
-from schemas.memories import Memory
+from schemas.state.memories import Memory
 
 FILLER_WORDS: Mapping[str, str] = {
     "english": "a an the really very just so also actually definitely truly quite simply please",

@@ -12,8 +12,8 @@ from agents.rules.consolidation.decay import apply_decay, rule_of_succession
 from agents.rules.memory.identity import derive_distilled_id, hash_texts
 from agents.rules.text.embedding_text import embedding_text
 from agents.rules.text.entities import extract_entities
-from schemas.memories import Evidence, Item, Memory, TextVersion, TurnUnderstanding
-from schemas.modes import Decay, ModeSource
+from schemas.state.memories import Evidence, Item, Memory, TextVersion, TurnUnderstanding
+from schemas.state.modes import Decay, ModeSource
 
 
 class Source(NamedTuple):

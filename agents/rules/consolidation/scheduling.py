@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from schemas.consolidation import RunHistory
-from schemas.memories import Memory
+from schemas.internal.consolidation import RunHistory
+from schemas.state.memories import Memory
 
 MIN_SCOPE_TURNS = 3
 """Turns of a scope below which nothing can be distilled."""

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 
 from agents.rules.categories.visibility import visible_category
-from schemas.categories import Category
-from schemas.memories import Memory
+from schemas.models.vectors import MemoryFilter
 from schemas.scopes import PROJECT_FIELD
-from schemas.vectors import MemoryFilter
+from schemas.state.categories import Category
+from schemas.state.memories import Memory
 
 CATEGORY_ID_PREFIX = "category:"
 """Prefix of a summary's id; ids of memories are UUIDs and can't collide with it."""

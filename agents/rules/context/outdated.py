@@ -7,7 +7,7 @@ do not count.
 from collections.abc import Iterable
 
 from agents.rules.cues.labels import SentenceLabel, label_memory
-from schemas.memories import Memory
+from schemas.state.memories import Memory
 
 CURRENT_STATE_LABELS = (
     SentenceLabel.SAFETY

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from agents.rules.text.shingles import ShingleIndex
-from schemas.assemble import SECTIONS, Section
-from schemas.memories import Memory
+from schemas.messages.assemble import SECTIONS, Section
+from schemas.state.memories import Memory
 
 
 class SizedMemory(NamedTuple):

@@ -8,9 +8,9 @@ import json
 from collections.abc import Iterable
 
 from agents.rules.cues.labels import SentenceLabel, sentences_with_labels
-from schemas.assemble import Message
-from schemas.memories import Memory
+from schemas.messages.assemble import Message
 from schemas.moments import iso
+from schemas.state.memories import Memory
 
 DEFAULT_SYSTEM_PROMPT = "You are a helpful assistant with a memory of earlier conversations."
 """System prompt of requests without one."""

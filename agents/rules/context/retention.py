@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from agents.rules.cues.labels import NO_LABELS, SentenceLabel
-from schemas.assemble import Section
-from schemas.interaction import InteractionMode
+from schemas.messages.assemble import Section
+from schemas.state.interaction import InteractionMode
 
 
 class RetentionPolicy(NamedTuple):

@@ -1,4 +1,4 @@
-"""Collect the candidates for each section of a context: memory ids, most important first. Pure.
+"""Budget the sections of a context, and collect their candidates: memory ids, most important first. Pure.
 
 Sticky memories and standing instructions come from the whole scope. All others come from the conversation and from the
 hits for the query, so that a long history does not crowd out current matters.
@@ -13,7 +13,37 @@ from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.cues.labels import NO_LABELS, SentenceLabel
 from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns
-from schemas.interaction import InteractionMode
+from schemas.messages.assemble import SECTIONS, Section
+from schemas.state.interaction import InteractionMode
+
+SECTION_BUDGETS: Mapping[InteractionMode, tuple[int, ...]] = {
+    "TASK": (10000, 5000, 2000, 28000, 4000, 4000),
+    "EXPLORATION": (3000, 1000, 15000, 35000, 6000, 2000),
+    "DEBUGGING": (5000, 4000, 12000, 25000, 3000, 0),
+    "LEARNING": (8000, 0, 2000, 40000, 8000, 2000),
+    "GENERAL": (6000, 3000, 8000, 28000, 4000, 4000),
+}
+"""Tokens of each section in the order of `SECTIONS`; only the proportions matter."""
+
+
+def scale_budgets(mode: InteractionMode, budget_tokens: int) -> dict[Section, int]:
+    """Return the sections' budgets in tokens, in the proportions of the mode; their sum is at most `budget_tokens`."""
+    shares = SECTION_BUDGETS[mode]
+    total = sum(shares)
+    return {section: budget_tokens * share // total for section, share in zip(SECTIONS, shares, strict=True)}
+
+
+def allocate_remaining_tokens(
+    budget: Mapping[Section, int], used: Mapping[Section, int], left: int
+) -> dict[Section, int]:
+    """Return what each section may still take, in tokens; the sum is at most `left`.
+
+    If sticky memories exceed their section's budget, all sections shrink in proportion.
+    """
+    wanted = {section: max(0, budget[section] - used[section]) for section in SECTIONS}
+    total = sum(wanted.values())
+    return {section: wanted[section] * left // total if total > left else wanted[section] for section in SECTIONS}
+
 
 MAX_SCOPE_INSTRUCTIONS = 5
 """Latest instructions of the scope. Older ones are candidates only as hits."""

@@ -15,7 +15,7 @@ from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.cues.labels import SentenceLabel
 from agents.rules.index.columns import MISSING, Mask
 from agents.rules.index.recency import DAY_MS
-from schemas.assemble import Breach
+from schemas.messages.assemble import Breach
 
 StickyKind = Literal["safety_requirement", "user_correction", "hard_constraint", "blocking_error"]
 

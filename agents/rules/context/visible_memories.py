@@ -9,7 +9,7 @@ import numpy as np
 from agents.rules.cues.labels import NO_LABELS, SentenceLabel
 from agents.rules.index.columns import MISSING, ColumnArrays, IntArray, Mask
 from agents.rules.index.memory_columns import MemoryColumns
-from schemas.vectors import MemoryFilter
+from schemas.models.vectors import MemoryFilter
 
 MAX_CONVERSATION_TURNS = 100_000
 """Turns of a conversation that are considered; more than any real conversation has."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from agents.rules.cues.intent_patterns import COURTESY_TURN, INTENT_PATTERNS, STACK_TRACE
 from agents.rules.text.tokenizer import fold
-from schemas.interaction import InteractionMode
+from schemas.state.interaction import InteractionMode
 
 DIRECT_MODES: Mapping[str, InteractionMode] = {
     "task": "TASK",

@@ -14,7 +14,7 @@ from agents.rules.cues.label_forms import find_form_labels
 from agents.rules.text.embedding_text import embedding_text
 from agents.rules.text.non_english import is_non_english
 from agents.rules.text.sentences import Sentence, parse_sentence, parse_sentences, split_sentences
-from schemas.memories import ItemKind, Memory
+from schemas.state.memories import ItemKind, Memory
 
 
 class SentenceLabel(IntFlag):
@@ -139,3 +139,24 @@ def _label_sentence(sentence: Sentence) -> set[str]:
     if sentence.is_question:
         names.add("QUESTION")
     return names
+
+
+SIGNAL_LABELS = (
+    SentenceLabel.GOAL
+    | SentenceLabel.RESOLVED
+    | SentenceLabel.DONE
+    | SentenceLabel.ERROR
+    | SentenceLabel.DECISION
+    | SentenceLabel.CORRECTION
+)
+"""Labels that may change an intention without an item: above all that something is done or works now."""
+
+
+def has_signals(turn: Memory) -> bool:
+    """True if the turn has items or text signals; most turns have neither and cost no event."""
+    return bool(turn.items) or has_text_signals(turn)
+
+
+def has_text_signals(turn: Memory) -> bool:
+    """True if the turn's text or a model's answer about it concerns an intention, even without an item."""
+    return turn.reading.aims is not None or bool(label_memory(turn) & SIGNAL_LABELS)

@@ -13,7 +13,7 @@ from agents.rules.index.columns import MISSING, ColumnArrays, FloatArray, Mask
 from agents.rules.index.traits import MemoryKind, ScopeItems, Trait
 from agents.rules.index.turn_order import TurnOrder
 from agents.rules.text.languages import ENGLISH_INDEX, LANGUAGES, UNKNOWN_LANGUAGE
-from schemas.vectors import MemoryFilter
+from schemas.models.vectors import MemoryFilter
 
 MIN_LANGUAGE_SHARE = 0.1
 """Minimum share of a boundary's memories for a language to count as spoken: below are quotations and errors."""

@@ -4,9 +4,9 @@ import json
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from schemas.memories import Memory
-from schemas.modes import Decay
-from schemas.vectors import MemoryFilter
+from schemas.models.vectors import MemoryFilter
+from schemas.state.memories import Memory
+from schemas.state.modes import Decay
 
 ScopeItems = tuple[tuple[str, str], ...]
 """A scope as hashable pairs, sorted by name."""

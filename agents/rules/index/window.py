@@ -1,7 +1,7 @@
 """The recent window: the last turns of a conversation that a request considers. Pure."""
 
 from agents.rules.index.memory_columns import MemoryColumns
-from schemas.vectors import MemoryFilter
+from schemas.models.vectors import MemoryFilter
 
 MIN_TURN_TOKENS = 40
 """Lower bound for one rendered memory: `cl100k_base` counts 46 to 61 around its text. Limits the turns to read."""

@@ -9,9 +9,9 @@ from typing import Any
 
 from agents.rules.memory.understanding import current_text_hash
 from agents.rules.text.tokenizer import tokenize
-from schemas.intention import INTENTION_PARTS, Intention, IntentionEntry
-from schemas.memories import Memory
 from schemas.moments import iso
+from schemas.state.intention import INTENTION_PARTS, Intention, IntentionEntry
+from schemas.state.memories import Memory
 
 ReadMemory = Callable[[str], Memory | None]
 """Return the current record of a memory id; None if it is gone."""

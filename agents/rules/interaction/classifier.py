@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from agents.rules.interaction.cues import CueTable
 from agents.rules.interaction.features import HASH_BUCKETS, dense_features, fold_for_hashing, hash_ngrams, head_and_tail
 from agents.rules.interaction.voting import MIN_MODE_CONFIDENCE
-from schemas.interaction import INTERACTION_MODES
-from schemas.vectors import Vector
+from schemas.models.vectors import Vector
+from schemas.state.interaction import INTERACTION_MODES
 
 MODEL_FILE_MAGIC = b"MODESTREAM INTERACTION 1\n"
 """The first bytes of the file; the number counts up with the format."""

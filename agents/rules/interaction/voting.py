@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.rules.cues.intents import mode_of_intent
-from schemas.interaction import INTERACTION_MODES, Interaction, InteractionMode
+from schemas.state.interaction import INTERACTION_MODES, Interaction, InteractionMode
 
 MIN_MODE_CONFIDENCE = 0.70
 """Below this confidence a turn is GENERAL."""

@@ -11,7 +11,7 @@ from agents.rules.text.dates import find_dates
 from agents.rules.text.entities import extract_entities
 from agents.rules.text.sentences import parse_sentence
 from agents.rules.text.tokenizer import fold
-from schemas.memories import ItemKind, Memory, MemoryType
+from schemas.state.memories import ItemKind, Memory, MemoryType
 
 KIND_CONFIDENCE: Mapping[ItemKind | None, float] = {
     "fact": 0.8,

@@ -8,8 +8,10 @@ memory; time linear in the text. Questions and suppositions give no items.
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
+from typing import NamedTuple
 
 from agents.rules.cues.label_cues import ASSERTIVE, find_cue_labels
+from agents.rules.cues.labels import has_text_signals
 from agents.rules.items.extracted_item import ExtractedItem, SourceText, build_extracted_item
 from agents.rules.items.facts import states_fact
 from agents.rules.items.kinds import ALLOWED_KINDS, FIRST_PERSON_VOICES, RULE_KINDS, Voice, kind_of, voice_of
@@ -18,8 +20,8 @@ from agents.rules.prompts.prompting import verify_items
 from agents.rules.text.chunking import Span, chunk_text, sentence_spans
 from agents.rules.text.languages import stop_words_of
 from agents.rules.text.sentences import MAX_PARSED_CHARS, Sentence, parse_sentence, written_words
-from schemas.memories import ItemKind, Memory
-from schemas.understanding import Understanding
+from schemas.state.memories import ItemKind, Memory
+from schemas.state.understanding import Understanding
 
 MAX_ITEM_CHARS = 500
 """A longer sentence is a list or a log."""
@@ -159,3 +161,16 @@ def _is_duplicate(one: ExtractedItem, other: ExtractedItem) -> bool:
     shared = min(one.end, other.end) - max(one.start, other.start)
     shorter = min(one.end - one.start, other.end - other.start)
     return (one.kind, one.resource) == (other.kind, other.resource) and shared >= max(1, MIN_OVERLAP_SHARE * shorter)
+
+
+class Analysis(NamedTuple):
+    """What rules, and a language model where it has answered, find in a turn."""
+
+    items: list[ExtractedItem]
+    has_signals: bool
+    """True if the text concerns an intention, even without an item."""
+
+
+def analyse(turn: Memory, understanding: Understanding | None = None) -> Analysis:
+    """Return the items and signals of a turn; `understanding` is a model's answer about its current text."""
+    return Analysis(extract_items(turn, understanding), has_text_signals(turn))

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import get_args
 
 from agents.rules.text.tokenizer import fold
-from schemas.memories import ItemKind, Memory
+from schemas.state.memories import ItemKind, Memory
 
 _REFERENCE = (
     r"(?:it|that|this|these|those|you|your|yours|them|how|what|the way|the idea|when you|him|her|something|anything|"

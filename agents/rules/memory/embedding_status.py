@@ -5,8 +5,8 @@ found, in whatever order events arrive.
 """
 
 from agents.rules.categories.assignment import merge_assignments
-from schemas.events import Embedded
-from schemas.memories import Embedding, Memory, VectorLocation
+from schemas.internal.events import Embedded
+from schemas.state.memories import Embedding, Memory, VectorLocation
 
 
 def mark_pending(memory: Memory, error: str | None = None) -> Memory:

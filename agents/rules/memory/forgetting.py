@@ -11,9 +11,9 @@ import numpy as np
 from agents.rules.index.columns import MISSING, Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.index.traits import MemoryKind
-from schemas.changes import Change
-from schemas.memories import Memory
+from schemas.internal.changes import Change
 from schemas.scopes import PROJECT_FIELD
+from schemas.state.memories import Memory
 
 
 def list_ids(memories: MemoryColumns) -> list[str]:

@@ -3,8 +3,8 @@
 from typing import Literal
 
 from agents.rules.memory.embedding_status import awaits_model, is_in_flight
-from schemas.jobs import Job
-from schemas.memories import Memory
+from schemas.internal.jobs import Job
+from schemas.state.memories import Memory
 
 MaintenanceAction = Literal["make", "await", "skip", "done", "fail"]
 """`make`: request the vector; `await`: it is in flight; `skip`: not concerned; `done`, `fail`: this job ended it."""

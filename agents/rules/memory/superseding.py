@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from schemas.consolidation import Distilled
-from schemas.memories import Memory
+from schemas.internal.consolidation import Distilled
+from schemas.state.memories import Memory
 
 SupersedeState = Literal["due", "done", "refused"]
 """`due`: still to be written; `done`: written, and all turns are superseded; `refused`: a turn has changed since."""

@@ -1,9 +1,9 @@
 """Merge a language model's understanding of a turn into what the rules found. Pure."""
 
-from schemas.aims import IntentionUpdate
-from schemas.events import Understood
-from schemas.interaction import Interaction
-from schemas.memories import Memory, TurnUnderstanding
+from schemas.internal.events import Understood
+from schemas.state.aims import IntentionUpdate
+from schemas.state.interaction import Interaction
+from schemas.state.memories import Memory, TurnUnderstanding
 
 MAX_MEMORY_ENTITIES = 64
 """Entities of one memory: those found by rules first, then the model's."""

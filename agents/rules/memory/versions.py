@@ -8,9 +8,9 @@ from agents.rules.memory.identity import derive_memory_id, derive_turn_id, hash_
 from agents.rules.text.dates import find_dates
 from agents.rules.text.embedding_text import embedding_text
 from agents.rules.text.entities import extract_entities
-from schemas.memories import Embedding, Evidence, Memory, TextVersion, TurnUnderstanding
-from schemas.modes import GENERAL, ModeSource
-from schemas.turns import Turn, TurnAccepted
+from schemas.messages.turns import Turn, TurnAccepted
+from schemas.state.memories import Embedding, Evidence, Memory, TextVersion, TurnUnderstanding
+from schemas.state.modes import GENERAL, ModeSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from schemas.memories import Item, Memory
-from schemas.modes import Mode, ModeDeclarations
 from schemas.moments import iso
+from schemas.state.memories import Item, Memory
+from schemas.state.modes import Mode, ModeDeclarations
 
 INTERNAL_FIELDS = {
     "boundary",

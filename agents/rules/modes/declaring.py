@@ -3,10 +3,10 @@
 Every function is idempotent, as commands are delivered at least once.
 """
 
-from schemas.commands import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
-from schemas.embedders import EmbedderDescription
 from schemas.failures import Rejected
-from schemas.modes import GENERAL, Mode, ModeDeclarations
+from schemas.messages.commands import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
+from schemas.models.embedders import EmbedderDescription
+from schemas.state.modes import GENERAL, Mode, ModeDeclarations
 
 MAX_SHOWN_NAME_CHARS = 80
 """Characters of an unknown name that an error repeats."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from agents.rules.clustering.knn import background_cosine
 from agents.rules.text.tokenizer import content_terms
-from schemas.vectors import Matrix, Vector
+from schemas.models.vectors import Matrix, Vector
 
 
 def cluster_by_average_linkage(unit: Matrix, min_cosine: float) -> list[list[int]]:

@@ -1,9 +1,9 @@
 """Choose a turn's mode: caller, then model, then project default, user default, `general`. Pure."""
 
 from agents.rules.modes.declaring import require_mode
-from schemas.memories import Memory
-from schemas.modes import Mode, ModeDeclarations, ModeSource
 from schemas.scopes import PROJECT_FIELD
+from schemas.state.memories import Memory
+from schemas.state.modes import Mode, ModeDeclarations, ModeSource
 
 ModeChoice = tuple[str, ModeSource]
 """A mode's name and the source of the choice."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from agents.rules.index.columns import MISSING, IntArray
 from agents.rules.index.memory_columns import MemoryColumns
-from schemas.memories import Memory, VectorLocation
-from schemas.modes import ModeSource
+from schemas.state.memories import Memory, VectorLocation
+from schemas.state.modes import ModeSource
 
 MAX_SEGMENT_TURNS = 8
 """Turns of a segment. Eight long conversations mixed into one: segments of eight turns separate by topic; of segments

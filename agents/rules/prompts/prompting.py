@@ -13,10 +13,10 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from schemas.categories import Category
-from schemas.language import Prompt
-from schemas.modes import Mode
-from schemas.understanding import FoundItem, Understanding
+from schemas.models.language import Prompt
+from schemas.state.categories import Category
+from schemas.state.modes import Mode
+from schemas.state.understanding import FoundItem, Understanding
 
 MAX_TURN_CHARS = 12_000
 """Characters of the turn in a prompt: some 3,000 tokens; of a longer one the beginning and the end."""

@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
+from schemas.messages.retrieval import RetrieveRequest
+from schemas.models.vectors import MemoryFilter
 from schemas.moments import milliseconds_of
-from schemas.retrieval import RetrieveRequest
-from schemas.vectors import MemoryFilter
 
 
 def where_of(request: RetrieveRequest) -> MemoryFilter:

@@ -13,9 +13,9 @@ from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.index.traits import MemoryKind
 from agents.rules.modes.declaring import unknown_mode_error
 from schemas.failures import Rejected
-from schemas.modes import GENERAL, Mode, ModeDeclarations
+from schemas.models.vectors import MemoryFilter
 from schemas.scopes import ANY_VALUE, PROJECT_FIELD
-from schemas.vectors import MemoryFilter
+from schemas.state.modes import GENERAL, Mode, ModeDeclarations
 
 Projects = Collection[str] | None
 """Selected projects, None for all."""

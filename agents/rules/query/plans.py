@@ -16,11 +16,11 @@ from agents.rules.index.window import last_turns
 from agents.rules.query.filters import where_of
 from agents.rules.query.mode_searches import ModeSearch, current_mode, mode_searches_of, requested_modes
 from agents.rules.query.questions import Question, parse_question
-from schemas.memories import MemoryType, item_index_name
-from schemas.modes import ModeDeclarations
-from schemas.retrieval import RetrieveRequest
+from schemas.messages.retrieval import RetrieveRequest
+from schemas.models.vectors import MemoryFilter
 from schemas.scopes import PROJECT_FIELD
-from schemas.vectors import MemoryFilter
+from schemas.state.memories import MemoryType, item_index_name
+from schemas.state.modes import ModeDeclarations
 
 
 @dataclass(frozen=True, slots=True)

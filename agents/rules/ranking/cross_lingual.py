@@ -11,7 +11,7 @@ from typing import NamedTuple
 from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.text.languages import ENGLISH_INDEX
-from schemas.vectors import Scored
+from schemas.models.vectors import Scored
 
 MIN_OTHER_LANGUAGE_SHARE, MIN_OTHER_LANGUAGE_COUNT = 0.01, 10
 """Query the second model only above this share, or from this count on: fewer memories are quotes and misdetections,

@@ -11,7 +11,7 @@ from agents.rules.ranking.field_scores import FEATURE_SCALES
 from agents.rules.ranking.lexical_features import matched_term_share
 from agents.rules.ranking.query_features import QueryFeatures
 from agents.rules.ranking.ranking import SCORE_DECIMALS, TOPIC_WEIGHT, Ranking
-from schemas.retrieval import Scores
+from schemas.messages.retrieval import Scores
 
 
 class Explanation:

@@ -4,6 +4,7 @@ Arrays have the shape of `numbers`.
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -16,7 +17,23 @@ from agents.rules.ranking.conversation_features import last_positions
 from agents.rules.ranking.lexical_features import matched_term_share
 from agents.rules.ranking.query_features import QueryFeatures
 from agents.rules.text.date_ranges import DateRange
-from agents.rules.text.identifiers import is_identifier
+from agents.rules.text.tokenizer import IDENTIFIER_JOINTS
+
+_MEASURE = re.compile(r"\d+[a-z]{1,2}")
+"""A number with a unit, which is no identifier: `5pm`, `2nd`, `10km`, `90s`."""
+
+MIN_IDENTIFIER_DIGITS = 5
+"""Shorter numbers are years, prices and times, which many turns have."""
+
+
+def is_identifier(term: str) -> bool:
+    """True if a term of `agents.rules.text.tokenizer` is an identifier."""
+    if term.isdigit():
+        return len(term) >= MIN_IDENTIFIER_DIGITS
+    if any(character in IDENTIFIER_JOINTS for character in term):
+        return True
+    return any(map(str.isdigit, term)) and any(map(str.isalpha, term)) and not _MEASURE.fullmatch(term)
+
 
 TYPICAL_LOG_LENGTH = 3.0
 """ln(1 + terms) of a typical turn, 19 terms; the zero of `length`."""

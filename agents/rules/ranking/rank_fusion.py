@@ -16,8 +16,8 @@ from agents.rules.index.columns import FloatArray, Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.mode_searches import ModeSearch
 from agents.rules.ranking.ranking import SCORE_DECIMALS
-from schemas.retrieval import Strategy
-from schemas.vectors import Scored
+from schemas.messages.retrieval import Strategy
+from schemas.models.vectors import Scored
 
 DENSE_STD = 0.1
 """Standard deviation of normal scores on the scale of cosines: about that of one question's cosines, 0.09 on our chats,

@@ -10,7 +10,7 @@ from agents.rules.index.bm25 import idf
 from agents.rules.text.languages import detect_language, stop_words_of
 from agents.rules.text.stemming import stems
 from agents.rules.text.tokenizer import fold, tokenize
-from schemas.vectors import Matrix, Spans
+from schemas.models.vectors import Matrix, Spans
 
 IDF_POWER = 0.75
 """Exponent of idf / maximal idf; 0 would weight all words alike, 1 by idf alone."""

@@ -1,6 +1,6 @@
 """The texts of a memory for embedding and for the lexical index. Pure; nothing of the session around it."""
 
-from schemas.memories import Memory, Resource
+from schemas.state.memories import Memory, Resource
 
 MAX_CONTENT_CHARS = 2048
 """Embedded characters of a turn: more than the model of any preset reads of plain prose."""

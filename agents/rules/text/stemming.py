@@ -1,7 +1,7 @@
 """Stem words with Snowball. Pure.
 
 Enters: folded words, which have no accents, so that a question typed without accents finds a text with them. Stemmers
-that rely on an accent cut less then; `agents.rules.index.char_ngrams` compensates.
+that rely on an accent cut less then; `agents.rules.index.vocabulary` compensates.
 """
 
 from collections.abc import Sequence

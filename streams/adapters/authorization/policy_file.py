@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Self
 
 from agents.rules.access.grants import narrow_selector, require_permission
-from schemas.policies import Permission, Policy
 from schemas.scopes import Scope, Selector
+from schemas.state.policies import Permission, Policy
 
 
 class PolicyFile:

@@ -14,7 +14,7 @@ import structlog
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from schemas.records import Outgoing
+from schemas.messages.records import Outgoing
 from streams.adapters.kafka.reply_topics import ReplyTopics
 from streams.observability.metrics import Meters
 from streams.runtime.bursts import Bursts

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from schemas.language import AnswerT
+from schemas.models.language import AnswerT
 
 REASONING_PATTERN = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 """The reasoning that some models write before the answer."""

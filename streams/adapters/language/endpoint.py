@@ -14,11 +14,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from schemas.failures import Unavailable
-from schemas.language import Profile, Unanswerable
+from schemas.models.language import Profile, Unanswerable
 from streams.adapters.language.breaker import BreakerLimits, CircuitBreaker
-from streams.adapters.language.faults import Fault, fault_of
+from streams.adapters.language.faults import Fault, RetryPolicy, fault_of
 from streams.adapters.language.litellm_library import Completion, LiteLLMLibrary
-from streams.adapters.language.retry_policy import RetryPolicy
 from streams.observability.model_metrics import ModelMeters
 
 PLACEHOLDER_API_KEY = "none"

@@ -5,11 +5,11 @@ status, so LiteLLM is not loaded here.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from schemas.language import Profile
+from schemas.models.language import Profile
 from streams.adapters.language.redaction import redacted
 
 FaultKind = Literal[
@@ -98,3 +98,28 @@ def _retry_after(error: Exception) -> float:
     except (TypeError, ValueError):
         return 0.0
     return seconds if math.isfinite(seconds) and seconds > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """The bound of the first pause, which doubles with each attempt, up to `max_backoff_s`; in seconds.
+
+    If the provider asks for more than `max_retry_after_s`, the call is not retried, and the circuit breaker opens.
+    """
+
+    initial_backoff_s: float = 0.5
+    max_backoff_s: float = 8.0
+    max_retry_after_s: float = 10.0
+
+    def should_retry(self, fault: Fault, attempts: int, retries: int) -> bool:
+        """True if a call may be retried after this many attempts."""
+        return fault.is_transient and attempts <= retries and not self.exceeds_max_retry_after(fault)
+
+    def exceeds_max_retry_after(self, fault: Fault) -> bool:
+        """True if the provider asks for a longer pause than one call waits."""
+        return fault.retry_after_s > self.max_retry_after_s
+
+    def backoff_s(self, fault: Fault, attempts: int, random_number: Callable[[], float]) -> float:
+        """Return the seconds until the next attempt; at least what the provider asked for."""
+        bound: float = min(self.max_backoff_s, self.initial_backoff_s * 2.0 ** (attempts - 1))
+        return fault.retry_after_s + bound * random_number()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from schemas.failures import Unavailable
-from schemas.language import AnswerT, ModelAnswer, Profile, Profiles, Prompt, Unanswerable
+from schemas.models.language import AnswerT, ModelAnswer, Profile, Profiles, Prompt, Unanswerable
 from streams.adapters.language.answer_text import InvalidAnswer, read_answer
 from streams.adapters.language.completion_request import CompletionRequest
 from streams.adapters.language.endpoint import Endpoint, EndpointDependencies

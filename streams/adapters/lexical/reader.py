@@ -12,7 +12,7 @@ from agents.rules.index.bm25 import Postings
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
 from agents.rules.index.vocabulary import Vocabulary
-from schemas.memories import EmbeddingStatus, VectorLocation
+from schemas.state.memories import EmbeddingStatus, VectorLocation
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
 from streams.adapters.lexical.file import NUMBER_BITS, KeyCache, translate_sqlite_errors
 from streams.adapters.lexical.text_analysis import AFTER_PREFIXES, COUNT_BITS, COUNT_MASK

@@ -12,7 +12,7 @@ from sqlite3 import Connection
 from agents.rules.index.bm25 import Postings
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
-from schemas.memories import EmbeddingStatus, VectorLocation
+from schemas.state.memories import EmbeddingStatus, VectorLocation
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
 from streams.adapters.lexical.file import KeyCache, delete_file, open_file, translate_sqlite_errors
 from streams.adapters.lexical.reader import LexicalReader

@@ -15,8 +15,8 @@ import structlog
 from agents.memory.recovery import find_removed_but_indexed, repair_superseded_flags
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.memory.embedding_status import may_need_resend
-from schemas.events import Forgotten, Remembered
 from schemas.failures import Unavailable
+from schemas.internal.events import Forgotten, Remembered
 from streams.flow.requests.events import event_out
 from streams.flow.support.awaiting import await_all
 from streams.flow.worker_context import WorkerContext

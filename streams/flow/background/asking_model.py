@@ -14,7 +14,7 @@ import structlog
 from agents.ports.language_model import LanguageModel
 from agents.understanding.understand import ROLE, STEP, Understand
 from schemas.failures import ModelMissing, Unavailable
-from schemas.memories import Memory
+from schemas.state.memories import Memory
 from streams.flow.requests.events import event_out
 from streams.flow.worker_context import WorkerContext
 

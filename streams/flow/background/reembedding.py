@@ -16,10 +16,10 @@ from agents.modes.vector_spaces import VectorSpaces
 from agents.ports.embedder import Embedders
 from agents.ports.vector_index import VectorIndex
 from agents.rules.memory.embedding_status import awaits_model
-from schemas.events import Embedded
 from schemas.failures import ModelMissing, Unavailable
-from schemas.memories import EmbeddingStatus, Memory, VectorLocation
-from schemas.modes import ENGLISH_EMBEDDER, GENERAL, Fingerprint, Mode, VectorSpace, collection_name
+from schemas.internal.events import Embedded
+from schemas.state.memories import EmbeddingStatus, Memory, VectorLocation
+from schemas.state.modes import ENGLISH_EMBEDDER, GENERAL, Fingerprint, Mode, VectorSpace, collection_name
 from streams.batching import batches
 from streams.flow.requests.events import event_out
 from streams.flow.support.awaiting import await_all

@@ -11,7 +11,7 @@ import structlog
 from pydantic_core import to_json
 
 from agents.rules.consolidation.scheduling import ScopeTurns, is_consolidation_due
-from schemas.records import Outgoing
+from schemas.messages.records import Outgoing
 from streams.flow.worker_context import WorkerContext
 from streams.wire.partitioning import partition_of
 

@@ -8,10 +8,10 @@ from agents.categories.categorize import Categorize
 from agents.consolidation.deduplicate import Deduplicate
 from agents.rules.consolidation.dedup import DedupEntry
 from agents.rules.intentions.view import visible_intention
-from schemas.changes import Change
-from schemas.consolidation import Difference, ItemsMerged, Operation
-from schemas.intention import Intention
-from schemas.memories import CategoryAssignment
+from schemas.internal.changes import Change
+from schemas.internal.consolidation import Difference, ItemsMerged, Operation
+from schemas.state.intention import Intention
+from schemas.state.memories import CategoryAssignment
 from streams.batching import batches
 from streams.flow.consolidation.run_under_way import MAX_DIFF_CHARS, RunProgress
 from streams.flow.support.awaiting import await_all

@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from agents.categories.categorize import Categorize
 from agents.consolidation.consolidate import Consolidate
 from agents.ports.consolidation_run import ConsolidationRun
-from schemas.consolidation import Consolidated, ConsolidationTrigger, ModeCounts, RunHistory, StoredRun
 from schemas.failures import ModelMissing
-from schemas.jobs import Job
+from schemas.internal.consolidation import Consolidated, ConsolidationTrigger, ModeCounts, RunHistory, StoredRun
+from schemas.internal.jobs import Job
+from schemas.messages.records import Record
+from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.moments import moment_of
-from schemas.records import Record
-from schemas.replies import ReplyWarning, SuccessReply
 from streams.flow.consolidation.deduplicating import Deduplication
 from streams.flow.consolidation.run_under_way import RunProgress
 from streams.flow.consolidation.summarising import ModeDistillation

@@ -9,9 +9,9 @@ from agents.consolidation.consolidate import Consolidate
 from agents.rules.clustering.clustering import StopCondition
 from agents.rules.consolidation.candidates import TurnCluster, cluster_turns, digest_sources
 from agents.rules.consolidation.distillation import Source
-from schemas.consolidation import Difference, Distilled
-from schemas.modes import VectorSpace
-from schemas.vectors import Matrix
+from schemas.internal.consolidation import Difference, Distilled
+from schemas.models.vectors import Matrix
+from schemas.state.modes import VectorSpace
 from streams.batching import batches
 from streams.flow.consolidation import run_under_way
 from streams.flow.consolidation.run_under_way import MAX_DIFF_CHARS, OUT_OF_TIME, RunProgress

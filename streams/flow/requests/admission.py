@@ -10,10 +10,10 @@ from typing import Any
 from agents.commands.admit import Admit
 from agents.ports.clock import Clock
 from agents.rules.access.grants import PRINCIPAL_HEADER
-from schemas.decoding import decode
 from schemas.failures import Rejected
-from schemas.records import Outgoing, Record
-from schemas.replies import ReplyAddress
+from schemas.messages.decoding import decode
+from schemas.messages.records import Outgoing, Record
+from schemas.messages.replies import ReplyAddress
 from streams.flow.requests.channel import Channel, ReplyOptions
 from streams.wire.partitioning import may_move, partition_of, relocate
 from streams.wire.reply_address import deadline_ms, parse_reply_address, with_reply_partition

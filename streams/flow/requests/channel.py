@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.policies import Permission
-from schemas.records import Outgoing, Record
-from schemas.replies import ReplyAddress, SuccessReply
+from schemas.messages.records import Outgoing, Record
+from schemas.messages.replies import ReplyAddress, SuccessReply
+from schemas.state.policies import Permission
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from typing import Any
 import structlog
 from pydantic import BaseModel
 
-from schemas.decoding import decode
-from schemas.events import Learned
 from schemas.failures import Rejected
-from schemas.records import Outgoing, Record
+from schemas.internal.events import Learned
+from schemas.messages.decoding import decode
+from schemas.messages.records import Outgoing, Record
 from streams.flow.requests.replies import Replies, log_context
 from streams.topics import Topics
 

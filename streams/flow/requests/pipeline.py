@@ -10,8 +10,8 @@ from typing import Any
 import structlog
 
 from schemas.failures import Rejected, Unavailable
-from schemas.records import Record
-from schemas.replies import ReplyAddress
+from schemas.messages.records import Record
+from schemas.messages.replies import ReplyAddress
 from streams.flow.requests.admission import Admission
 from streams.flow.requests.channel import Handler, HandlerResult, ReplyOptions
 from streams.flow.requests.replies import Replies, limit_reply, log_context

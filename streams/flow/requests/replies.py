@@ -9,8 +9,8 @@ import structlog
 
 from agents.ports.clock import Clock
 from schemas.failures import Rejected
-from schemas.records import Outgoing, Record
-from schemas.replies import ReplyAddress, encode_error
+from schemas.messages.records import Outgoing, Record
+from schemas.messages.replies import ReplyAddress, encode_error
 from streams.flow.support.publisher import Publisher
 from streams.observability.metrics import Meters
 from streams.topics import MAX_OUTPUT_BYTES

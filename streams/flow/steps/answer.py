@@ -7,10 +7,10 @@ from itertools import starmap
 from agents.context.assemble import Assemble
 from agents.ports.clock import Clock
 from agents.retrieval.retrieve import Retrieve
-from schemas.assemble import AssembleRequest
-from schemas.records import Record
-from schemas.replies import ReplyWarning, SuccessReply
-from schemas.retrieval import RetrieveRequest
+from schemas.messages.assemble import AssembleRequest
+from schemas.messages.records import Record
+from schemas.messages.replies import ReplyWarning, SuccessReply
+from schemas.messages.retrieval import RetrieveRequest
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.support.progress import AppliedOffsets
 from streams.observability.metrics import Meters

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from agents.memory.items import WriteStep
 from agents.memory.remember import Remember
 from agents.rules.memory.views import build_memory_view
-from schemas.changes import Change
-from schemas.events import Forgotten
 from schemas.failures import Unavailable
-from schemas.memories import Memory
-from schemas.records import Record
-from schemas.replies import SuccessReply
+from schemas.internal.changes import Change
+from schemas.internal.events import Forgotten
+from schemas.messages.records import Record
+from schemas.messages.replies import SuccessReply
+from schemas.state.memories import Memory
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import derived_events
 from streams.flow.stores.stores import Stores

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from agents.embedding.embed import Embed, EncodedMemory
 from agents.understanding.understand import Understand
-from schemas.events import Forgotten, Remembered
 from schemas.failures import ModelMissing
-from schemas.interaction import Interaction
-from schemas.memories import Memory
-from schemas.records import Record
+from schemas.internal.events import Forgotten, Remembered
+from schemas.messages.records import Record
+from schemas.state.interaction import Interaction
+from schemas.state.memories import Memory
 from streams.flow.requests.events import EventReader, event_out
 from streams.flow.support.awaiting import await_all, no_writes
 from streams.flow.support.backoff import until_available

@@ -11,10 +11,10 @@ from functools import partial
 from pydantic import BaseModel
 
 from agents.commands.dispatch import DispatchCommands
-from schemas.changes import IssuedCommands
-from schemas.commands import Command
-from schemas.records import Outgoing, Record
-from schemas.replies import SuccessReply
+from schemas.internal.changes import IssuedCommands
+from schemas.messages.commands import Command
+from schemas.messages.records import Outgoing, Record
+from schemas.messages.replies import SuccessReply
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.stores.stores import Stores
 from streams.flow.stores.tables import Table

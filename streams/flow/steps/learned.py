@@ -6,8 +6,8 @@ Events are applied one after another; the writes of each are awaited before it i
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from schemas.events import Learned
-from schemas.records import Record
+from schemas.internal.events import Learned
+from schemas.messages.records import Record
 from streams.flow.requests.events import EventReader
 from streams.flow.stores.tables import Table
 from streams.flow.support.awaiting import await_all

@@ -12,9 +12,9 @@ from dataclasses import asdict
 from pydantic import BaseModel
 
 from agents.embedding.maintain import InspectedMemory, Maintain
-from schemas.jobs import Job, JobProgress
-from schemas.records import Record
-from schemas.replies import SuccessReply
+from schemas.internal.jobs import Job, JobProgress
+from schemas.messages.records import Record
+from schemas.messages.replies import SuccessReply
 from streams.batching import batches
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import event_out

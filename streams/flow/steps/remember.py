@@ -9,11 +9,11 @@ from functools import partial
 
 from agents.memory.items import MemoryEvent
 from agents.memory.remember import Remember, TurnResult
-from schemas.consolidation import Consolidated, Distilled, ItemsMerged
-from schemas.events import Embedded, Understood
-from schemas.records import Record
-from schemas.replies import ReplyWarning, SuccessReply
-from schemas.turns import Turn
+from schemas.internal.consolidation import Consolidated, Distilled, ItemsMerged
+from schemas.internal.events import Embedded, Understood
+from schemas.messages.records import Record
+from schemas.messages.replies import ReplyWarning, SuccessReply
+from schemas.messages.turns import Turn
 from streams.flow.requests.channel import HandlerResult, ReplyOptions
 from streams.flow.requests.events import EventReader, derived_events
 from streams.flow.stores.stores import Stores

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
-from schemas.records import Record
+from schemas.messages.records import Record
 from streams.flow.requests.pipeline import RequestPipeline
 from streams.flow.support.lexical_commit import COMMIT_INTERVAL_S, LexicalCommit
 from streams.flow.support.progress import AppliedOffsets

@@ -6,8 +6,8 @@ from typing import Generic
 from agents.rules.index.bm25 import Postings
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
-from schemas.intention import Intention
-from schemas.memories import EmbeddingStatus, Memory, VectorLocation
+from schemas.state.intention import Intention
+from schemas.state.memories import EmbeddingStatus, Memory, VectorLocation
 from streams.flow.stores.tables import IntentionStore, Key_contra, LexicalStore, MemoryStore, ScopeFields, Table, Value
 
 

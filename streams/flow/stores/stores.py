@@ -12,9 +12,9 @@ from agents.ports.claims import ClaimWriter
 from agents.ports.intentions import IntentionWriter
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter, ModeWriter
-from schemas.categories import Taxonomy
-from schemas.claims import Claim
-from schemas.modes import ModeDeclarations
+from schemas.state.categories import Taxonomy
+from schemas.state.claims import Claim
+from schemas.state.modes import ModeDeclarations
 from streams.flow.stores.partition_views import IntentionView, LexicalView, MemoryView, TableView
 from streams.flow.stores.tables import IntentionStore, LexicalStore, MemoryStore, ScopeFields, Table
 

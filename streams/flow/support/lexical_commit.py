@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 
-from schemas.records import Record
+from schemas.messages.records import Record
 from streams.flow.stores.tables import LexicalStore
 from streams.flow.support.backoff import until_available
 from streams.observability.metrics import Meters

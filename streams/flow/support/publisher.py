@@ -3,7 +3,7 @@
 from collections.abc import Awaitable
 from typing import Protocol
 
-from schemas.records import Outgoing
+from schemas.messages.records import Outgoing
 
 
 class Publisher(Protocol):

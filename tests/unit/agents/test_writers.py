@@ -30,6 +30,6 @@ def classes() -> Iterator[type]:
 def test_each_writer_port_is_taken_by_one_package() -> None:
     taken = defaultdict(set)
     for one in classes():
-        for parameter in inspect.signature(one.__init__).parameters.values():
+        for parameter in inspect.signature(one).parameters.values():
             taken[getattr(parameter.annotation, "__name__", "")].add(one.__module__.split(".")[1])
     assert {port: taken[port] for port in WRITERS} == WRITERS

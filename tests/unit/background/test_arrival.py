@@ -8,12 +8,12 @@ import pytest
 
 from agents.rules.index.lexical_document import LexicalDocument
 from schemas.failures import Unavailable
-from schemas.memories import VectorLocation
+from schemas.state.memories import VectorLocation
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.background.arrival import PartitionPreparer
 from tests.builders.stores import remember_over
 from tests.builders.turns import PARTITIONS
-from tests.fakes.memories import FakeMemories
+from tests.fakes.tables.memories import FakeMemories
 from tests.harnesses.worker import HERE, TOPICS, WorkerHarness, change
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.language import Prompt
+from schemas.models.language import Prompt
 from streams.flow.background import asking_model
 from tests.harnesses.model_asking import AT_ONCE, ModelQueueHarness, turns_of_the_loop, until
 from tests.harnesses.worker import HERE

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agents.rules.index.lexical_document import LexicalDocument
-from schemas.memories import EmbeddingStatus, Memory, VectorLocation
-from schemas.modes import VectorSpace
+from schemas.state.memories import EmbeddingStatus, Memory, VectorLocation
+from schemas.state.modes import VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.background.reembedding import MAX_INDEXER_LAG, REEMBEDDING_PAGE_SIZE, Reembedding
 from tests.harnesses.worker import HERE, WorkerHarness, change

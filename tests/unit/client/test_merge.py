@@ -2,7 +2,7 @@
 
 import pytest
 
-from schemas.retrieval import Hit
+from schemas.messages.retrieval import Hit
 from streams.client.answers import Answer, Notice
 from streams.client.failures import MemoryServiceError, MemoryTimeout, MemoryUnreachable
 from streams.client.merge import merge_answers, merge_by_rank

@@ -5,9 +5,8 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from agents.rules.categories.assignment import Background, category_texts, match_categories
-from agents.rules.categories.background import BACKGROUND_TOPICS
-from schemas.vectors import Matrix
+from agents.rules.categories.assignment import BACKGROUND_TOPICS, Background, category_texts, match_categories
+from schemas.models.vectors import Matrix
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
 from tests.builders.categories import CHECKING, CHOOSING, NOWHERE

@@ -1,7 +1,7 @@
 import asyncio
 
-from schemas.language import Prompt
-from schemas.understanding import Understanding
+from schemas.models.language import Prompt
+from schemas.state.understanding import Understanding
 from tests.fakes.language_model import FakeLanguageModel
 
 PROMPT = Prompt("", "first [[code]], then [[journal]]", "v1")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from schemas.failures import Unavailable
-from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import MemoryFilter, Point
+from schemas.models.vectors import MemoryFilter, Point
+from schemas.state.modes import Fingerprint, VectorSpace
 from tests.fakes.vector_index import FakeIndex
 
 FINGERPRINT = Fingerprint(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from schemas.records import Record
+from schemas.messages.records import Record
 from streams.runtime.delivery import Delivery
 from tests.builders.turns import record
 

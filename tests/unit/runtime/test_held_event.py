@@ -7,7 +7,7 @@ from faust.types.tuples import ConsumerMessage
 from hypothesis import given
 from hypothesis import strategies as some
 
-from schemas.records import Record
+from schemas.messages.records import Record
 from streams.runtime.delivery import HeldEvent
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from schemas.commands import Command
-from schemas.decoding import decode
 from schemas.failures import Rejected
-from schemas.retrieval import RetrieveRequest
-from schemas.turns import MAX_METADATA_BYTES, MAX_METADATA_DEPTH, MAX_RESOURCES, Turn
+from schemas.messages.commands import Command
+from schemas.messages.decoding import decode
+from schemas.messages.retrieval import RetrieveRequest
+from schemas.messages.turns import MAX_METADATA_BYTES, MAX_METADATA_DEPTH, MAX_RESOURCES, Turn
 from tests.builders.turns import as_bytes, turn_fields
 
 KINDS = {"turn.v1": Turn}

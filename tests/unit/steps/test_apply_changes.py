@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from schemas.changes import Change
 from schemas.failures import Unavailable
+from schemas.internal.changes import Change
 from streams.flow.steps import apply_changes as changing
 from streams.flow.support import backoff as patience
 from tests.builders.turns import record, turn_fields

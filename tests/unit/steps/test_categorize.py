@@ -12,14 +12,14 @@ from agents.categories.medoids import CategoryMedoids
 from agents.categories.members import CategoryMembers
 from agents.categories.refresh import RefreshCategories
 from agents.categories.vectors import CategoryVectors
-from schemas.categories import Category
-from schemas.events import Learned
-from schemas.records import Record
+from schemas.internal.events import Learned
+from schemas.messages.records import Record
+from schemas.state.categories import Category
 from streams.flow.requests.events import EventReader
 from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
 from tests.builders.memories import made
 from tests.builders.stores import fake_stores
-from tests.fakes.categories import FakeCategories
+from tests.fakes.tables.categories import FakeCategories
 from tests.harnesses.worker import HERE, TOPICS, WorkerHarness
 
 STAYS, GOES = made("It stays.", 1, user="u1"), made("It goes.", 2, user="u1")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from schemas.events import Forgotten, Remembered
-from schemas.memories import Memory
-from schemas.records import Record
+from schemas.internal.events import Forgotten, Remembered
+from schemas.messages.records import Record
+from schemas.state.memories import Memory
 from streams.flow.support import backoff as patience
 from tests.builders.turns import record
 from tests.harnesses.worker import HERE, TOPICS, WorkerHarness, arriving, run

@@ -13,10 +13,10 @@ from agents.rules.memory.views import build_memory_view
 from agents.rules.query.questions import parse_question
 from agents.rules.text.entities import extract_entities
 from agents.rules.text.tokenizer import fold, question_terms, tokenize
-from schemas.events import Remembered
-from schemas.memories import Memory
-from schemas.records import Record
-from schemas.replies import SuccessReply
+from schemas.internal.events import Remembered
+from schemas.messages.records import Record
+from schemas.messages.replies import SuccessReply
+from schemas.state.memories import Memory
 from tests.builders.turns import record, turn_fields
 from tests.harnesses.worker import HERE, TOPICS, WorkerHarness
 

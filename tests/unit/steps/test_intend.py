@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable
 
 from agents.intentions.intend import Intend
-from schemas.events import Learned
-from schemas.records import Record
+from schemas.internal.events import Learned
+from schemas.messages.records import Record
 from streams.flow.requests.events import EventReader
 from streams.flow.requests.replies import Replies
 from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
@@ -14,9 +14,9 @@ from streams.observability.metrics import Meters
 from streams.topics import topics_with_prefix
 from tests.builders.events import learned
 from tests.fakes.clock import FakeClock
-from tests.fakes.intentions import FakeIntentions
-from tests.fakes.memories import FakeMemories
 from tests.fakes.publisher import FakePublisher
+from tests.fakes.tables.intentions import FakeIntentions
+from tests.fakes.tables.memories import FakeMemories
 
 TOPICS = topics_with_prefix("memory.")
 HERE = 1

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from schemas.failures import Rejected, Unavailable
-from schemas.replies import ReplyWarning, SuccessReply
+from schemas.messages.replies import ReplyWarning, SuccessReply
 from streams.flow.requests.channel import Channel, HandlerResult
 from streams.flow.requests.replies import MAX_REPLY_BYTES
 from tests.builders.turns import record

@@ -3,9 +3,9 @@
 import pytest
 
 from agents.commands.admit import Admit
-from schemas.commands import Command
-from schemas.policies import Policy
-from schemas.replies import SuccessReply
+from schemas.messages.commands import Command
+from schemas.messages.replies import SuccessReply
+from schemas.state.policies import Policy
 from streams.adapters.authorization.policy_file import PolicyFile
 from streams.flow.requests.channel import Channel, HandlerResult, ReplyOptions
 from tests.builders.turns import record

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from schemas.failures import Rejected
-from schemas.records import Outgoing, Record
+from schemas.messages.records import Outgoing, Record
 from streams.wire.partitioning import MAX_MOVES, MOVED_FROM, partition_of
 from tests.builders.turns import PARTITIONS, record
 from tests.harnesses.requests import REPLY, RequestHarness

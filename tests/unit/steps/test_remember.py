@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from schemas.events import Understood
-from schemas.interaction import Interaction
-from schemas.memories import Memory
-from schemas.understanding import Understanding
+from schemas.internal.events import Understood
+from schemas.state.interaction import Interaction
+from schemas.state.memories import Memory
+from schemas.state.understanding import Understanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.turns import record, turn_fields
 from tests.harnesses.remember import FORGET, MOVE, REPLY, RememberSteps

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from schemas.events import Embedded, Remembered
-from schemas.memories import Memory
+from schemas.internal.events import Embedded, Remembered
+from schemas.state.memories import Memory
 from streams.flow.steps.step import CommittingStep
 from tests.harnesses.remember import RememberSteps
 from tests.harnesses.worker import HERE, TOPICS, arriving, change, run

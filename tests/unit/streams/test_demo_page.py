@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from schemas.memories import Evidence
-from schemas.retrieval import Hit
+from schemas.messages.retrieval import Hit
+from schemas.state.memories import Evidence
 from streams.client import Answer, Context, Notice
 from streams.demo.page import RULE, WIDTH, answer_lines, context_lines, hit_lines, question_lines
 from streams.demo.script import CONVERSATION

@@ -10,13 +10,13 @@ from typing import Any, get_args
 
 import pytest
 
-from schemas.assemble import AssembleRequest
-from schemas.commands import Command
-from schemas.decoding import decode
 from schemas.failures import ErrorCode
-from schemas.retrieval import RetrieveRequest
-from schemas.turns import Turn
-from streams.api_docs.command_kinds import COMMAND_ARGUMENTS
+from schemas.messages.assemble import AssembleRequest
+from schemas.messages.commands import Command
+from schemas.messages.decoding import decode
+from schemas.messages.retrieval import RetrieveRequest
+from schemas.messages.turns import Turn
+from streams.api_docs.payloads import COMMAND_ARGUMENTS
 from streams.observability.metrics import Meters
 from streams.observability.model_metrics import ModelMeters
 from streams.settings import Settings

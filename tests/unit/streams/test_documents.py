@@ -13,17 +13,17 @@ import pytest
 from jsonschema import Draft7Validator, Draft202012Validator  # type: ignore[import-untyped]
 
 from schemas.failures import Rejected
+from schemas.messages.records import Record
+from schemas.messages.replies import SuccessReply, encode_error
+from schemas.messages.turns import TurnAccepted
 from schemas.moments import moment_of
-from schemas.records import Record
-from schemas.replies import SuccessReply, encode_error
-from schemas.turns import TurnAccepted
 from streams.api_docs.asyncapi import VERSION, build_asyncapi
 from streams.api_docs.json_schemas import build_json_schemas
 from streams.api_docs.wire_headers import dead_letter_headers, request_headers
 from streams.settings import Settings
 from streams.wire.dead_letters import dead_letter
 from streams.wire.reply_address import deadline_ms, parse_reply_address, with_reply_partition
-from tests.stream.test_topology import FOR_OUTSIDE, FROM_OUTSIDE
+from tests.stream.pipeline.test_topology import FOR_OUTSIDE, FROM_OUTSIDE
 
 ROOT = Path(__file__).parents[3]
 

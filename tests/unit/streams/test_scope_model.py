@@ -9,14 +9,14 @@ from pydantic import ValidationError
 
 from agents.rules.access.grants import require_permission
 from agents.rules.access.limits import RequestLimits
-from schemas.changes import Change, IssuedCommands
-from schemas.decoding import validate_json
 from schemas.failures import Rejected
-from schemas.policies import Policy
-from schemas.retrieval import RetrieveRequest
+from schemas.internal.changes import Change, IssuedCommands
+from schemas.messages.decoding import validate_json
+from schemas.messages.retrieval import RetrieveRequest
+from schemas.messages.turns import Turn
 from schemas.scope_models import bind_issued_scope, bind_scope, deployed_scope
 from schemas.scopes import Scope, Selector
-from schemas.turns import Turn
+from schemas.state.policies import Policy
 from streams.api_docs.asyncapi import build_asyncapi
 from streams.bootstrap.scope_guard import check_scope_fields, save_scope_fields
 from streams.settings import Settings

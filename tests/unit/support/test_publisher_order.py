@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiokafka.errors import KafkaError
 
-from schemas.records import Outgoing
+from schemas.messages.records import Outgoing
 from streams.adapters.kafka import publisher
 from streams.adapters.kafka.publisher import KafkaPublisher
 from streams.observability.metrics import Meters

@@ -5,12 +5,12 @@ import json
 import faust
 import pytest
 
-from schemas.intention import Intention, IntentionEntry
+from schemas.state.intention import Intention, IntentionEntry
 from streams.tables import intention_table
 from streams.tables.intention_table import IntentionTable
 from streams.tables.json_table import scope_from_key, scope_key
 from tests.builders.memories import START
-from tests.fakes.table_store import dict_store
+from tests.fakes.tables.table_store import dict_store
 
 SAIL = Intention(version=3, goals=(IntentionEntry(text="learn to sail", source="set", at=START, offset=7),), set_at=7)
 

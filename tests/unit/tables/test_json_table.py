@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 import faust
 import pytest
 
-from schemas.claims import Claim, ClaimEntry
-from schemas.modes import Mode, ModeDeclarations
+from schemas.state.claims import Claim, ClaimEntry
+from schemas.state.modes import Mode, ModeDeclarations
 from streams.tables.json_table import ClaimTable, JsonTable
-from tests.fakes.table_store import dict_store
+from tests.fakes.tables.table_store import dict_store
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 import faust
 import pytest
 
-from schemas.memories import VectorLocation
+from schemas.state.memories import VectorLocation
 from streams.tables.memory_table import MemoryTable
 from tests.builders.memories import made
-from tests.fakes.table_store import dict_store
+from tests.fakes.tables.table_store import dict_store
 
 LOCATION = VectorLocation(mode="code", space="s1")
 

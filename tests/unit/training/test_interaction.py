@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from agents.rules.interaction.classifier import InteractionClassifier, pool_confidences
-from schemas.interaction import INTERACTION_MODES
+from schemas.state.interaction import INTERACTION_MODES
 from training.interaction.calibration import best_pool, best_temperature, expected_error, reliability
 from training.interaction.examples import CUES, HELD_OUT, Turn, digest, read_turns, training_turns
 from training.interaction.training import train_classifier

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schemas.vectors import Matrix
+from schemas.models.vectors import Matrix
 from streams.adapters.embedding.inference.learned_arrays import read_learned
 from streams.adapters.embedding.inference.pooled_centre import PooledCentre
-from streams.adapters.embedding.inference.token_projection import TokenProjection
+from streams.adapters.embedding.inference.token_vectors import TokenProjection
 from training.projection.components import principal_components
 from training.projection.conversations import read_conversations
 from training.projection.means import common_means

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from schemas.records import Outgoing, Record
+from schemas.messages.records import Outgoing, Record
 from streams.wire.partitioning import MAX_MOVES, MOVED_FROM, may_move, original_record, relocate
 from tests.builders.turns import record
 

@@ -3,8 +3,8 @@
 import pytest
 
 from schemas.failures import Rejected
-from schemas.records import Headers, Record
-from schemas.replies import ReplyAddress
+from schemas.messages.records import Headers, Record
+from schemas.messages.replies import ReplyAddress
 from streams.wire.reply_address import deadline_ms, parse_reply_address, with_reply_partition
 from tests.builders.turns import record
 

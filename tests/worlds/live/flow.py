@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
-from schemas.retrieval import Hit
+from schemas.messages.retrieval import Hit
 from streams.client import MemoryClient, MemoryTimeout, MemoryUnreachable, Remembered
 from tests.worlds.live.processes import eventually
 

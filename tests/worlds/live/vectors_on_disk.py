@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from schemas.modes import VectorSpace
+from schemas.state.modes import VectorSpace
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 
 

@@ -13,8 +13,8 @@ from typing import Protocol
 
 from agents.ports.embedder import Embedder
 from agents.rules.text.non_english import is_non_english
-from schemas.modes import Fingerprint
-from schemas.vectors import Encoded
+from schemas.models.vectors import Encoded
+from schemas.state.modes import Fingerprint
 from streams.adapters.embedding.catalog.vector_cache import VectorCache
 
 

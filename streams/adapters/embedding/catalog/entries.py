@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from schemas.embedders import ConfiguredEmbedder, EmbedderDescription
-from schemas.modes import GENERAL
+from schemas.models.embedders import ConfiguredEmbedder, EmbedderDescription
+from schemas.state.modes import GENERAL
 from streams.adapters.embedding.catalog.presets import GENERAL_PRESET, MULTILINGUAL_SMALL, PRESETS, Preset
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.exported_models import E5, Precision

@@ -5,7 +5,7 @@ Guaranteed: dimension, pooling, prefixes, token limit and file are those that ea
 
 from dataclasses import dataclass
 
-from schemas.embedders import Pooling
+from schemas.models.embedders import Pooling
 
 BGE_QUERY = "Represent this sentence for searching relevant passages: "
 """The query prefix of bge's authors: https://huggingface.co/BAAI/bge-base-en-v1.5. Passages have no prefix."""

@@ -14,9 +14,9 @@ from typing import Any, Self
 import structlog
 
 from agents.ports.embedder import Embedder
-from schemas.embedders import ConfiguredEmbedder, EmbedderDescription
 from schemas.failures import ModelMissing
-from schemas.modes import GENERAL, Mode
+from schemas.models.embedders import ConfiguredEmbedder, EmbedderDescription
+from schemas.state.modes import GENERAL, Mode
 from streams.adapters.embedding.catalog.by_language import LanguageRoutingEmbedder, ModeEmbedder
 from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.model_loading import LoadBackoff, ModelLoader

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schemas.vectors import Encoded, Vector
+from schemas.models.vectors import Encoded, Vector
 from streams.adapters.embedding.inference.token_grid import QuantisedTokens, dequantise_tokens, quantise_tokens
 
 MAX_CACHED_TEXTS = 2048

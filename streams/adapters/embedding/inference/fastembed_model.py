@@ -13,8 +13,8 @@ from fastembed import TextEmbedding
 from fastembed.common.model_description import ModelSource, PoolingType
 from fastembed.text.onnx_embedding import OnnxTextEmbedding
 
-from schemas.modes import Fingerprint
-from schemas.vectors import Encoded, Matrix, Vector
+from schemas.models.vectors import Encoded, Matrix, Vector
+from schemas.state.modes import Fingerprint
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.inference.model_run import ModelRun
 from streams.adapters.embedding.inference.pooled_centre import PooledCentre, unit_vector

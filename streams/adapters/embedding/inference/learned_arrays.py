@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from schemas.vectors import Matrix
+from schemas.models.vectors import Matrix
 
 LEARNED_MAGIC = b"modestream token projection 1\n"
 """The first line of the file; a new format gets a new number."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from schemas.embedders import Pooling
+from schemas.models.embedders import Pooling
 from streams.adapters.embedding.inference.learned_arrays import LearnedArrays, read_learned
 
 

@@ -12,7 +12,7 @@ from fastembed.text.onnx_embedding import OnnxTextEmbedding
 from numpy.typing import NDArray
 from tokenizers import Encoding
 
-from schemas.vectors import Matrix, Spans, Vector
+from schemas.models.vectors import Matrix, Spans, Vector
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schemas.vectors import Matrix, Vector
+from schemas.models.vectors import Matrix, Vector
 
 PASSAGE_MEAN, QUESTION_MEAN = "passage_mean", "question_mean"
 """The names of the means in a file of learned arrays, each of shape (1, dim)."""

@@ -7,7 +7,7 @@ same integers.
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.vectors import Matrix
+from schemas.models.vectors import Matrix
 
 QuantisedTokens = NDArray[np.int8]
 """Shape (tokens, dim)."""

@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from schemas.failures import ModelMissing, Unavailable
-from schemas.modes import Fingerprint
-from schemas.vectors import Encoded
+from schemas.models.vectors import Encoded
+from schemas.state.modes import Fingerprint
 from streams.adapters.embedding.process.frames import (
     ERROR,
     FRAME_HEADER,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schemas.vectors import Encoded
+from schemas.models.vectors import Encoded
 from streams.adapters.embedding.inference.token_grid import dequantise_tokens, quantise_tokens
 
 FRAME_HEADER = struct.Struct("<IBI")

@@ -17,8 +17,8 @@ from typing import Self
 import structlog
 
 from schemas.failures import ModelMissing
-from schemas.modes import Fingerprint
-from schemas.vectors import Encoded
+from schemas.models.vectors import Encoded
+from schemas.state.modes import Fingerprint
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.process.child_process import EmbedderChild
 from streams.adapters.embedding.process.frames import PASSAGE, QUERY

@@ -13,8 +13,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.modes import Fingerprint
-from schemas.vectors import Matrix, MemoryFilter, Scored, Vector
+from schemas.models.vectors import Matrix, MemoryFilter, Scored, Vector
+from schemas.state.modes import Fingerprint
 from streams.adapters.vectors.embedded.edge_packing import (
     QUANTISATION_STEPS,
     FilterFields,

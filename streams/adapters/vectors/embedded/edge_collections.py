@@ -8,8 +8,8 @@ import fcntl
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import Point
+from schemas.models.vectors import Point
+from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.durable_files import write_durably
 from streams.adapters.vectors.embedded.edge_shard import FINGERPRINT_FILE, CollectionShard, translate_engine_errors
 from streams.adapters.vectors.shared.qdrant_payload import alias_name, indexed_fields

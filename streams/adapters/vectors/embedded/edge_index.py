@@ -15,10 +15,9 @@ from pathlib import Path
 
 from qdrant_edge import CountRequest, FieldCondition, Filter, MatchValue, Query, UpdateOperation
 
-from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
-from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
-from streams.adapters.vectors.embedded.boundary_reading import read_boundary
+from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
+from schemas.state.modes import Fingerprint, VectorSpace
+from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache, read_boundary
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_collections import EdgeCollections
 from streams.adapters.vectors.embedded.edge_packing import pack_point, unpack_vectors

@@ -10,8 +10,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.modes import Fingerprint
-from schemas.vectors import MemoryFilter, Point, Vector
+from schemas.models.vectors import MemoryFilter, Point, Vector
+from schemas.state.modes import Fingerprint
 
 QUANTISATION_STEPS = np.float32(128)
 """Steps from 0 to 1 of quantised token vectors (`embedding.inference.token_grid`)."""

@@ -22,8 +22,8 @@ from qdrant_edge import (
 )
 from qdrant_edge import Point as EdgePoint
 
-from schemas.modes import Fingerprint
-from schemas.vectors import Encoded, MemoryFilter, Point
+from schemas.models.vectors import Encoded, MemoryFilter, Point
+from schemas.state.modes import Fingerprint
 from streams.adapters.vectors.shared.qdrant_payload import HASH, TENANT, TIME, match_values, payload_of, point_of
 from streams.adapters.vectors.shared.qdrant_vectors import decode_point_vectors, named_vectors
 

@@ -25,7 +25,7 @@ from qdrant_edge import (
 )
 
 from schemas.failures import Unavailable
-from schemas.modes import Fingerprint
+from schemas.state.modes import Fingerprint
 from streams.adapters.durable_files import fsync_path, write_durably
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
 from streams.adapters.vectors.shared.qdrant_payload import PARTITION, TENANT, TIME, indexed_fields

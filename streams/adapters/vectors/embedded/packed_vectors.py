@@ -15,8 +15,8 @@ from typing import Any
 
 from rocksdict import BlockBasedOptions, Cache, DBCompressionType, Options, Rdict, ReadOptions, WriteBatch
 
-from schemas.modes import Fingerprint
-from schemas.vectors import Point
+from schemas.models.vectors import Point
+from schemas.state.modes import Fingerprint
 from streams.adapters.vectors.embedded.edge_packing import FilterFields, PointRow, unpack_vectors
 
 MEBIBYTE = 2**20

@@ -29,8 +29,8 @@ from qdrant_client.models import (
 )
 
 from schemas.failures import Unavailable
-from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import Point
+from schemas.models.vectors import Point
+from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.server.qdrant_calls import await_answer, await_applied, is_missing
 from streams.adapters.vectors.shared.qdrant_payload import PARTITION, TENANT, TIME, alias_name, indexed_fields
 from streams.adapters.vectors.shared.qdrant_vectors import POOLED, TOKENS

@@ -21,8 +21,8 @@ from qdrant_client.models import (
     SearchParams,
 )
 
-from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
+from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
+from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.server.qdrant_collections import ServerCollections
 from streams.adapters.vectors.shared.qdrant_payload import HASH, PARTITION, TIME, admits_none, match_values, payload_of
 from streams.adapters.vectors.shared.qdrant_vectors import TOKENS, decode_point_vectors, named_vectors, pooled_name

@@ -7,7 +7,7 @@ Python, as the two Qdrant packages have different classes. Guaranteed: every fil
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from schemas.vectors import Encoded, MemoryFilter, Point
+from schemas.models.vectors import Encoded, MemoryFilter, Point
 
 TENANT = "boundary"
 """The tenant field, by which Qdrant groups storage: every read has exactly one boundary."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from schemas.modes import Fingerprint
-from schemas.vectors import Encoded, Point
+from schemas.models.vectors import Encoded, Point
+from schemas.state.modes import Fingerprint
 
 POOLED = "pooled"
 """The vector of the whole text, compared by cosine."""

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import Matrix, Point, Scored, Vector
+from schemas.models.vectors import Matrix, Point, Scored, Vector
+from schemas.state.modes import Fingerprint, VectorSpace
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.embedders import ConfiguredEmbedder
+from schemas.models.embedders import ConfiguredEmbedder
 from streams.adapters.embedding.catalog.entries import build_catalog
 from streams.adapters.embedding.catalog.presets import PRESETS
 from streams.adapters.exported_models import ExportedModel

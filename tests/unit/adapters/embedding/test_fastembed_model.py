@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 from streams.adapters.embedding.catalog.presets import GENERAL_PRESET
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.embedding.inference.token_projection import PLAIN_DIM, TokenProjection
+from streams.adapters.embedding.inference.token_vectors import PLAIN_DIM, TokenProjection
 from tests.builders.tiny_models import write_tiny_model
 
 WORDS = ("the", "red", "house", "is", "old")

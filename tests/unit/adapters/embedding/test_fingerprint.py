@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from schemas.modes import Fingerprint
+from schemas.state.modes import Fingerprint
 
 PLAIN = Fingerprint(
     embedder="e",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from schemas.vectors import Vector
+from schemas.models.vectors import Vector
 from streams.adapters.embedding.inference.pooled_centre import PASSAGE_MEAN, QUESTION_MEAN, PooledCentre
 
 MEAN = np.array([[0.8, 0.0, 0.1]], np.float32)

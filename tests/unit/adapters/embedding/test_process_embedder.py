@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from schemas.failures import ModelMissing, Unavailable
-from schemas.vectors import Encoded
+from schemas.models.vectors import Encoded
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.inference.token_grid import dequantise_tokens
 from streams.adapters.embedding.process.frames import decode_request, decode_vectors, encode_request, encode_vectors

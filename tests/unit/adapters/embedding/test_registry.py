@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schemas.embedders import ConfiguredEmbedder
 from schemas.failures import ModelMissing, Unavailable
-from schemas.modes import GENERAL, GENERAL_MODE, Mode
-from schemas.vectors import Vector
+from schemas.models.embedders import ConfiguredEmbedder
+from schemas.models.vectors import Vector
+from schemas.state.modes import GENERAL, GENERAL_MODE, Mode
 from streams.adapters.embedding.catalog.by_language import ModeEmbedder
 from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.model_loading import LoadBackoff

@@ -4,11 +4,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schemas.vectors import Matrix
+from schemas.models.vectors import Matrix
 from streams.adapters.embedding.catalog.presets import GENERAL_PRESET
 from streams.adapters.embedding.inference import learned_arrays
 from streams.adapters.embedding.inference.learned_arrays import LEARNED_MAGIC, read_learned
-from streams.adapters.embedding.inference.token_projection import PLAIN_DIM, TokenProjection
+from streams.adapters.embedding.inference.token_vectors import PLAIN_DIM, TokenProjection
 
 LEARNED = Path(learned_arrays.__file__).with_name(GENERAL_PRESET.learned)
 

@@ -5,10 +5,14 @@ import re
 import numpy as np
 import pytest
 
-from schemas.vectors import Matrix, Spans
+from schemas.models.vectors import Matrix, Spans
 from streams.adapters.embedding.inference.token_grid import QUANTISATION_STEPS, dequantise_tokens, quantise_tokens
-from streams.adapters.embedding.inference.token_projection import TokenProjection
-from streams.adapters.embedding.inference.token_vectors import MAX_TOKEN_ROWS, TokenVectors, content_token_mask
+from streams.adapters.embedding.inference.token_vectors import (
+    MAX_TOKEN_ROWS,
+    TokenProjection,
+    TokenVectors,
+    content_token_mask,
+)
 
 PIECE = re.compile(r"\w{1,4}|[^\w\s]")
 """Tokens of at most four letters: longer words have several."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from schemas.failures import Unavailable
-from schemas.vectors import Encoded
+from schemas.models.vectors import Encoded
 from streams.adapters.embedding.catalog.vector_cache import VectorCache
 
 

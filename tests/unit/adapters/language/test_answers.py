@@ -4,11 +4,10 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from schemas.language import Prompt, StructuredOutput
-from schemas.understanding import Understanding
-from streams.adapters.language.answer_schema import strict_schema
+from schemas.models.language import Prompt, StructuredOutput
+from schemas.state.understanding import Understanding
 from streams.adapters.language.answer_text import InvalidAnswer, read_answer
-from streams.adapters.language.completion_request import CompletionRequest
+from streams.adapters.language.completion_request import CompletionRequest, strict_schema
 from tests.fakes.model_server import smallest
 
 PROMPT = Prompt(system="Describe.", user="The turn [[code]].", version="v1")

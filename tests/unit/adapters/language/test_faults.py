@@ -2,10 +2,9 @@ import logging
 
 import pytest
 
-from schemas.language import Profile
-from streams.adapters.language.faults import FaultKind, fault_of
+from schemas.models.language import Profile
+from streams.adapters.language.faults import FaultKind, RetryPolicy, fault_of
 from streams.adapters.language.redaction import RedactingFilter, redacted
-from streams.adapters.language.retry_policy import RetryPolicy
 
 SECRET = "the-whole-secret-of-this-test"
 PROFILE = Profile(model="openai/any", api_key_env="ANY_KEY", timeout_s=3)

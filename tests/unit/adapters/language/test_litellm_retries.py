@@ -3,7 +3,7 @@
 import pytest
 
 from schemas.failures import Unavailable
-from schemas.language import Unanswerable
+from schemas.models.language import Unanswerable
 from tests.fakes.model_server import GARBAGE, Behaviour
 from tests.harnesses.language_models import PROMPT, LanguageModelHarness, ask, failure
 

@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from schemas.language import Profiles
+from schemas.models.language import Profiles
 
 SMALL: dict[str, object] = {"model": "openai/small"}
 

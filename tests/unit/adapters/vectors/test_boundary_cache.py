@@ -10,11 +10,10 @@ import pytest
 from qdrant_edge import UpdateOperation
 
 from schemas.failures import Unavailable
-from schemas.modes import VectorSpace
-from schemas.vectors import Matrix, MemoryFilter, Point, Scored
+from schemas.models.vectors import Matrix, MemoryFilter, Point, Scored
+from schemas.state.modes import VectorSpace
 from streams.adapters.embedding.inference.token_grid import dequantise_tokens, quantise_tokens
-from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache
-from streams.adapters.vectors.embedded.boundary_reading import POINT_PAGE_SIZE
+from streams.adapters.vectors.embedded.boundary_cache import POINT_PAGE_SIZE, BoundaryCache
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_packing import FilterFields, PointRow, Unpacked, pack_point, unpack_vectors

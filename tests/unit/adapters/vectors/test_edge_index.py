@@ -13,8 +13,8 @@ import pytest
 from qdrant_edge import EdgeShard, IntegerIndexParams, KeywordIndexParams, PayloadSchemaType, UpdateOperation
 
 from schemas.failures import Unavailable
-from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import MemoryFilter, Point
+from schemas.models.vectors import MemoryFilter, Point
+from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_shard import FINGERPRINT_FILE, shard_config, sync_files
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from schemas.failures import Unavailable
-from schemas.vectors import MemoryFilter, Point
+from schemas.models.vectors import MemoryFilter, Point
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.adapters.vectors.embedded.edge_packing import pack_point
 from streams.adapters.vectors.embedded.edge_shard import PACKED_DIR

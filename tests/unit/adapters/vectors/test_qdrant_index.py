@@ -10,8 +10,8 @@ import pytest
 from qdrant_client.http.exceptions import UnexpectedResponse
 
 from schemas.failures import Unavailable
-from schemas.modes import Fingerprint, VectorSpace
-from schemas.vectors import MemoryFilter, Point
+from schemas.models.vectors import MemoryFilter, Point
+from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.vectors.server.qdrant_index import QdrantIndex
 from tests.unit.adapters.vectors.qdrant_stub import QdrantStub, qdrant_stub
 

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from agents.categories import categorize
-from agents.memory.file_items import FileItems
+from agents.memory.move import FileItems
 from agents.memory.write_memory import WriteMemory
 from agents.rules.categories.taxonomy import MAX_CATEGORIES_PER_SCOPE
-from schemas.changes import Change
-from schemas.events import Remembered
 from schemas.failures import Rejected, Unavailable
-from schemas.memories import CategoryAssignment, Item, Memory
+from schemas.internal.changes import Change
+from schemas.internal.events import Remembered
 from schemas.scopes import Scope
+from schemas.state.memories import CategoryAssignment, Item, Memory
 from tests.builders.memories import made
 from tests.harnesses.categories import DENTIST, HEALTH, PILLS, RENT, SCOPE, CategoriesHarness
 from tests.harnesses.worker import HERE

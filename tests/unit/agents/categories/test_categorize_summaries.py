@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from agents.ports.consolidation_run import Unbounded
-from schemas.categories import Category
-from schemas.commands import Command
-from schemas.language import Prompt
+from schemas.messages.commands import Command
+from schemas.models.language import Prompt
 from schemas.scopes import Scope
+from schemas.state.categories import Category
 from tests.harnesses.categories import DENTIST, HEALTH, PILLS, SCOPE, CategoriesHarness
 from tests.harnesses.worker import HERE
 

@@ -7,8 +7,8 @@ import pytest
 from agents.commands.admit import Admit
 from agents.rules.access.limits import RequestLimits
 from schemas.failures import Rejected
-from schemas.policies import Policy
-from schemas.retrieval import RetrieveRequest
+from schemas.messages.retrieval import RetrieveRequest
+from schemas.state.policies import Policy
 from streams.adapters.authorization.policy_file import PolicyFile
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from schemas.changes import Change
 from schemas.failures import Rejected
-from schemas.modes import GENERAL
+from schemas.internal.changes import Change
 from schemas.scopes import Scope
+from schemas.state.modes import GENERAL
 from tests.harnesses.commands import PARTITION, CommandsHarness
 
 

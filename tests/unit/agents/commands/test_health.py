@@ -7,18 +7,18 @@ import pytest
 from agents.commands.health import Health
 from agents.modes.vector_spaces import VectorSpaces
 from agents.rules.index.lexical_document import LexicalDocument
-from schemas.commands import Command
-from schemas.jobs import BackfillTimes
-from schemas.memories import Embedding
-from schemas.modes import GENERAL, Mode
+from schemas.internal.jobs import BackfillTimes
+from schemas.messages.commands import Command
 from schemas.scopes import Scope
+from schemas.state.memories import Embedding
+from schemas.state.modes import GENERAL, Mode
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.support.job_log import JobLog
 from tests.builders.memories import embedded_in, made
 from tests.builders.stores import fake_stores
 from tests.fakes.embedders import FakeEmbedders
-from tests.fakes.json_table import FakeJsonTable
-from tests.fakes.modes import FakeModes
+from tests.fakes.tables.json_table import FakeJsonTable
+from tests.fakes.tables.modes import FakeModes
 from tests.fakes.vector_index import FakeIndex
 
 CODE = Mode(name="code", embedder="tiny32", embedding_dim=32)

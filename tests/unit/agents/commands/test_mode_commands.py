@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from schemas.modes import GENERAL, ModeDeclarations
+from schemas.state.modes import GENERAL, ModeDeclarations
 from tests.harnesses.commands import CommandsHarness
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from agents.context.assemble import MAX_JUDGED_TURNS
 from agents.rules.context.rendering import MEMORIES_NOTICE
-from schemas.assemble import SECTIONS, AssembleResult
 from schemas.failures import Rejected, Unavailable
-from schemas.interaction import INTERACTION_MODES
+from schemas.messages.assemble import SECTIONS, AssembleResult
+from schemas.state.interaction import INTERACTION_MODES
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.adapters.tokens.tiktoken_counter import TiktokenCounter
 from tests.builders.memories import made

@@ -7,13 +7,13 @@ import pytest
 
 from agents.context import revised_rules
 from agents.context.category_summaries import CategorySummaries
-from schemas.categories import Category, Taxonomy
-from schemas.memories import Evidence, Item, ItemKind, Memory
+from schemas.state.categories import Category, Taxonomy
+from schemas.state.memories import Evidence, Item, ItemKind, Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.stores.partition_views import TableView
 from tests.builders.items import distilled_of, having, item_of
 from tests.builders.memories import START, made
-from tests.fakes.categories import FakeCategories
+from tests.fakes.tables.categories import FakeCategories
 from tests.harnesses.contexts import ContextHarness, chatter, contents
 
 SCOPE = {"user_id": "ana", "project_id": "default"}

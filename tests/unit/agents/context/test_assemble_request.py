@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from schemas.assemble import DEFAULT_BUDGET_TOKENS, AssembleRequest
-from schemas.decoding import decode
 from schemas.failures import Rejected
+from schemas.messages.assemble import DEFAULT_BUDGET_TOKENS, AssembleRequest
+from schemas.messages.decoding import decode
 
 LEAST = {"schema": "assemble.v1", "scope": {"user_id": "ana"}, "query": "and now?"}
 

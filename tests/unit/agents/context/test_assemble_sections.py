@@ -2,8 +2,8 @@
 
 import pytest
 
-from schemas.interaction import Interaction
-from schemas.memories import TurnUnderstanding
+from schemas.state.interaction import Interaction
+from schemas.state.memories import TurnUnderstanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.harnesses.contexts import ContextHarness, chatter, contents

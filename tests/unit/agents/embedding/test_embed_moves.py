@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agents.rules.items.extracted_item import ExtractedItem
 from agents.rules.items.extracting import extract_by_rules
 from agents.rules.memory.identity import derive_item_id
-from schemas.memories import Memory, index_names
+from schemas.state.memories import Memory, index_names
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.fakes.rejecting import BAD
 from tests.harnesses.lifecycle import EMBEDDERS, LifecycleHarness

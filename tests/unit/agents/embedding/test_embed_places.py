@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from agents.rules.memory.versions import move_to_mode
-from schemas.events import Forgotten, Remembered
 from schemas.failures import Unavailable
-from schemas.memories import Embedding, VectorLocation
-from schemas.modes import GENERAL, Mode, ModeDeclarations, VectorSpace
+from schemas.internal.events import Forgotten, Remembered
+from schemas.state.memories import Embedding, VectorLocation
+from schemas.state.modes import GENERAL, Mode, ModeDeclarations, VectorSpace
 from tests.harnesses.embed import PARTITION, EmbedHarness, remembered
 
 

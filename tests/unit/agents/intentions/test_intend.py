@@ -7,18 +7,18 @@ import pytest
 
 from agents.intentions.intend import Intend
 from agents.ports.command_types import CommandHandler
-from schemas.commands import Command
-from schemas.events import Learned
 from schemas.failures import Rejected
-from schemas.memories import CategoryAssignment, Item, Memory, TextVersion
+from schemas.internal.events import Learned
+from schemas.messages.commands import Command
 from schemas.scopes import Scope
+from schemas.state.memories import CategoryAssignment, Item, Memory, TextVersion
 from streams.flow.stores.partition_views import IntentionView, MemoryView
 from tests.builders.events import forgotten, learned, learned_of
 from tests.builders.items import item_of
 from tests.builders.memories import START, made
 from tests.fakes.clock import FakeClock
-from tests.fakes.intentions import FakeIntentions
-from tests.fakes.memories import FakeMemories
+from tests.fakes.tables.intentions import FakeIntentions
+from tests.fakes.tables.memories import FakeMemories
 
 HERE = 2
 SCOPE = {"user_id": "ana", "project_id": "default"}

@@ -7,16 +7,16 @@ import pytest
 
 from agents.memory.items import MemoryEvent
 from agents.rules.index.lexical_document import LexicalDocument
-from schemas.changes import Change
-from schemas.events import Forgotten, Learned
-from schemas.memories import Evidence, Memory, TextVersion
+from schemas.internal.changes import Change
+from schemas.internal.events import Forgotten, Learned
 from schemas.scopes import Scope
+from schemas.state.memories import Evidence, Memory, TextVersion
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import embedded_in, made
 from tests.builders.stores import fake_stores, remember_over
 from tests.fakes.embedders import FakeEmbedders
-from tests.fakes.memories import FakeMemories
-from tests.fakes.modes import FakeModes
+from tests.fakes.tables.memories import FakeMemories
+from tests.fakes.tables.modes import FakeModes
 
 HERE = 0
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from schemas.aims import IntentionUpdate
-from schemas.events import Forgotten, Learned, Remembered
-from schemas.understanding import FoundItem, Understanding
+from schemas.internal.events import Forgotten, Learned, Remembered
+from schemas.state.aims import IntentionUpdate
+from schemas.state.understanding import FoundItem, Understanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import embedded_in
 from tests.harnesses.items import AWS, FLY, HERE, LOCAL, PLAIN, ItemsHarness, known, sources

@@ -3,9 +3,9 @@
 import pytest
 
 from agents.memory.recovery import find_removed_but_indexed
-from schemas.events import Learned, Remembered
-from schemas.memories import Memory
-from schemas.understanding import Understanding
+from schemas.internal.events import Learned, Remembered
+from schemas.state.memories import Memory
+from schemas.state.understanding import Understanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.harnesses.items import AWS, FLY, HERE, PLAIN, ItemsHarness, known, sources
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from schemas.events import Remembered
 from schemas.failures import Rejected, Unavailable
+from schemas.internal.events import Remembered
 from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import record, turn
 from tests.harnesses.turns import CODE, PARTITION, RememberHarness

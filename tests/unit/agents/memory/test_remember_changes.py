@@ -9,19 +9,19 @@ import pytest
 from agents.memory.remember import DerivedEvent
 from agents.modes.vector_spaces import VectorSpaces
 from agents.rules.index.lexical_document import LexicalDocument
-from schemas.changes import Change
-from schemas.events import Embedded, Forgotten, Remembered
 from schemas.failures import Unavailable
-from schemas.memories import Memory
-from schemas.modes import Mode, ModeDeclarations
+from schemas.internal.changes import Change
+from schemas.internal.events import Embedded, Forgotten, Remembered
 from schemas.scopes import Scope
+from schemas.state.memories import Memory
+from schemas.state.modes import Mode, ModeDeclarations
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import START
 from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import record, turn
 from tests.fakes.embedders import FakeEmbedders
-from tests.fakes.memories import FakeMemories
-from tests.fakes.modes import FakeModes
+from tests.fakes.tables.memories import FakeMemories
+from tests.fakes.tables.modes import FakeModes
 
 PARTITION = record().partition
 CODE = Mode(name="code", embedder="tiny32", embedding_dim=32)

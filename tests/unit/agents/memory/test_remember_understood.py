@@ -9,18 +9,18 @@ import pytest
 from agents.memory.remember import UnderstoodResult
 from agents.modes.vector_spaces import VectorSpaces
 from agents.rules.memory.understanding import current_text_hash
-from schemas.events import Embedded, Remembered, Understood
-from schemas.interaction import Interaction
-from schemas.memories import Memory
-from schemas.modes import GENERAL, Mode, ModeDeclarations
-from schemas.understanding import Understanding
+from schemas.internal.events import Embedded, Remembered, Understood
+from schemas.state.interaction import Interaction
+from schemas.state.memories import Memory
+from schemas.state.modes import GENERAL, Mode, ModeDeclarations
+from schemas.state.understanding import Understanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import START
 from tests.builders.stores import fake_stores, remember_over
 from tests.builders.turns import record, turn
 from tests.fakes.embedders import FakeEmbedders
-from tests.fakes.memories import FakeMemories
-from tests.fakes.modes import FakeModes
+from tests.fakes.tables.memories import FakeMemories
+from tests.fakes.tables.modes import FakeModes
 
 PARTITION = record().partition
 CODE = Mode(name="code", embedder="tiny32", embedding_dim=32, decay="fast")

@@ -2,13 +2,13 @@
 
 import pytest
 
-from schemas.events import Forgotten, Remembered
 from schemas.failures import Unavailable
-from schemas.interaction import Interaction
-from schemas.memories import VectorLocation
-from schemas.modes import GENERAL, GENERAL_MODE
+from schemas.internal.events import Forgotten, Remembered
+from schemas.state.interaction import Interaction
+from schemas.state.memories import VectorLocation
+from schemas.state.modes import GENERAL, GENERAL_MODE
 from tests.builders.stores import fake_stores, remember_over
-from tests.fakes.memories import FakeMemories
+from tests.fakes.tables.memories import FakeMemories
 from tests.harnesses.turns import CODE, NOW, PARTITION, RememberHarness
 
 

@@ -12,14 +12,14 @@ from agents.memory.write_memory import WriteMemory
 from agents.rules.consolidation.distillation import distilled_memory, source_of
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.items.extracting import extract_by_rules
-from schemas.consolidation import Distilled, ItemsMerged
-from schemas.events import Forgotten, Learned, Remembered
-from schemas.memories import Memory
+from schemas.internal.consolidation import Distilled, ItemsMerged
+from schemas.internal.events import Forgotten, Learned, Remembered
+from schemas.state.memories import Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.items import item_of
 from tests.builders.memories import START, embedded_in, made
 from tests.builders.stores import fake_stores
-from tests.fakes.memories import FakeMemories
+from tests.fakes.tables.memories import FakeMemories
 
 HERE = 0
 SAME = ("I like it.", "I do like it.")

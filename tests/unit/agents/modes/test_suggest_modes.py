@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from agents.modes.suggest_modes import SuggestModes
-from schemas.commands import Command
-from schemas.memories import Memory
-from schemas.modes import Mode
+from schemas.messages.commands import Command
 from schemas.scopes import Scope
+from schemas.state.memories import Memory
+from schemas.state.modes import Mode
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.harnesses.retrieval import RetrievalHarness

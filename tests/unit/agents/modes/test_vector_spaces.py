@@ -4,11 +4,11 @@ import pytest
 
 from agents.modes.vector_spaces import VectorSpaces
 from schemas.failures import ModelMissing, Rejected
-from schemas.modes import GENERAL, Mode
+from schemas.state.modes import GENERAL, Mode
 from streams.flow.stores.partition_views import TableView
 from tests.builders.memories import made
 from tests.fakes.embedders import FakeEmbedders
-from tests.fakes.modes import FakeModes
+from tests.fakes.tables.modes import FakeModes
 
 CODE = Mode(name="code", embedder="tiny32", embedding_dim=32)
 OWN = Mode(name="code", embedder="tiny48", embedding_dim=48, project="p1")

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from schemas.failures import Rejected
-from schemas.memories import Embedding, Evidence, Memory, VectorLocation
 from schemas.moments import MAX_MOMENT, MIN_MOMENT
+from schemas.state.memories import Embedding, Evidence, Memory, VectorLocation
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import START, made
 from tests.harnesses.retrieval import RetrievalHarness

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from schemas.categories import Category, Taxonomy
-from schemas.intention import Intention, IntentionEntry
-from schemas.memories import Memory
-from schemas.modes import Mode
-from schemas.retrieval import RetrieveResult
+from schemas.messages.retrieval import RetrieveResult
+from schemas.state.categories import Category, Taxonomy
+from schemas.state.intention import Intention, IntentionEntry
+from schemas.state.memories import Memory
+from schemas.state.modes import Mode
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.items import having, item_of, spans
 from tests.builders.memories import START, made

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from schemas.memories import Memory
-from schemas.modes import Mode
-from schemas.retrieval import Hit
+from schemas.messages.retrieval import Hit
+from schemas.state.memories import Memory
+from schemas.state.modes import Mode
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.items import distilled_of, having, item_of
 from tests.builders.memories import START, made

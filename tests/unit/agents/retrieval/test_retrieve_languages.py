@@ -12,11 +12,11 @@ from agents.retrieval.vector_search import VectorSearch
 from agents.rules.query.plans import plan_searches
 from agents.rules.ranking.cross_lingual import CROSS_LINGUAL_BIAS
 from agents.rules.ranking.rank_fusion import ModeSearchResult
-from schemas.memories import Memory
-from schemas.modes import GENERAL, Mode
-from schemas.retrieval import RetrieveRequest
+from schemas.messages.retrieval import RetrieveRequest
+from schemas.models.vectors import Point
 from schemas.scopes import Selector
-from schemas.vectors import Point
+from schemas.state.memories import Memory
+from schemas.state.modes import GENERAL, Mode
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.flow.stores.partition_views import LexicalView
 from tests.builders.memories import made

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from schemas.failures import Rejected
-from schemas.modes import ModeDeclarations
+from schemas.state.modes import ModeDeclarations
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.harnesses.modes import CODE, JOURNAL, filled, found, library_of_modes, mode, turns

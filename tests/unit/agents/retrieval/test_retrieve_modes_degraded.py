@@ -2,7 +2,7 @@
 
 import pytest
 
-from schemas.memories import TurnUnderstanding
+from schemas.state.memories import TurnUnderstanding
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.harnesses.modes import CODE, JOURNAL, filled, library_of_modes, turns

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from agents.ports.embedder import Embedder
-from agents.rules.interaction.drift import DRIFT_WINDOW
+from agents.rules.interaction.smoothing import DRIFT_WINDOW
 from agents.understanding.interaction_reader import InteractionReader
-from schemas.assemble import AssembleRequest
 from schemas.failures import ModelMissing, Unavailable
-from schemas.interaction import Interaction, InteractionMode
-from schemas.memories import Memory, TurnUnderstanding
-from schemas.modes import GENERAL_MODE
-from schemas.vectors import Encoded
+from schemas.messages.assemble import AssembleRequest
+from schemas.models.vectors import Encoded
+from schemas.state.interaction import Interaction, InteractionMode
+from schemas.state.memories import Memory, TurnUnderstanding
+from schemas.state.modes import GENERAL_MODE
 from tests.builders.memories import made
 from tests.fakes.classifier import FixedClassifier
 from tests.fakes.embedders import FakeEmbedders

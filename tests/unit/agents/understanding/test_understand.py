@@ -11,11 +11,11 @@ from agents.rules.memory.understanding import current_text_hash
 from agents.rules.prompts.prompting import Template
 from agents.understanding.interaction_reader import InteractionReader
 from agents.understanding.understand import MAX_RECENT_TURNS, UNANSWERABLE_PROFILE, Understand
-from schemas.events import Understood
 from schemas.failures import Unavailable
-from schemas.interaction import Interaction
-from schemas.memories import Memory, Resource, TurnUnderstanding
-from schemas.modes import GENERAL_MODE, Mode
+from schemas.internal.events import Understood
+from schemas.state.interaction import Interaction
+from schemas.state.memories import Memory, Resource, TurnUnderstanding
+from schemas.state.modes import GENERAL_MODE, Mode
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 from tests.builders.stores import fake_stores
@@ -23,8 +23,8 @@ from tests.fakes.classifier import FixedClassifier
 from tests.fakes.clock import FakeClock
 from tests.fakes.embedders import FakeEmbedders
 from tests.fakes.language_model import FakeLanguageModel
-from tests.fakes.memories import FakeMemories
-from tests.fakes.modes import FakeModes
+from tests.fakes.tables.memories import FakeMemories
+from tests.fakes.tables.modes import FakeModes
 
 TEMPLATE = Template(
     "# System\n\nDescribe.\n\n# User\n\n<<< {{mark}} {{modes}}\n<<< {{mark}} {{categories}}\n<<< {{mark}} {{recent}}\n"

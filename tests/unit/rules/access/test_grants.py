@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from agents.rules.access.grants import narrow_selector, require_permission
 from schemas.failures import Rejected
-from schemas.policies import Policy
 from schemas.scopes import Scope, Selector
+from schemas.state.policies import Policy
 
 POLICY = Policy.model_validate(
     {

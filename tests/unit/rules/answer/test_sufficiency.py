@@ -7,7 +7,7 @@ from agents.rules.answer.sufficiency import is_sufficient, match_entries
 from agents.rules.answer.term_coverage import TermCoverage
 from agents.rules.query.questions import parse_question
 from agents.rules.text.languages import LANGUAGES
-from schemas.categories import Category
+from schemas.state.categories import Category
 
 ENGLISH, GERMAN = LANGUAGES.index("english"), LANGUAGES.index("german")
 

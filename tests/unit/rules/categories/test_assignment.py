@@ -14,10 +14,10 @@ from agents.rules.categories.assignment import (
     reassign_categories,
     top_model_categories,
 )
-from schemas.categories import Category, Taxonomy
-from schemas.memories import CategoryAssignment
-from schemas.understanding import FoundCategory
-from schemas.vectors import Matrix, Vector
+from schemas.models.vectors import Matrix, Vector
+from schemas.state.categories import Category, Taxonomy
+from schemas.state.memories import CategoryAssignment
+from schemas.state.understanding import FoundCategory
 
 DIM = 64
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from agents.rules.categories.summary import MAX_SUMMARY_CHARS, is_summary_due, select_anchors, summary_of
-from schemas.categories import Category
-from schemas.vectors import Matrix
+from schemas.models.vectors import Matrix
+from schemas.state.categories import Category
 
 
 def rows(*values: tuple[float, ...]) -> Matrix:

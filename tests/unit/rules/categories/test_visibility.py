@@ -4,8 +4,8 @@ import pytest
 
 from agents.rules.categories.taxonomy import declare_category, merge_deployment_categories
 from agents.rules.categories.visibility import is_current, visible_category
-from schemas.categories import Category, Taxonomy
-from schemas.memories import Memory
+from schemas.state.categories import Category, Taxonomy
+from schemas.state.memories import Memory
 from tests.builders.memories import made
 
 FIRST, SECOND, SUMMARISED = made("First.", 0), made("Second.", 1), made("Told.", 2)

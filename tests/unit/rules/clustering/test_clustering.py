@@ -8,7 +8,7 @@ import pytest
 from agents.rules.clustering.clustering import MAX_CLUSTER_SIZE, find_clusters
 from agents.rules.clustering.kmeans_cells import MAX_CELL_SIZE, build_cells
 from agents.rules.clustering.knn import background_cosine, topic_stems
-from schemas.vectors import Matrix
+from schemas.models.vectors import Matrix
 
 TOMATOES = [f"Watered the tomatoes in the greenhouse on day {n}, they look healthy." for n in range(12)]
 OTHERS = ["The violin needs a new bow.", "Deploy to fly.io on Friday.", "My sister moves to Lisbon.", "The car is red."]

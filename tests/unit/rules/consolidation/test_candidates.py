@@ -9,8 +9,8 @@ import pytest
 from agents.rules.consolidation.candidates import cluster_turns, is_in_run, list_distillable_turns
 from agents.rules.consolidation.distillation import source_of
 from agents.rules.index.lexical_document import LexicalDocument
-from schemas.memories import Memory, Resource
-from schemas.vectors import Matrix
+from schemas.models.vectors import Matrix
+from schemas.state.memories import Memory, Resource
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from tests.builders.memories import made
 

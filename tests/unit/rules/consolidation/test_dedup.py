@@ -3,7 +3,7 @@
 import pytest
 
 from agents.rules.consolidation.dedup import dedup_entry_of, find_duplicates
-from schemas.memories import Item, Memory
+from schemas.state.memories import Item, Memory
 from tests.builders.item_pairs import DOUBLES, NEAR_MISSES
 from tests.builders.memories import made
 

@@ -10,7 +10,7 @@ from agents.rules.consolidation.extractive_summary import (
     is_grounded,
     render_sources,
 )
-from schemas.memories import Memory
+from schemas.state.memories import Memory
 from tests.builders.memories import START, made
 
 DAY = timedelta(days=1)

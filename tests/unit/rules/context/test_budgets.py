@@ -4,10 +4,10 @@ from typing import get_args
 
 import pytest
 
-from agents.rules.context.budgets import SECTION_BUDGETS, allocate_remaining_tokens, scale_budgets
+from agents.rules.context.section_candidates import SECTION_BUDGETS, allocate_remaining_tokens, scale_budgets
 from agents.rules.context.sticky import INVARIANTS, StickyKind
-from schemas.assemble import SECTIONS
-from schemas.interaction import INTERACTION_MODES, InteractionMode
+from schemas.messages.assemble import SECTIONS
+from schemas.state.interaction import INTERACTION_MODES, InteractionMode
 
 SUMS = {"TASK": 53000, "EXPLORATION": 62000, "DEBUGGING": 49000, "LEARNING": 60000, "GENERAL": 53000}
 """Sums of the tables, added by hand."""

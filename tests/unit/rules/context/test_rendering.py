@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.rules.context.rendering import DEFAULT_SYSTEM_PROMPT, build_messages, render_memory
-from schemas.memories import Memory
+from schemas.state.memories import Memory
 from tests.builders.memories import made
 
 HOSTILE = (

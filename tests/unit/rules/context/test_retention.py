@@ -4,7 +4,7 @@ import pytest
 
 from agents.rules.context.retention import PROTECTED_TOP_K, RETENTION_POLICIES, apply_retention
 from agents.rules.cues.labels import NO_LABELS, SentenceLabel
-from schemas.interaction import INTERACTION_MODES, InteractionMode
+from schemas.state.interaction import INTERACTION_MODES, InteractionMode
 
 FILLER: list[tuple[str, SentenceLabel, InteractionMode | None]] = [
     (f"best {place}", NO_LABELS, None) for place in range(PROTECTED_TOP_K)

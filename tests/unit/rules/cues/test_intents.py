@@ -5,7 +5,7 @@ import time
 import pytest
 
 from agents.rules.cues.intents import intent_of, mode_of_intent
-from schemas.interaction import InteractionMode
+from schemas.state.interaction import InteractionMode
 
 
 @pytest.mark.parametrize(

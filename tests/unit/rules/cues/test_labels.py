@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.rules.cues.labels import NO_LABELS, SentenceLabel, label_memory, sentences_with_labels
-from schemas.memories import Resource
+from schemas.state.memories import Resource
 from tests.builders.labels import labels_of
 from tests.builders.memories import made
 

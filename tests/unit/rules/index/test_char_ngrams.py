@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.rules.index.char_ngrams import MIN_DICE, CharNgrams
+from agents.rules.index.vocabulary import MIN_DICE, CharNgrams
 
 
 def similar(words: list[str], *queries: str) -> list[list[str]]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.rules.index.importance import estimate_importance, is_question
+from agents.rules.index.lexical_document import estimate_importance, is_question
 
 
 def test_given_importance_wins() -> None:

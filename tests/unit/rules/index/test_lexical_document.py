@@ -2,7 +2,7 @@
 
 from agents.rules.cues.labels import SentenceLabel
 from agents.rules.index.lexical_document import LexicalDocument, entity_key
-from schemas.memories import CategoryAssignment, Embedding, Item
+from schemas.state.memories import CategoryAssignment, Embedding, Item
 from tests.builders.memories import made
 
 

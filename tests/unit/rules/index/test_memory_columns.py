@@ -9,7 +9,7 @@ from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
 from agents.rules.index.turn_order import TurnOrder
 from agents.rules.text.languages import ENGLISH_INDEX, LANGUAGES, UNKNOWN_LANGUAGE
-from schemas.vectors import MemoryFilter
+from schemas.models.vectors import MemoryFilter
 from tests.builders.memories import embedded_in, made
 
 ANYTHING = MemoryFilter(boundary="ana")

@@ -2,8 +2,8 @@
 
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
-from schemas.memories import Memory
-from schemas.vectors import MemoryFilter
+from schemas.models.vectors import MemoryFilter
+from schemas.state.memories import Memory
 from tests.builders.memories import made
 
 ANYTHING = MemoryFilter(boundary="ana")

@@ -3,7 +3,7 @@
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
 from agents.rules.index.window import MAX_REPORTED_TURNS, MAX_WINDOW_TURNS, MIN_TURN_TOKENS, estimate_turns, last_turns
-from schemas.vectors import MemoryFilter
+from schemas.models.vectors import MemoryFilter
 from tests.builders.memories import made
 
 

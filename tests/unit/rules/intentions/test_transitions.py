@@ -16,9 +16,9 @@ from agents.rules.intentions.transitions import (
     apply_set_intention,
     drop_set_entries,
 )
-from schemas.events import Learned
-from schemas.intention import INTENTION_PARTS, Intention, IntentionPart
-from schemas.memories import ItemKind
+from schemas.internal.events import Learned
+from schemas.state.intention import INTENTION_PARTS, Intention, IntentionPart
+from schemas.state.memories import ItemKind
 from tests.builders.events import forgotten, learned, learned_of
 from tests.builders.items import item_of
 from tests.builders.memories import START, made

@@ -8,7 +8,7 @@ import pytest
 
 from agents.rules.interaction.classifier import MODEL_FILE_MAGIC, InteractionClassifier, pool_confidences
 from agents.rules.interaction.voting import MIN_MODE_CONFIDENCE
-from schemas.interaction import INTERACTION_MODES
+from schemas.state.interaction import INTERACTION_MODES
 
 FILE = Path(__file__).parents[4] / "agents" / "data" / "interaction_model.bin"
 ZERO_VECTOR = np.zeros(384, np.float32)

@@ -1,6 +1,6 @@
 """Drift and error spikes of a deployment's classifications."""
 
-from agents.rules.interaction.drift import (
+from agents.rules.interaction.smoothing import (
     DRIFT_WINDOW,
     MAX_DIVERGENCE,
     MIN_ERRORS,
@@ -8,7 +8,7 @@ from agents.rules.interaction.drift import (
     has_error_spike,
     kl_divergence,
 )
-from schemas.interaction import InteractionMode
+from schemas.state.interaction import InteractionMode
 
 EVEN: list[InteractionMode] = ["TASK", "EXPLORATION", "DEBUGGING", "LEARNING", "GENERAL"] * (DRIFT_WINDOW // 5)
 TASKS: list[InteractionMode] = ["TASK"] * DRIFT_WINDOW

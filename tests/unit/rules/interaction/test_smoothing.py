@@ -4,7 +4,7 @@ import pytest
 
 from agents.rules.interaction.smoothing import HIGH_CONFIDENCE, SWITCHING_CONFIDENCE, smooth_interaction
 from agents.rules.interaction.voting import MIN_MODE_CONFIDENCE
-from schemas.interaction import INTERACTION_MODES, Interaction, InteractionMode
+from schemas.state.interaction import INTERACTION_MODES, Interaction, InteractionMode
 
 
 def history_of(*modes: InteractionMode) -> list[Interaction]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from agents.rules.interaction.voting import MIN_MODE_CONFIDENCE, apply_threshold, pool_votes
-from schemas.interaction import INTERACTION_MODES, Interaction, InteractionMode
+from schemas.state.interaction import INTERACTION_MODES, Interaction, InteractionMode
 
 
 def probabilities_of(mode: InteractionMode, confidence: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

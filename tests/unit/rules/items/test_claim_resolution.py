@@ -8,8 +8,8 @@ from agents.rules.items.claims import (
     successor,
     update_claim,
 )
-from schemas.claims import Claim, ClaimEntry
-from schemas.memories import Item, Memory, Support
+from schemas.state.claims import Claim, ClaimEntry
+from schemas.state.memories import Item, Memory, Support
 from tests.builders.memories import made
 
 

@@ -15,8 +15,8 @@ from agents.rules.items.extracting import (
     extract_by_rules,
     extract_items,
 )
-from schemas.memories import ItemKind, Memory, Resource
-from schemas.understanding import FoundItem, Understanding
+from schemas.state.memories import ItemKind, Memory, Resource
+from schemas.state.understanding import FoundItem, Understanding
 from tests.builders.memories import made
 
 DENSE = "We decided to use PostgreSQL for the ledger. The API must answer within 200 ms. To deploy, run make release."

@@ -13,7 +13,7 @@ from agents.rules.items.item_merging import (
     replace_supports,
     supports_of,
 )
-from schemas.memories import Memory, Support
+from schemas.state.memories import Memory, Support
 from tests.builders.memories import embedded_in, made
 
 TEXTS = ("The port is 81.", "The port is 81!", "the port is 81")

@@ -13,8 +13,8 @@ from agents.rules.memory.embedding_status import (
     orphaned_location,
     written_location,
 )
-from schemas.events import Embedded
-from schemas.memories import Embedding, EmbeddingStatus, VectorLocation
+from schemas.internal.events import Embedded
+from schemas.state.memories import Embedding, EmbeddingStatus, VectorLocation
 from tests.builders.memories import START, embedded_in, made
 
 OLD_LOCATION = VectorLocation(mode="general", space="s1")

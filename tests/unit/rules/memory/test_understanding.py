@@ -12,10 +12,10 @@ from agents.rules.memory.understanding import (
     with_interaction,
     with_understanding,
 )
-from schemas.events import Understood
-from schemas.interaction import Interaction
-from schemas.memories import Memory, TurnUnderstanding
-from schemas.understanding import Understanding
+from schemas.internal.events import Understood
+from schemas.state.interaction import Interaction
+from schemas.state.memories import Memory, TurnUnderstanding
+from schemas.state.understanding import Understanding
 from tests.builders.memories import START, made
 
 TASK = Interaction(mode="TASK", confidence=0.9)

@@ -10,9 +10,9 @@ from agents.rules.memory.versions import (
     move_to_mode,
     next_memory,
 )
-from schemas.interaction import Interaction
-from schemas.memories import Memory, TurnUnderstanding, VectorLocation
-from schemas.turns import Turn
+from schemas.messages.turns import Turn
+from schemas.state.interaction import Interaction
+from schemas.state.memories import Memory, TurnUnderstanding, VectorLocation
 from tests.builders.memories import embedded_in, made
 from tests.builders.turns import turn
 

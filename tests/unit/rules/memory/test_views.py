@@ -3,9 +3,9 @@
 import json
 
 from agents.rules.memory.views import build_memory_view, build_mode_view
-from schemas.interaction import Interaction
-from schemas.memories import Evidence, TextVersion, TurnUnderstanding
-from schemas.modes import Mode, ModeDeclarations
+from schemas.state.interaction import Interaction
+from schemas.state.memories import Evidence, TextVersion, TurnUnderstanding
+from schemas.state.modes import Mode, ModeDeclarations
 from tests.builders.memories import START, embedded_in, made
 
 MEMORY = made(

@@ -14,7 +14,7 @@ from agents.rules.modes.mode_suggesting import (
     suggest_mode_name,
     top_keywords,
 )
-from schemas.vectors import Matrix
+from schemas.models.vectors import Matrix
 
 DIM = 512
 

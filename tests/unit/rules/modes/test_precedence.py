@@ -6,8 +6,8 @@ import pytest
 
 from agents.rules.modes.precedence import ModeChoice, mode_after_answer, mode_on_arrival
 from schemas.failures import Rejected
-from schemas.memories import Memory
-from schemas.modes import GENERAL, Mode, ModeDeclarations, ModeSource
+from schemas.state.memories import Memory
+from schemas.state.modes import GENERAL, Mode, ModeDeclarations, ModeSource
 from tests.builders.memories import made
 
 CODE = Mode(name="code", embedder="code", embedding_dim=768)

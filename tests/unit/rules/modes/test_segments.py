@@ -10,7 +10,7 @@ from agents.rules.modes.segments import (
     default_segments_by_location,
     split_segments,
 )
-from schemas.memories import Memory, VectorLocation
+from schemas.state.memories import Memory, VectorLocation
 from tests.builders.items import distilled_of
 from tests.builders.memories import embedded_in, made
 

@@ -17,9 +17,9 @@ from agents.rules.prompts.prompting import (
     fence_mark,
     verify_items,
 )
-from schemas.language import Prompt
-from schemas.modes import GENERAL_MODE, Mode
-from schemas.understanding import FoundItem, Understanding
+from schemas.models.language import Prompt
+from schemas.state.modes import GENERAL_MODE, Mode
+from schemas.state.understanding import FoundItem, Understanding
 from streams.bootstrap.agents import read_prompt
 
 CODE = Mode(name="code", embedder="code", embedding_dim=768, description="programming", extraction_hints="keep types")

@@ -15,8 +15,8 @@ from agents.rules.query.mode_searches import (
     requested_modes,
 )
 from schemas.failures import Rejected
-from schemas.modes import Mode, ModeDeclarations
-from schemas.vectors import MemoryFilter
+from schemas.models.vectors import MemoryFilter
+from schemas.state.modes import Mode, ModeDeclarations
 
 
 def mode(name: str, embedder: str = "tiny32", project: str | None = None, **fields: str) -> Mode:

@@ -15,7 +15,7 @@ from agents.rules.ranking.cross_lingual import (
 )
 from agents.rules.text.languages import detect_language
 from agents.rules.text.tokenizer import tokenize
-from schemas.vectors import Scored
+from schemas.models.vectors import Scored
 from tests.builders.memories import made
 
 ENGLISH, SPANISH, SHORT, JAPANESE = (

@@ -20,8 +20,8 @@ from agents.rules.ranking.rank_fusion import (
     strategy_of,
     topic_share,
 )
-from schemas.modes import Mode
-from schemas.vectors import MemoryFilter, Scored
+from schemas.models.vectors import MemoryFilter, Scored
+from schemas.state.modes import Mode
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The texts of a memory for embedding and indexing."""
 
 from agents.rules.text.embedding_text import MAX_CAPTION_CHARS, MAX_CONTENT_CHARS, embedding_text, lexical_text
-from schemas.memories import Resource
+from schemas.state.memories import Resource
 from tests.builders.memories import made
 
 PHOTO = Resource(uri="s3://bucket/a.png", media_type="image/png", text="a red kite")

@@ -5,9 +5,9 @@ import pytest
 
 from agents.rules.ranking.features import RankingFeatures
 from agents.rules.ranking.field_scores import compute_fields
+from agents.rules.ranking.memory_features import is_identifier
 from agents.rules.ranking.ranking import rank_memories
 from agents.rules.ranking.weights import RankingWeights
-from agents.rules.text.identifiers import is_identifier
 from tests.builders.query_features import Said, clues_of
 from tests.harnesses.retrieval import WEIGHTS
 

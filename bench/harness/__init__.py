@@ -1,0 +1,1 @@
+"""What benchmarks share: the system under test, processes, texts, reports."""

@@ -1,0 +1,150 @@
+"""Fill the table, lexical index and vector index of a stopped worker with synthetic memories and random vectors.
+
+Saves the hours that a model takes to embed as many turns. Everything is written by the product's own adapters, so a
+worker that starts afterwards finds the state that it would have written itself.
+"""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents.rules.index.lexical_document import LexicalDocument
+from agents.rules.text.entities import extract_entities
+from bench.harness.texts import mixed_turns
+from schemas.models.vectors import Point
+from schemas.state.memories import Embedding, Memory, TextVersion, VectorLocation
+from schemas.state.modes import GENERAL, VectorSpace
+from streams.adapters.embedding.inference.token_grid import dequantise_tokens, quantise_tokens
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.adapters.vectors.embedded.edge_index import EdgeIndex
+from streams.runtime.kafka_app import create_kafka_app
+from streams.settings import Settings
+from streams.tables.memory_table import MemoryTable
+from streams.wire.partitioning import partition_of
+
+BATCH = 1024
+"""Memories per write."""
+
+PARTITIONS = 4
+"""The worker's default."""
+
+START = datetime(2026, 1, 1, 9, tzinfo=UTC)
+"""Time of each user's first turn."""
+
+TOKENS_A_TURN = 15
+"""Token vectors of a synthetic turn: the mean of content tokens in LoCoMo's turns."""
+
+DIFFERENT_TEXTS = 20_000
+"""Distinct texts, shared by users: memories of different users are never compared."""
+
+Progress = Callable[[int], None]
+"""Called with the number of memories written."""
+
+
+async def fill(data_dir: Path, users: Sequence[tuple[str, int]], progress: Progress) -> None:
+    """Write this number of memories for each user, all embedded in the space that the worker has created before."""
+    async with _stores(data_dir) as (table, words, index):
+        space = VectorSpace(GENERAL, next(iter((await index.spaces()).values())))
+        rest = _memories(users, space.fingerprint.digest)
+        random, written = np.random.default_rng(1), 0
+        while batch := list(islice(rest, BATCH)):
+            for memory in batch:
+                partition = partition_of(memory.boundary.encode(), PARTITIONS)
+                _stored(table, partition).put(memory.memory_id.encode(), memory.model_dump_json().encode())
+                words.put(partition, LexicalDocument(memory))
+            for partition in range(PARTITIONS):
+                words.commit(partition)
+            await index.upsert(space, _points(batch, space, random))
+            written += len(batch)
+            progress(written)
+
+
+@asynccontextmanager
+async def _stores(data_dir: Path) -> AsyncIterator[tuple[MemoryTable, SqliteLexicalIndex, EdgeIndex]]:
+    """Open the stores of the stopped worker."""
+    settings = Settings(data_dir=data_dir, partitions=PARTITIONS)
+    table, words = MemoryTable(create_kafka_app(settings, "filling")), SqliteLexicalIndex(data_dir / "words")
+    index = EdgeIndex(data_dir / "vectors")
+    for partition in range(PARTITIONS):
+        words.open(partition)
+    try:
+        yield table, words, index
+    finally:
+        words.close()
+        await index.close()
+        for partition in range(PARTITIONS):
+            _stored(table, partition).close()
+        await asyncio.sleep(0)
+
+
+def _stored(table: MemoryTable, partition: int) -> Any:
+    """Return a partition's RocksDB as Faust opens it."""
+    store: Any = table.table.data
+    return store._db_for_partition(partition)  # noqa: SLF001
+
+
+def _memories(users: Sequence[tuple[str, int]], space: str) -> Iterator[Memory]:
+    texts = mixed_turns(DIFFERENT_TEXTS, 11)
+    named = [extract_entities(text) for text in texts]
+    for place, (user, count) in enumerate(users):
+        for number in range(count):
+            chosen = (place * 7919 + number) % DIFFERENT_TEXTS
+            yield _memory(user, number, texts[chosen], named[chosen], space)
+
+
+def _memory(user: str, number: int, text: str, named: tuple[str, ...], space: str) -> Memory:
+    moment = START + timedelta(minutes=7 * number)
+    return Memory(
+        memory_id=str(uuid.uuid5(uuid.NAMESPACE_OID, f"{user}/{number}")),
+        turn_id=f"t-{number}",
+        conversation_id=f"c-{number // 30}",
+        scope={"user_id": user, "project_id": "default"},
+        boundary=user,
+        mode=GENERAL,
+        mode_source="fallback",
+        role="assistant" if number % 2 else "user",
+        text=text,
+        occurred_at=moment,
+        source=number,
+        latest=number,
+        latest_at=moment,
+        entities=named,
+        versions=(TextVersion(text_hash="made", first_seen=moment),),
+        content_hash="made",
+        embedding=Embedding(
+            status="ready", place=VectorLocation(mode=GENERAL, space=space), content_hash="made", embedded_at=moment
+        ),
+    )
+
+
+def _points(memories: Sequence[Memory], space: VectorSpace, random: np.random.Generator) -> list[Point]:
+    dim = space.fingerprint.token_dim
+    pooled = _units(random, len(memories), space.fingerprint.dim)
+    tokens = dequantise_tokens(quantise_tokens(_units(random, len(memories) * TOKENS_A_TURN, dim))) if dim else None
+    return [
+        Point(
+            memory_id=memory.memory_id,
+            vector=pooled[place],
+            tokens=None if tokens is None else tokens[place * TOKENS_A_TURN : (place + 1) * TOKENS_A_TURN],
+            boundary=memory.boundary,
+            partition=partition_of(memory.boundary.encode(), PARTITIONS),
+            scope=memory.scope,
+            mode=memory.mode,
+            type=memory.type,
+            occurred_ms=memory.occurred_ms,
+            content_hash=memory.content_hash,
+        )
+        for place, memory in enumerate(memories)
+    ]
+
+
+def _units(random: np.random.Generator, rows: int, dim: int) -> Any:
+    found = random.standard_normal((rows, dim), dtype=np.float32)
+    return found / np.linalg.norm(found, axis=1, keepdims=True)

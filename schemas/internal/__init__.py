@@ -1,0 +1,1 @@
+"""Messages between agents: events, changes, jobs, consolidation."""

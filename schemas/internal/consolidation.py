@@ -1,0 +1,129 @@
+"""Consolidation: triggers, the events of a run, and its result.
+
+A run carries out one trigger. Its id is the partition and offset of the trigger's record, so that a redelivered trigger
+continues the same run over the same memories.
+"""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from schemas.scopes import Scope
+from schemas.state.memories import Memory
+
+Operation = Literal["distil", "merge", "decay", "assign_category", "refresh_category", "merge_entry"]
+"""Operations of a run: distil several turns into one memory, merge duplicate items, decay an item's stability,
+reassign an item's categories, refresh a category's summary, merge an intention's entry with its item."""
+
+
+class ConsolidationTrigger(BaseModel):
+    """`consolidate.v1`: consolidate the memories of a scope in one mode, or in each mode by itself."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+
+    scope: Scope
+    mode: Annotated[str, Field(min_length=1)] | None = None
+
+
+class Distilled(BaseModel):
+    """A memory that supersedes several turns: all of them, or it is not written.
+
+    `sources` are the ids and content hashes of the turns when they were distilled.
+    """
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    schema_: Literal["distilled.v1"] = Field(default="distilled.v1", alias="schema")
+    run: str
+    memory: Memory
+    sources: dict[str, str]
+
+
+class ItemsMerged(BaseModel):
+    """A run's change to an item; it applies while the item's content has this `content_hash`.
+
+    `into` is the older duplicate that supersedes the item, None if there is none; `stability` is the item's decayed
+    stability, None if it is unchanged.
+    """
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    schema_: Literal["evolved.v1"] = Field(default="evolved.v1", alias="schema")
+    run: str
+    memory_id: str
+    content_hash: str
+    into: str | None = None
+    stability: float | None = None
+
+
+class Difference(BaseModel):
+    """One change of a run: to a memory, named by its id, or to a category or an entry, by its name."""
+
+    model_config = ConfigDict(frozen=True)
+
+    op: Operation
+    memory_id: str | None = Field(default=None, exclude_if=lambda memory_id: memory_id is None)
+    name: str | None = Field(default=None, exclude_if=lambda name: name is None)
+    before: str | None = None
+    after: str | None = None
+
+
+class ModeCounts(BaseModel):
+    """What a run did in one mode. `turns` counts the turns considered, `waiting` those of them without a vector yet."""
+
+    turns: int = 0
+    waiting: int = 0
+    clusters: int = 0
+    created: int = 0
+    superseded: int = 0
+    merged: int = 0
+    decayed: int = 0
+    by_model: int = 0
+    left: int = 0
+    """Clusters left for the next run."""
+
+
+class Consolidated(BaseModel):
+    """The result of a run: its reply, and its last record on its topic."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    schema_: Literal["consolidated.v1"] = Field(default="consolidated.v1", alias="schema")
+    run: str
+    scope: dict[str, str]
+    at: datetime
+    created: tuple[str, ...] = ()
+    superseded: tuple[str, ...] = ()
+    modes: dict[str, ModeCounts] = Field(default_factory=dict)
+    diff: tuple[Difference, ...] = ()
+
+
+class StoredRun(BaseModel):
+    """A run over the turns of its partition before the offset `until`.
+
+    `left` is set at its end: by mode the digest of the turns in which it found nothing more to consolidate.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    run: str
+    until: int
+    at: datetime
+    left: dict[str, str] = Field(default_factory=dict)
+
+
+class RunHistory(BaseModel):
+    """The last runs of one scope, oldest first: a value of the table `consolidations`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    runs: tuple[StoredRun, ...] = ()
+
+    def find(self, run: str) -> StoredRun | None:
+        """Return the run of that id; None if it is not stored."""
+        return next((one for one in self.runs if one.run == run), None)
+
+    def has_looked_at(self, mode: str, digest: str) -> bool:
+        """True if a run found nothing more to consolidate among the mode's turns with this digest."""
+        return any(one.left.get(mode) == digest for one in self.runs)

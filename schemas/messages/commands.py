@@ -1,0 +1,166 @@
+"""`command.v1`: commands of clients and operators on a scope (docs/contract.md)."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from schemas.messages.turns import Identifier
+from schemas.scopes import Scope
+from schemas.state.categories import CategoryDescription, CategoryName
+from schemas.state.modes import Decay
+
+
+class Command(BaseModel):
+    """A command; its arguments are validated by the command's own model."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+
+    command: Annotated[str, Field(min_length=1)]
+    scope: Scope
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+class _Arguments(BaseModel):
+    """Arguments of a command; unknown ones are ignored."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+
+
+class GetMemory(_Arguments):
+    """The arguments of `get_memory`."""
+
+    memory_id: Annotated[str, Field(min_length=1)]
+
+
+ModeName = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}\z")]
+"""Lower-case letters, digits, `-` and `_` (docs/contract.md)."""
+
+DescriptionText = Annotated[str, Field(max_length=4096)]
+"""A description or hints; docs/contract.md sets no limit."""
+
+EmbeddingPrefix = Annotated[str, Field(max_length=256)]
+"""A prefix of texts that are embedded."""
+
+
+class DeclareMode(_Arguments):
+    """The arguments of `declare_mode`. A field that is None keeps its declared value, or the default."""
+
+    name: ModeName
+    embedder: Annotated[str, Field(min_length=1, max_length=256)]
+    description: DescriptionText | None = None
+    query_prefix: EmbeddingPrefix | None = None
+    passage_prefix: EmbeddingPrefix | None = None
+    extraction_hints: DescriptionText | None = None
+    decay: Decay | None = None
+    is_default: bool = False
+    for_project: bool = False
+
+
+class RenameMode(_Arguments):
+    """The arguments of `rename_mode`."""
+
+    name: ModeName
+    new_name: ModeName
+
+
+class DeleteMode(_Arguments):
+    """The arguments of `delete_mode`; `memories` is `forget` or `move:<mode>`."""
+
+    name: ModeName
+    memories: Annotated[str, Field(pattern=r"^(forget|move:[a-z0-9_-]{1,64})\z")]
+
+    @property
+    def target_mode(self) -> str | None:
+        """The mode that gets the memories; None if they are to be forgotten."""
+        return None if self.memories == "forget" else self.memories.removeprefix("move:")
+
+
+class SetDefaultMode(_Arguments):
+    """The arguments of `set_default_mode`; a null name clears the default."""
+
+    name: ModeName | None
+    for_project: bool = False
+
+
+class SetMemoryMode(_Arguments):
+    """The arguments of `set_memory_mode`."""
+
+    memory_id: Annotated[str, Field(min_length=1)]
+    mode: ModeName
+
+
+class RunJob(_Arguments):
+    """The arguments of `backfill`, `rebuild`, `reconcile` and `retry_failed`; without a mode: the whole boundary."""
+
+    mode: ModeName | None = None
+
+
+IntentionText = Annotated[str, Field(max_length=512, pattern=r"\S")]
+"""A goal or a constraint: a sentence."""
+
+IntentionTexts = Annotated[list[IntentionText], Field(max_length=50)]
+"""Goals or constraints."""
+
+
+class SetIntention(_Arguments):
+    """The arguments of `set_intention`. A list that is left out stays unchanged."""
+
+    goals: IntentionTexts | None = None
+    constraints: IntentionTexts | None = None
+
+
+class DeclareCategory(_Arguments):
+    """The arguments of `declare_category`. A declared category keeps its description if none is given."""
+
+    name: CategoryName
+    description: CategoryDescription | None = None
+
+
+class ListCategories(_Arguments):
+    """The arguments of `list_categories`."""
+
+    include_summary: bool = False
+    include_items: bool = False
+
+
+class GetCategory(_Arguments):
+    """The arguments of `get_category`."""
+
+    name: CategoryName
+
+
+FORGET_SELECTORS = (("memory_id",), ("conversation_id", "turn_id"), ("conversation_id",), ("project",), ("user",))
+"""The allowed combinations of arguments of `forget` (docs/contract.md)."""
+
+
+def _only_true(value: object) -> object:
+    """Refuse 1, which equals True: deleting everything needs an explicit `true`."""
+    if value is not True and value is not None:
+        raise ValueError("to forget everything here, give exactly true")
+    return value
+
+
+ExplicitTrue = Annotated[Literal[True], BeforeValidator(_only_true)]
+"""Selects a whole project, or everything of a user."""
+
+
+class Forget(_Arguments):
+    """The arguments of `forget`: a memory, a turn of a conversation, a conversation, the project, or the user.
+
+    The first four are of the command's scope; `user` covers all projects.
+    """
+
+    memory_id: Annotated[str, Field(min_length=1)] | None = None
+    turn_id: Identifier | None = None
+    conversation_id: Identifier | None = None
+    project: ExplicitTrue | None = None
+    user: ExplicitTrue | None = None
+
+    @model_validator(mode="after")
+    def _has_one_selector(self) -> Self:
+        given = tuple(sorted(name for name in type(self).model_fields if getattr(self, name) is not None))
+        if given not in FORGET_SELECTORS:
+            raise ValueError(
+                "give one of: memory_id; turn_id with conversation_id; conversation_id; project: true; user: true"
+            )
+        return self

@@ -1,0 +1,73 @@
+"""`turn.v1`: one turn of a conversation as published, and its result (docs/contract.md)."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError, to_json
+
+from schemas.moments import Moment
+from schemas.scopes import Scope
+from schemas.state.memories import Resource, Role
+from schemas.state.modes import ModeSource
+
+MAX_CONTENT_LENGTH = 32768
+"""Code points of a turn's content (docs/contract.md)."""
+
+MAX_ID_LENGTH = 512
+"""Characters of an id chosen by a producer."""
+
+MAX_RESOURCES = 100
+"""Resources of one turn. A small one grows sixfold as record and evidence, which must still fit into a Kafka record."""
+
+MAX_METADATA_BYTES = 1024 * 1024
+"""Bytes of a turn's metadata as JSON, which may grow too: `1e15` becomes `1000000000000000.0`."""
+
+MAX_METADATA_DEPTH = 64
+"""Nesting depth of a turn's metadata: JSON parsers stop at 200, and events and replies add levels."""
+
+Identifier = Annotated[str, Field(min_length=1, max_length=MAX_ID_LENGTH)]
+
+
+def _bounded(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Refuse metadata that could be read but not be written on."""
+    if len(to_json(metadata)) > MAX_METADATA_BYTES:
+        raise PydanticCustomError("too_long", "metadata has more than {most} bytes", {"most": MAX_METADATA_BYTES})
+    if _depth(metadata) > MAX_METADATA_DEPTH:
+        raise ValueError(f"metadata nests deeper than {MAX_METADATA_DEPTH} levels")
+    return metadata
+
+
+def _depth(value: object) -> int:
+    """Return the nesting depth of lists and objects."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
+
+
+class Turn(BaseModel):
+    """A turn as published. Unknown fields are ignored."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+
+    turn_id: Identifier | None = None
+    scope: Scope
+    conversation_id: Identifier
+    role: Role
+    speaker: Annotated[str, Field(max_length=MAX_ID_LENGTH)] | None = None
+    content: Annotated[str, Field(min_length=1, max_length=MAX_CONTENT_LENGTH)]
+    occurred_at: Moment | None = None
+    mode: str | None = None
+    importance: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
+    resources: Annotated[tuple[Resource, ...], Field(max_length=MAX_RESOURCES)] = ()
+    metadata: Annotated[dict[str, Any], AfterValidator(_bounded)] = Field(default_factory=dict)
+
+
+class TurnAccepted(BaseModel):
+    """The result of a turn."""
+
+    memory_id: str
+    turn_id: str
+    mode: str
+    mode_source: ModeSource
+    version: int
+    duplicate: bool

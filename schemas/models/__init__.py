@@ -1,0 +1,1 @@
+"""What models take and give: vectors, embedders, language model profiles."""

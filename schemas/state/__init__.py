@@ -1,0 +1,1 @@
+"""What tables keep: memories, modes, categories, intentions, claims, policies."""

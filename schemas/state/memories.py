@@ -1,0 +1,249 @@
+"""The record of a memory: the value of the `memories` table, and the base of `get_memory`'s reply."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from schemas.moments import milliseconds_of
+from schemas.state.aims import IntentionUpdate
+from schemas.state.interaction import Interaction
+from schemas.state.modes import Decay, ModeSource
+
+MemoryType = Literal["episodic", "semantic", "procedural", "document", "state_object", "working"]
+EmbeddingStatus = Literal["not_applicable", "pending", "ready", "stale", "failed"]
+UnderstandingStatus = Literal["rules", "pending", "model"]
+Role = Literal["user", "assistant", "system", "tool"]
+
+Origin = Literal["said", "extracted", "distilled"]
+"""A turn itself; an item extracted from turns and shown in their hits; a summary that supersedes several turns."""
+
+ItemKind = Literal[
+    "fact",
+    "preference",
+    "decision",
+    "constraint",
+    "correction",
+    "procedure",
+    "open_question",
+    "error",
+    "safety",
+    "goal",
+]
+
+
+class Evidence(BaseModel):
+    """A span of a turn's text, or of one of its resources; offsets count Unicode code points."""
+
+    model_config = ConfigDict(frozen=True)
+
+    turn_id: str
+    start: int
+    end: int
+    resource: str | None = Field(default=None, exclude_if=lambda resource: resource is None)
+    memory_id: str | None = Field(default=None, exclude_if=lambda memory_id: memory_id is None)
+    """The turn's memory, if that is not the memory with this evidence."""
+
+
+class Resource(BaseModel):
+    """An attachment of a turn; `text` is its caption or transcript."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    uri: str = Field(min_length=1, max_length=2048)
+    media_type: str | None = None
+    sha256: str | None = None
+    text: str | None = Field(default=None, max_length=32768)
+
+
+class VectorLocation(BaseModel):
+    """The collection that holds a vector: of a mode, and of the space with this fingerprint digest."""
+
+    model_config = ConfigDict(frozen=True)
+
+    mode: str
+    space: str
+
+
+class Embedding(BaseModel):
+    """The state of a memory's vector. `place` is the location of its last vector known to be in the index.
+
+    Unless the status is `ready`, that vector belongs to another text or mode, and no read uses it. `pending` with an
+    `error` waits for the mode's model.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    status: EmbeddingStatus = "pending"
+    place: VectorLocation | None = None
+    content_hash: str | None = None
+    embedded_at: datetime | None = None
+    error: str | None = None
+
+    @property
+    def space(self) -> str | None:
+        """The digest of the space that holds the current vector; None if there is none."""
+        return self.place.space if self.place and self.status == "ready" else None
+
+
+class TurnUnderstanding(BaseModel):
+    """The understanding of a turn's text with this `text_hash`.
+
+    `pending`: rules have answered, a language model has not yet. `interaction` is the interaction mode of the turn
+    alone, before smoothing by earlier turns. `model` and `prompt` name the profile and the prompt version of the
+    answer. `times` are the ISO dates that the text mentions. `aims` is a model's answer on how the turn changes the
+    user's intention.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    status: UnderstandingStatus = "rules"
+    text_hash: str = ""
+    topic: str | None = None
+    intent: str | None = None
+    operation: str | None = None
+    times: tuple[str, ...] = ()
+    interaction: Interaction | None = None
+    model: str | None = None
+    prompt: str | None = None
+    aims: IntentionUpdate | None = Field(default=None, exclude_if=lambda aims: aims is None)
+
+
+class TextVersion(BaseModel):
+    """A text version of a memory, by its hash; a replaced text itself is not stored."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text_hash: str
+    first_seen: datetime
+
+
+class CategoryAssignment(BaseModel):
+    """A category of an item with its confidence (0..1): by vector similarity (`likeness`) or by a language model."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    confidence: float
+    by: Literal["likeness", "model"] = "likeness"
+
+
+class Support(BaseModel):
+    """What one turn contributes to an item.
+
+    `text_hash`, `occurred_at` and `source` are those of the turn; `start` and `end` are the span in its text or
+    resource. The latest support gives the item its text.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    memory_id: str
+    turn_id: str
+    text_hash: str
+    occurred_at: datetime
+    source: int
+    type: MemoryType
+    kind: ItemKind | None
+    text: str
+    start: int
+    end: int
+    resource: str | None = None
+    confidence: float
+    stability: float
+    claim: str | None = None
+    entities: tuple[str, ...] = ()
+    times: tuple[str, ...] = ()
+
+
+class Item(BaseModel):
+    """The fields of an extracted or distilled memory; its turns are the evidence.
+
+    `kind` is None for a document segment and a distilled memory. `confidence` is the probability that the evidence says
+    so, `stability` that it still holds, both 0..1. `claim` names what the item is about: a later item of the same claim
+    supersedes it. It held from `valid_from`, and until `valid_until` if superseded. `run` is the consolidation that
+    made it. `supports` are the contributions of its turns, the latest last.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: ItemKind | None = None
+    confidence: float = 0.5
+    stability: float = 0.5
+    categories: tuple[CategoryAssignment, ...] = ()
+    claim: str | None = None
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    run: str | None = None
+    supports: tuple[Support, ...] = ()
+
+
+class Memory(BaseModel):
+    """One memory. Applying the same input twice gives the same record.
+
+    `versions` are the different texts in order of first occurrence, `version` is their number, `current` the index of
+    the current one. `source` is the offset of the record that created it on the turns topic, which orders turns with
+    equal times; `latest` and `latest_at` are offset and timestamp of the record with the current text. `content_hash`
+    is the hash of the embedded text; a vector of another hash is outdated.
+
+    A turn has in `items` the ids of the items extracted from it; extracted and distilled memories have `item`.
+    `superseded_in` is the consolidation run that superseded it.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    memory_id: str
+    turn_id: str | None
+    conversation_id: str | None
+    scope: dict[str, str]
+    boundary: str
+    type: MemoryType = "episodic"
+    mode: str
+    mode_source: ModeSource
+    role: Role | None
+    speaker: str | None = None
+    text: str
+    resources: tuple[Resource, ...] = ()
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    occurred_at: datetime
+    source: int
+    latest: int
+    latest_at: datetime
+    importance: float | None = None
+    entities: tuple[str, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    decay: Decay = "medium"
+    versions: tuple[TextVersion, ...]
+    current: int = 0
+    content_hash: str
+    embedding: Embedding = Embedding()
+    reading: TurnUnderstanding = TurnUnderstanding()
+    superseded_by: str | None = None
+    superseded_in: str | None = None
+    origin: Origin = "said"
+    items: tuple[str, ...] = ()
+    item: Item | None = None
+
+    @property
+    def index_name(self) -> str:
+        """The index partition that holds it: that of its boundary's turns, or of its boundary's items."""
+        return item_index_name(self.boundary) if self.origin == "extracted" else self.boundary
+
+    @property
+    def version(self) -> int:
+        """The number of different texts that this memory has had."""
+        return len(self.versions)
+
+    @property
+    def occurred_ms(self) -> int:
+        """`occurred_at` in milliseconds since the epoch."""
+        return milliseconds_of(self.occurred_at)
+
+
+def item_index_name(boundary: str) -> str:
+    """Return the index name of a boundary's items. No boundary has this name, as no scope value is empty."""
+    return f"{boundary}//items"
+
+
+def index_names(boundary: str) -> tuple[str, str]:
+    """Return the index names of a boundary: of its turns and distilled memories, and of its items."""
+    return boundary, item_index_name(boundary)

@@ -1,0 +1,50 @@
+"""A language model's answer about one turn: one object, all fields optional.
+
+The model gets this schema, docstrings of the classes included, and its answer is validated by it. The content is not
+trusted: a mode must be declared, a quote must occur in the text, a category must exist.
+"""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from schemas.state.aims import MAX_ENTRIES, IntentionUpdate, ShortText
+from schemas.state.interaction import Confidence, InteractionMode
+from schemas.state.memories import ItemKind
+
+
+class FoundItem(BaseModel):
+    """Something worth keeping by itself; `quote` is the part of the turn that says it, word for word."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: ItemKind
+    text: Annotated[str, Field(max_length=2048)]
+    quote: Annotated[str, Field(max_length=4096)]
+    confidence: Confidence = 0.5
+
+
+class FoundCategory(BaseModel):
+    """One of the declared categories that the turn belongs to."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: ShortText
+    confidence: Confidence = 0.5
+
+
+class Understanding(BaseModel):
+    """One turn, understood. `mode` is the register, one of the declared names, or null when unclear."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    topic: ShortText | None = None
+    intent: ShortText | None = None
+    operation: ShortText | None = None
+    mode: ShortText | None = None
+    entities: Annotated[tuple[ShortText, ...], Field(max_length=MAX_ENTRIES)] = ()
+    interaction_mode: InteractionMode | None = None
+    interaction_confidence: Confidence = 0.0
+    items: Annotated[tuple[FoundItem, ...], Field(max_length=MAX_ENTRIES)] = ()
+    categories: Annotated[tuple[FoundCategory, ...], Field(max_length=MAX_ENTRIES)] = ()
+    intention: IntentionUpdate | None = None

@@ -1,0 +1,52 @@
+"""Garbage in a stream of turns: it costs its neighbours nothing, and none of it disappears (CONTRACT §7)."""
+
+import os
+
+from aiokafka import AIOKafkaProducer
+
+from tests.live.operations.test_shutdown import written
+from tests.worlds.live.flow import Flow
+from tests.worlds.live.kcat import needs_kcat, produce
+from tests.worlds.live.processes import Deployment, eventually
+
+TURNS = 300
+EVERY = 20
+"""One record in so many is garbage, between good ones in the same batches."""
+
+
+async def test_garbage_among_turns_becomes_dead_letters_and_every_turn_is_found(deployment: Deployment) -> None:
+    await deployment.ready()
+    garbage = [os.urandom(64) for _ in range(TURNS // EVERY)]
+    async with deployment.client() as client, AIOKafkaProducer(bootstrap_servers=deployment.bootstrap) as producer:
+        flow = Flow(client)
+        for number, value in enumerate(garbage):
+            await producer.send(deployment.topics.turns, value, partition=number % deployment.partitions)
+            await flow.publish(range(number * EVERY, (number + 1) * EVERY))
+        await flow.check()
+
+        async def all_there() -> bool:
+            return sorted([value async for value in written(deployment, deployment.topics.dead_letters)]) == sorted(
+                garbage
+            )
+
+        await eventually(all_there, "every bad record is a dead letter, once")
+
+
+@needs_kcat
+async def test_records_that_only_other_clients_can_write_stop_nobody(deployment: Deployment) -> None:
+    worker = await deployment.ready()
+    odd = [("-H", b"na\xffme=v"), ("-H", b"reply_to=\xff", "-H", b"\xfe"), ("-Z", "-K", ":")]
+    for topic in (deployment.topics.turns, deployment.topics.retrieve, deployment.topics.commands):
+        for arguments in odd:
+            # With a null for a key and a null for a value where it is told to (-Z).
+            await produce(deployment, topic, b":" if "-Z" in arguments else b"no json", "-p", "0", *arguments)
+    async with deployment.client() as client:
+        for partition in range(deployment.partitions):
+            await client.remember(f"The box {partition} is in the hall.", user_id=f"user-{partition}")
+
+        async def all_there() -> bool:
+            letters = [value async for value in written(deployment, deployment.topics.dead_letters)]
+            return sorted(letters) == [b""] * 3 + [b"no json"] * 6
+
+        await eventually(all_there, "every one of them is a dead letter, once")
+    assert worker.is_running

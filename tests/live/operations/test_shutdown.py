@@ -1,0 +1,63 @@
+"""SIGTERM in the middle of batches: the worker ends soon and cleanly, and what it had not finished is done later."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from schemas.internal.events import Embedded, Remembered
+from streams.adapters.kafka.admin import committed_offsets
+from streams.topics import group_id
+from tests.worlds.live.flow import Flow
+from tests.worlds.live.processes import Deployment
+
+TURNS = 300
+
+Place = tuple[str, int]
+
+
+async def test_a_worker_ends_cleanly_in_the_middle_of_a_batch_and_commits_nothing_unfinished(
+    deployment: Deployment,
+) -> None:
+    worker = await deployment.ready()
+    async with deployment.client() as client:
+        flow = Flow(client)
+        publishing = asyncio.create_task(flow.publish(range(TURNS)))
+        await flow.reached(TURNS // 3)
+        assert await worker.terminate(within_s=20) == 0
+        assert len(flow.accepted) < TURNS
+        await assert_committed_is_finished(deployment)
+        await deployment.ready()
+        await publishing
+        await flow.check()
+        await flow.embedded()
+
+
+async def assert_committed_is_finished(deployment: Deployment) -> None:
+    """Every committed turn has its event, and every committed event has what follows from it."""
+    topics = deployment.topics
+    committed = await committed_offsets(deployment.settings, group_id(deployment.settings))
+    remembered = [Remembered.model_validate_json(value) async for value in written(deployment, topics.remembered)]
+    embedded = [Embedded.model_validate_json(value) async for value in written(deployment, topics.embedded)]
+    told = {event.memory.turn_id for event in remembered}
+    turns = [json.loads(value)["turn_id"] async for value in written(deployment, topics.turns, below=committed)]
+    assert set(turns) <= told
+    asked = [json.loads(value) async for value in written(deployment, topics.remembered, below=committed)]
+    assert {one["memory"]["memory_id"] for one in asked} <= {event.memory_id for event in embedded}
+
+
+async def written(deployment: Deployment, topic: str, below: Mapping[Place, int] | None = None) -> AsyncIterator[bytes]:
+    """The values of a topic, all of them or those below these offsets."""
+    async with AIOKafkaConsumer(bootstrap_servers=deployment.bootstrap, auto_offset_reset="earliest") as consumer:
+        places = [TopicPartition(topic, partition) for partition in range(deployment.partitions)]
+        consumer.assign(places)
+        ends = await consumer.end_offsets(places)
+        left = {place: ends[place] for place in places if ends[place]}
+        while left:
+            record = await consumer.getone(*left)
+            place = TopicPartition(record.topic, record.partition)
+            if below is None or record.offset < below.get((record.topic, record.partition), 0):
+                yield record.value or b""
+            if record.offset + 1 >= left[place]:
+                del left[place]

@@ -1,0 +1,185 @@
+"""Forgetting and jobs over the whole map."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from schemas.models.vectors import Point
+from streams.flow.steps import maintain as maintaining
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, commanded, turn
+
+JOBS = ["backfill", "rebuild", "reconcile", "retry_failed"]
+NAMES = ("processed", "skipped", "failed", "stale_cleared")
+
+
+@pytest.fixture(autouse=True)
+def _hurry_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maintaining, "JOB_POLL_INTERVAL_S", 0.001)
+
+
+async def told(pipeline: InMemoryPipeline, *texts: str, **fields: Any) -> None:
+    """Turns whose ids are their texts, each with its vector."""
+    for text in texts:
+        await pipeline.remember(text, text, **fields)
+    await pipeline.topics.settled()
+    pipeline.clock.forward(60)
+
+
+async def job(pipeline: InMemoryPipeline, command: str, **arguments: Any) -> Json:
+    """What a job is answered with, and nothing is left to be done afterwards."""
+    reply = await pipeline.command(command, **arguments)
+    assert reply["status"] == "ok", reply
+    await pipeline.topics.settled()
+    return dict(reply["result"])
+
+
+def counted(result: Json) -> dict[str, int]:
+    return {name: result[name] for name in NAMES if result[name]}
+
+
+async def points(pipeline: InMemoryPipeline, mode: str = "general", embedder: str = "general") -> int:
+    space = pipeline.space(mode, embedder)
+    return sum([await pipeline.index.count(space, partition) for partition in range(4)])
+
+
+async def test_one_memory_is_forgotten_once_and_nobody_is_told_of_that_of_another_scope(
+    pipeline: InMemoryPipeline,
+) -> None:
+    await told(pipeline, "violin")
+    [memory] = pipeline.memories.all()
+    for project, forgotten in (("p2", 0), ("default", 1), ("default", 0), ("p2", 0)):
+        reply = await pipeline.command("forget", project=project, memory_id=memory.memory_id)
+        assert reply["result"] == {"forgotten": forgotten}
+
+
+async def test_what_is_forgotten_is_not_found_and_does_not_come_back(pipeline: InMemoryPipeline) -> None:
+    await told(pipeline, "violin", "cello")
+    await told(pipeline, "drum", conversation_id="c2")
+    assert (await pipeline.command("forget", conversation_id="c1"))["result"] == {"forgotten": 2}
+    assert await pipeline.texts("violin cello drum") == ["drum"]
+    assert await points(pipeline) == 1
+    for selector in ({"conversation_id": "c1"}, {"conversation_id": "c1", "turn_id": "cello"}):
+        assert (await pipeline.command("forget", **selector))["result"] == {"forgotten": 0}
+    for text in ("violin", "an edited violin"):
+        again = await pipeline.ask(pipeline.names.turns, turn(text, "violin"))
+        assert (again["status"], [one["code"] for one in again["warnings"]]) == ("ok", ["forgotten"])
+    await told(pipeline, "a new one")
+    assert sorted(await pipeline.texts("violin cello drum new")) == ["a new one", "drum"]
+    assert (await pipeline.command("health"))["result"]["modes"]["general"]["eligible"] == 2
+
+
+async def test_a_user_is_forgotten_in_all_projects_and_nobody_else_is(pipeline: InMemoryPipeline) -> None:
+    await told(pipeline, "violin")
+    await told(pipeline, "cello", scope={"user_id": "u1", "project_id": "p2"})
+    await told(pipeline, "drum", user="u2")
+    forget = commanded("forget", "u1", "p3") | {"arguments": {"user": True}}
+    assert (await pipeline.ask(pipeline.names.commands, forget))["result"] == {"forgotten": 2}
+    assert [memory.text for memory in pipeline.memories.all()] == ["drum"]
+
+
+@pytest.mark.parametrize("command", JOBS)
+async def test_where_all_is_as_it_should_be_a_job_changes_nothing(pipeline: InMemoryPipeline, command: str) -> None:
+    await told(pipeline, "violin", "cello")
+    before = {memory.memory_id: memory.text for memory in pipeline.memories.all()}
+    result = await job(pipeline, command)
+    assert counted(result) == {"processed" if command == "rebuild" else "skipped": 2}
+    assert {memory.memory_id: memory.text for memory in pipeline.memories.all()} == before
+    assert await points(pipeline) == 2
+    assert (await pipeline.retrieve("violin"))["result"]["strategy"] == "hybrid"
+
+
+async def test_a_rebuild_makes_every_vector_again_and_finds_by_the_old_ones_until_then(
+    pipeline: InMemoryPipeline,
+) -> None:
+    await told(pipeline, *(f"turn {number}" for number in range(250)))
+    pipeline.index.down()
+    rebuilding = asyncio.create_task(job(pipeline, "rebuild", mode="general"))
+    await pipeline.until(lambda: bool(pipeline.jobs.under_way("u1")))
+    assert {memory.embedding.status for memory in pipeline.memories.all()} == {"ready"}
+    [shown] = (await pipeline.command("health"))["result"]["jobs"]
+    assert (shown["command"], shown["mode"], shown["total"]) == ("rebuild", "general", 250)
+    pipeline.index.up()
+    result = await rebuilding
+    assert counted(result) == {"processed": 250}
+    assert {memory.embedding.embedded_at for memory in pipeline.memories.all()} == {pipeline.clock.now()}
+    assert result["job_id"].startswith("rebuild-")
+
+
+async def test_a_job_of_one_mode_or_user_leaves_the_others_alone(pipeline: InMemoryPipeline) -> None:
+    await pipeline.command("declare_mode", name="code", embedder="tiny32")
+    await told(pipeline, "violin")
+    await told(pipeline, "cello", mode="code")
+    await told(pipeline, "drum", user="u2")
+    assert counted(await job(pipeline, "rebuild", mode="code")) == {"processed": 1}
+    again = [one.text for one in pipeline.memories.all() if one.embedding.embedded_at == pipeline.clock.now()]
+    assert again == ["cello"]
+    assert (await pipeline.command("rebuild", mode="nowhere"))["error"]["code"] == "unknown_mode"
+
+
+async def test_the_last_backfill_is_told_by_mode(pipeline: InMemoryPipeline) -> None:
+    await pipeline.command("declare_mode", name="code", embedder="tiny32")
+    await told(pipeline, "violin")
+    await job(pipeline, "backfill", mode="code")
+    modes = (await pipeline.command("health"))["result"]["modes"]
+    assert {name: one["last_backfill"] for name, one in modes.items()} == {
+        "general": None,
+        "code": "2026-03-01T09:31:00Z",
+    }
+
+
+async def test_a_backfill_fails_what_misses_its_model_and_makes_it_once_that_is_there(
+    pipeline: InMemoryPipeline,
+) -> None:
+    await pipeline.command("declare_mode", name="code", embedder="tiny32")
+    pipeline.embedders.missing("tiny32")
+    await told(pipeline, "violin", mode="code")
+    assert counted(await job(pipeline, "backfill")) == {"failed": 1}
+    pipeline.embedders.on_loaded = lambda _: None
+    pipeline.embedders.load("tiny32")
+    assert counted(await job(pipeline, "backfill")) == {"processed": 1}
+    assert pipeline.memory("violin").embedding.status == "ready"
+
+
+async def test_reconcile_makes_what_is_missing_and_removes_what_no_record_wants(pipeline: InMemoryPipeline) -> None:
+    await told(pipeline, "violin", "cello")
+    await told(pipeline, "drum", user="u2")
+    space, kept = pipeline.space("general", "general"), pipeline.memory("cello")
+    await pipeline.index.delete(space, [pipeline.memory("violin").memory_id])
+    [vector] = (await pipeline.index.vectors(space, [kept.memory_id])).values()
+    stray = pipeline.space("lost", "tiny32")
+    for where, dim, one in ((space, 384, "00000000-0000-0000-0000-000000000001"), (stray, 32, kept.memory_id)):
+        point = Point(
+            memory_id=one,
+            vector=vector.pooled if dim == 384 else np.eye(1, dim, dtype=np.float32)[0],
+            boundary="u1",
+            partition=pipeline.topics.records(pipeline.names.turns)[0].partition,
+            scope=kept.scope,
+            mode=where.mode,
+            type="episodic",
+            occurred_ms=0,
+            content_hash="other",
+        )
+        await pipeline.index.upsert(where, [point])
+    result = await job(pipeline, "reconcile")
+    assert (counted(result), result["orphans"]) == ({"processed": 1, "skipped": 1, "stale_cleared": 1}, 2)
+    assert (await points(pipeline), await points(pipeline, "lost", "tiny32")) == (3, 0)
+    assert counted(await job(pipeline, "reconcile")) == {"skipped": 2}
+
+
+async def test_a_job_that_was_cut_off_goes_on_with_what_is_left(tmp_path: Path) -> None:
+    pipeline = InMemoryPipeline(tmp_path)
+    async with pipeline.running():
+        await told(pipeline, *(f"turn {number}" for number in range(20)))
+    pipeline.topics.stop_after(30)
+    async with pipeline.running():
+        await pipeline.publish(pipeline.names.commands, commanded("rebuild"))
+        await pipeline.until(lambda: pipeline.topics.refused)
+    made = sum(memory.embedding.embedded_at == pipeline.clock.now() for memory in pipeline.memories.all())
+    assert made < 20
+    pipeline.topics.stop_after(None)
+    async with pipeline.running():
+        await pipeline.topics.settled()
+    assert all(memory.embedding.embedded_at == pipeline.clock.now() for memory in pipeline.memories.all())

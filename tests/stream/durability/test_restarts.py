@@ -1,0 +1,205 @@
+"""A map that is killed between any two records comes, when it runs again, to where it would have come anyway.
+
+So it does when a part of its disk is lost between.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Iterable
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from agents.rules.memory.identity import derive_memory_id
+from schemas.models.language import Profiles
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.wire.partitioning import partition_of
+from tests.fakes.language_model import ONE_PROFILE
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, Lost, commanded, turn
+
+HERE = partition_of(b"u1", 4)
+MODES = [("code", "tiny32"), ("code", "tiny48"), ("craft", "tiny32"), ("journal", "tiny48"), ("general", "general")]
+TEXTS = {f"t-{number}": f"Crate {number} is in the hall." for number in range(3)}
+IDS = {
+    derive_memory_id({"user_id": "u1", "project_id": "default"}, "c1", one): one for one in (*TEXTS, "t-else", "t-new")
+}
+
+RUN_ON = [0.0, 0.15]
+"""Seconds that a map goes on with what it can do without writing, before it is killed: none, or so long that it has
+committed and acknowledged what it has finished."""
+
+TIME_TO_END = 2.0
+"""Seconds: twenty times what it takes."""
+
+COMMANDS = {
+    "rename": commanded("rename_mode", name="code", new_name="craft"),
+    "delete and forget": commanded("delete_mode", name="code", memories="forget"),
+    "delete and move": commanded("delete_mode", name="code", memories="move:journal"),
+    "another embedder": commanded("declare_mode", name="code", embedder="tiny48"),
+    "move one": commanded("set_memory_mode", memory_id=next(iter(IDS)), mode="journal"),
+}
+
+
+async def prepared(directory: Path, profiles: Profiles | None = None) -> InMemoryPipeline:
+    """A map that stands still, of a user with three turns in `code`, one elsewhere, and all of their vectors."""
+    pipeline = InMemoryPipeline(directory, profiles=profiles or Profiles())
+    async with pipeline.running():
+        await pipeline.command("declare_mode", name="code", embedder="tiny32", is_default=True)
+        await pipeline.command("declare_mode", name="journal", embedder="tiny48")
+        for turn_id, text in TEXTS.items():
+            await pipeline.remember(text, turn_id)
+        await pipeline.remember("Of another mode.", "t-else", mode="general")
+        await finished(pipeline)
+    return pipeline
+
+
+async def finished(pipeline: InMemoryPipeline) -> None:
+    """Wait until nothing is left to be done."""
+
+    def done() -> bool:
+        memories = list(pipeline.memories.all())
+        return all(one.embedding.status == "ready" and one.reading.status != "pending" for one in memories)
+
+    await pipeline.topics.settled()
+    await pipeline.until(done)
+    await pipeline.topics.settled()
+
+
+async def killed(pipeline: InMemoryPipeline, after: int, run_on: float) -> bool:
+    """Run a map until it has written so many records; whether it wanted to write more."""
+    pipeline.topics.stop_after(after)
+    async with pipeline.running():
+        ending = asyncio.create_task(finished(pipeline))
+        while not (pipeline.topics.refused or ending.done()):
+            await asyncio.wait([ending], timeout=0.002)
+        await asyncio.sleep(run_on)
+        ending.cancel()
+        refused = pipeline.topics.refused
+    pipeline.topics.stop_after(None)
+    return refused
+
+
+async def state(pipeline: InMemoryPipeline) -> Json:
+    """Everything that is kept, but for when it was written: records, marks, vectors, words."""
+    return {
+        "records": {
+            one.text: (one.mode, one.mode_source, one.embedding.status, one.embedding.place, one.reading.status)
+            for one in pipeline.memories.all()
+        },
+        "forgotten": {IDS[one] for one in IDS if pipeline.memories.is_forgotten(HERE, one)},
+        "vectors": {
+            (mode, embedder): named(await pipeline.vectors_in(mode, pipeline.space(mode, embedder).fingerprint, [*IDS]))
+            for mode, embedder in MODES
+        },
+        "words": words_of(pipeline),
+        "declared": pipeline.modes.get(HERE, "u1"),
+    }
+
+
+def words_of(pipeline: InMemoryPipeline) -> Json:
+    """What the word index has, as it is on disk."""
+    words = SqliteLexicalIndex(pipeline.directory / "words")
+    words.open(HERE)
+    roster = words.memory_columns(HERE, "u1")
+    modes = [kind.mode for kind in roster.kinds]
+    found = {
+        "modes": {IDS[one]: modes[roster.columns.kinds[number]] for one, number in roster.number_of.items()},
+        "counts": words.counts(HERE, "u1"),
+        "places": words.ready_places(HERE),
+        "unread": named(words.awaiting_understanding(HERE)),
+        "crates": len(words.postings(HERE, "u1", ["crate"])[0].numbers),
+    }
+    words.close()
+    return found
+
+
+def named(ids: Iterable[str]) -> list[str]:
+    return sorted(IDS[one] for one in ids)
+
+
+async def ended(pipeline: InMemoryPipeline) -> Json:
+    """What a map comes to that nothing kills any more, or where it stays."""
+    async with pipeline.running():
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(finished(pipeline), TIME_TO_END)
+    return await state(pipeline)
+
+
+async def assert_kills_change_nothing(before: InMemoryPipeline, directory: Path, run_on: float, *lost: Lost) -> None:
+    expected = await ended(before.copied(directory / "undisturbed"))
+    wrong: dict[tuple[int, str], tuple[object, object]] = {}
+    for after in count():
+        pipeline = before.copied(directory / f"killed-{after}")
+        if not await killed(pipeline, after, run_on):
+            break
+        pipeline.lose(*lost)
+        found = await ended(pipeline)
+        wrong |= {(after, name): (found[name], expected[name]) for name in expected if found[name] != expected[name]}
+    assert after > 2, "it writes something"
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("run_on", RUN_ON)
+@pytest.mark.parametrize("name", COMMANDS)
+async def test_a_command_that_is_cut_off_anywhere_is_carried_out_when_the_map_runs_again(
+    tmp_path: Path, name: str, run_on: float
+) -> None:
+    before = await prepared(tmp_path / "before")
+    await before.publish(before.names.commands, COMMANDS[name])
+    await assert_kills_change_nothing(before, tmp_path, run_on)
+
+
+@pytest.mark.parametrize(
+    "following",
+    [
+        commanded("rename_mode", name="tea", new_name="coffee"),
+        commanded("delete_mode", name="tea", memories="forget"),
+        commanded("set_default_mode", name="code"),
+        commanded("declare_mode", name="tea", embedder="tiny48", description="Leaves."),
+    ],
+    ids=["rename", "delete", "default", "declare"],
+)
+async def test_a_declaration_that_comes_again_with_what_followed_it_undoes_nothing(
+    tmp_path: Path, following: Json
+) -> None:
+    pipeline = await prepared(tmp_path)
+    await pipeline.publish(
+        pipeline.names.commands, commanded("declare_mode", name="tea", embedder="tiny32", is_default=True)
+    )
+    await pipeline.publish(pipeline.names.commands, following)
+    expected = await ended(pipeline)
+    pipeline.topics.forget_acknowledged(2, [pipeline.names.commands])
+    assert (await ended(pipeline))["declared"] == expected["declared"]
+
+
+@pytest.mark.parametrize("run_on", RUN_ON)
+async def test_a_turn_that_a_model_moves_ends_in_its_mode_wherever_that_is_cut_off(
+    tmp_path: Path, run_on: float
+) -> None:
+    before = await prepared(tmp_path / "before", ONE_PROFILE)
+    await before.publish(before.names.turns, turn("A quiet day [[journal]].", "t-new"))
+    await assert_kills_change_nothing(before, tmp_path, run_on)
+
+
+@pytest.mark.parametrize(
+    ("name", "lost"),
+    [
+        ("rename", ["vectors", "words"]),
+        ("delete and forget", ["words"]),
+        ("delete and move", ["words"]),
+        ("another embedder", ["vectors"]),
+    ],
+)
+async def test_a_command_that_is_cut_off_anywhere_is_carried_out_when_a_part_of_the_disk_is_lost_too(
+    tmp_path: Path, name: str, lost: list[Lost]
+) -> None:
+    before = await prepared(tmp_path / "before")
+    await before.publish(before.names.commands, COMMANDS[name])
+    await assert_kills_change_nothing(before, tmp_path, RUN_ON[0], *lost)
+
+
+async def test_a_turn_that_is_cut_off_anywhere_has_its_vector_though_the_disk_is_lost_too(tmp_path: Path) -> None:
+    before = await prepared(tmp_path / "before", ONE_PROFILE)
+    await before.publish(before.names.turns, turn("A quiet day [[journal]].", "t-new"))
+    await assert_kills_change_nothing(before, tmp_path, RUN_ON[1], "vectors", "words")

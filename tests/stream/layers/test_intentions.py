@@ -1,0 +1,152 @@
+"""Intentions over the whole pipeline: they follow the turns, and nothing of them outlives its turns."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from schemas.models.language import Profiles
+from streams.wire.partitioning import partition_of
+from tests.fakes.language_model import ONE_PROFILE
+from tests.fakes.tables.intentions import FakeIntentions
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, commanded
+
+PARTS = ("goals", "constraints", "blocking_errors", "decisions")
+
+STORY = {
+    "t-1": "We want to ship the beta in May.",
+    "t-2": "We decided to use PostgreSQL for the ledger. The API must answer within 200 ms.",
+    "t-3": "The login fails with a 500 error.",
+    "t-4": "It works now.",
+    "t-5": "We shipped the beta.",
+}
+
+
+async def tell(pipeline: InMemoryPipeline, *turn_ids: str) -> None:
+    """Publish turns of the story, each a minute after the one before it, and wait until all is settled."""
+    for turn_id in turn_ids or STORY:
+        minute = turn_id.removeprefix("t-")
+        await pipeline.remember(STORY[turn_id], turn_id, occurred_at=f"2026-03-01T09:0{minute}:00Z")
+    await pipeline.topics.settled()
+
+
+async def intention(pipeline: InMemoryPipeline, project: str = "default", user: str = "u1") -> dict[str, list[str]]:
+    """The texts of what stands, by list, without the lists that are empty."""
+    result = (await pipeline.command("get_intention", user, project))["result"]
+    return {part: [entry["text"] for entry in result[part]] for part in PARTS if result[part]}
+
+
+async def forget(pipeline: InMemoryPipeline, **what: Any) -> None:
+    """Forget, and do not wait for anything but the answer."""
+    message = commanded("forget") | {"arguments": what}
+    assert (await pipeline.ask(pipeline.names.commands, message))["status"] == "ok"
+
+
+def stored(pipeline: InMemoryPipeline) -> str:
+    """What the table holds for the scope of the story, whether it may be shown or not."""
+    here = partition_of(b"u1", pipeline.partitions)
+    return pipeline.intentions.get(here, {"user_id": "u1", "project_id": "default"}).model_dump_json()
+
+
+def running(directory: Path, profiles: Profiles | None = None) -> Any:
+    return InMemoryPipeline(directory / "data", profiles=profiles or Profiles()).running()
+
+
+async def test_it_follows_what_is_said(tmp_path: Path) -> None:
+    async with running(tmp_path) as pipeline:
+        await tell(pipeline, "t-1", "t-2", "t-3")
+        rules = {
+            "constraints": ["The API must answer within 200 ms."],
+            "decisions": ["We decided to use PostgreSQL for the ledger."],
+        }
+        goal, error = [STORY["t-1"]], [STORY["t-3"]]
+        assert await intention(pipeline) == {"goals": goal, "blocking_errors": error, **rules}
+        await tell(pipeline, "t-4")
+        assert await intention(pipeline) == {"goals": goal, **rules}
+        await tell(pipeline, "t-5")
+        assert await intention(pipeline) == rules
+
+
+async def test_the_same_turns_again_change_nothing(tmp_path: Path) -> None:
+    async with running(tmp_path) as pipeline:
+        await tell(pipeline)
+        before = await pipeline.command("get_intention")
+        await tell(pipeline)
+        assert await pipeline.command("get_intention") == before
+
+
+async def test_a_forgotten_turn_is_gone_the_moment_that_is_answered_and_leaves_the_table(tmp_path: Path) -> None:
+    async with running(tmp_path) as pipeline:
+        await tell(pipeline, "t-1", "t-2")
+        await forget(pipeline, turn_id="t-2", conversation_id="c1")
+        assert await intention(pipeline) == {"goals": [STORY["t-1"]]}
+        await pipeline.topics.settled()
+        assert "PostgreSQL" not in stored(pipeline)
+
+
+async def test_a_goal_is_open_again_when_the_turn_that_ended_it_is_forgotten(tmp_path: Path) -> None:
+    async with running(tmp_path) as pipeline:
+        await tell(pipeline, "t-1", "t-5")
+        assert await intention(pipeline) == {}
+        await forget(pipeline, turn_id="t-5", conversation_id="c1")
+        assert await intention(pipeline) == {"goals": [STORY["t-1"]]}
+
+
+async def test_an_edited_turn_counts_as_it_is_now(tmp_path: Path) -> None:
+    async with running(tmp_path) as pipeline:
+        await tell(pipeline, "t-1")
+        await pipeline.remember("We want to learn sailing.", "t-1", occurred_at="2026-03-01T09:01:00Z")
+        await pipeline.topics.settled()
+        assert await intention(pipeline) == {"goals": ["We want to learn sailing."]}
+
+
+async def test_forgetting_a_project_takes_what_was_said_and_what_was_set_there(tmp_path: Path) -> None:
+    async with running(tmp_path) as pipeline:
+        await tell(pipeline, "t-1", "t-2")
+        for project in ("default", "p2"):
+            await pipeline.command("set_intention", project=project, goals=["learn to row"], constraints=["no debts"])
+        await forget(pipeline, project=True)
+        assert await intention(pipeline) == {}
+        assert await intention(pipeline, "p2") == {"goals": ["learn to row"], "constraints": ["no debts"]}
+        await pipeline.topics.settled()
+        kept = stored(pipeline)
+        assert not any(text in kept for text in ("learn", "debts", "beta", "PostgreSQL"))
+
+
+async def test_forgetting_a_user_takes_it_in_every_project(tmp_path: Path) -> None:
+    async with running(tmp_path) as pipeline:
+        for project in ("default", "p2"):
+            await pipeline.command("set_intention", project=project, goals=["learn to row"])
+        await forget(pipeline, user=True)
+        assert [await intention(pipeline, project) for project in ("default", "p2")] == [{}, {}]
+
+
+async def test_an_intention_belongs_to_its_scope(tmp_path: Path) -> None:
+    async with running(tmp_path) as pipeline:
+        await tell(pipeline)
+        assert [await intention(pipeline, "p2"), await intention(pipeline, user="u2")] == [{}, {}]
+
+
+async def test_what_a_language_model_finds_is_added(tmp_path: Path) -> None:
+    async with running(tmp_path, ONE_PROFILE) as pipeline:
+        pipeline.language.answers = lambda _prompt: {"intention": {"goals": ["Move house by June"]}}
+        await pipeline.remember("Boxes everywhere.", "t-1")
+        await pipeline.topics.settled()
+        await pipeline.until(lambda: pipeline.memory("Boxes everywhere.").reading.status == "model")
+        await pipeline.topics.settled()
+        shown = (await pipeline.command("get_intention"))["result"]
+        assert [(entry["text"], entry["source"]) for entry in shown["goals"]] == [("Move house by June", "model")]
+        assert json.dumps(shown["goals"]).count(pipeline.memory("Boxes everywhere.").memory_id) == 1
+
+
+async def test_what_is_set_and_not_written_yet_is_set_again_after_a_kill(tmp_path: Path) -> None:
+    pipeline = InMemoryPipeline(tmp_path / "data")
+    ours = (("reply_to", pipeline.names.replies.encode()), ("correlation_id", b"mine"))
+    wish = commanded("set_intention", goals=["learn to row"])
+    pipeline.intentions.outage = True
+    async with pipeline.running():
+        await pipeline.publish(pipeline.names.commands, wish, headers=ours)
+        await pipeline.until(lambda: len(pipeline.replies(b"mine")) == 1)
+    pipeline.intentions = FakeIntentions()
+    async with pipeline.running():
+        await pipeline.until(lambda: len(pipeline.replies(b"mine")) == 2)
+        assert await intention(pipeline) == {"goals": ["learn to row"]}

@@ -1,0 +1,120 @@
+"""Items over the whole map: found, indexed, told of, replaced, forgotten, and the same after a replay."""
+
+import pytest
+
+from schemas.internal.events import Learned
+from schemas.state.memories import Memory, item_index_name
+from schemas.state.modes import GENERAL
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, commanded, turn
+
+FLY, AWS = "The deploy target is fly.io now.", "The deploy target is AWS."
+PLAIN = "Chapter one tells of the lantern."
+
+
+def items(pipeline: InMemoryPipeline) -> dict[str, Memory]:
+    """All items by their texts."""
+    return {one.text: one for one in pipeline.memories.all() if one.origin == "extracted"}
+
+
+def learned(pipeline: InMemoryPipeline) -> list[Learned]:
+    """What was told of turns, in order."""
+    records = pipeline.topics.records(pipeline.names.learned)
+    return [Learned.model_validate_json(one.value or b"") for one in records]
+
+
+async def vectors(pipeline: InMemoryPipeline) -> set[str]:
+    """The ids of all that has a vector."""
+    ids = [one.memory_id for one in pipeline.memories.all()]
+    return await pipeline.vectors_in(GENERAL, pipeline.space(GENERAL, GENERAL).fingerprint, ids)
+
+
+async def forget_user(pipeline: InMemoryPipeline) -> Json:
+    """Forget all that the user has said."""
+    return await pipeline.ask(pipeline.names.commands, commanded("forget") | {"arguments": {"user": True}})
+
+
+async def test_an_item_is_embedded_shown_and_told_of(pipeline: InMemoryPipeline) -> None:
+    said = await pipeline.ask(pipeline.names.turns, turn(f"{PLAIN} {FLY}", "t-1"))
+    await pipeline.topics.settled()
+    [item] = items(pipeline).values()
+    assert (item.embedding.status, item.index_name) == ("ready", item_index_name("u1"))
+    assert await vectors(pipeline) == {item.memory_id, said["result"]["memory_id"]}
+    shown = (await pipeline.command("get_memory", memory_id=item.memory_id))["result"]
+    assert (shown["text"], shown["kind"], shown["valid_until"], shown["origin"]) == (FLY, "fact", None, "extracted")
+    assert "supports" not in shown
+    assert (await pipeline.command("get_memory", memory_id=said["result"]["memory_id"]))["result"]["items"] == [
+        item.memory_id
+    ]
+    [told] = learned(pipeline)
+    assert (told.memory_id, [one.text for one in told.items]) == (said["result"]["memory_id"], [FLY])
+
+
+async def test_health_counts_turns_and_items_by_mode(pipeline: InMemoryPipeline) -> None:
+    await pipeline.remember(FLY)
+    await pipeline.remember(PLAIN)
+    await pipeline.topics.settled()
+    health = (await pipeline.command("health"))["result"]
+    counts = health["modes"][GENERAL]
+    assert (counts["eligible"], counts["ready"], counts["items"]) == (3, 3, 1)
+    assert health["telemetry"]["modes_in_use"] == 1
+
+
+async def test_a_correction_replaces_an_item_and_leaves_its_turn(pipeline: InMemoryPipeline) -> None:
+    await pipeline.remember(FLY, "t-1", occurred_at="2026-03-01T09:00:00Z")
+    await pipeline.remember(AWS, "t-2", occurred_at="2026-03-01T10:00:00Z")
+    await pipeline.topics.settled()
+    kept = items(pipeline)
+    assert kept[FLY].superseded_by == kept[AWS].memory_id
+    assert pipeline.memory(FLY).superseded_by is None
+    assert set(await pipeline.texts("deploy target")) == {AWS, FLY}
+    await pipeline.command("forget", memory_id=pipeline.memory(AWS).memory_id)
+    await pipeline.topics.settled()
+    assert items(pipeline)[FLY].superseded_by is None
+
+
+async def test_what_is_forgotten_takes_its_items_and_vectors_along(pipeline: InMemoryPipeline) -> None:
+    await pipeline.remember(FLY, "t-1")
+    await pipeline.remember(FLY, "t-2")
+    await pipeline.topics.settled()
+    reply = await pipeline.command("forget", turn_id="t-1", conversation_id="c1")
+    assert reply["result"] == {"forgotten": 1}
+    assert [one.turn_id for one in items(pipeline)[FLY].evidence] == ["t-2"]
+    reply = await forget_user(pipeline)
+    assert reply["result"] == {"forgotten": 2}
+    await pipeline.topics.settled()
+    assert list(pipeline.memories.all()) == []
+    assert not any(kept.points for kept in pipeline.index._collections.values())
+    assert learned(pipeline)[-1].memory is None
+    reply = await forget_user(pipeline)
+    assert reply["result"] == {"forgotten": 0}
+
+
+async def test_a_job_makes_the_vectors_of_items_again(pipeline: InMemoryPipeline) -> None:
+    await pipeline.remember(FLY)
+    await pipeline.topics.settled()
+    reply = await pipeline.command("backfill")
+    assert (reply["result"]["skipped"], reply["result"]["total"]) == (2, 2)
+    [item] = items(pipeline).values()
+    await pipeline.index.delete(pipeline.space(GENERAL, GENERAL), [item.memory_id])
+    pipeline.clock.forward(1)
+    reply = await pipeline.command("reconcile")
+    assert (reply["result"]["processed"], reply["result"]["orphans"]) == (1, 0)
+    await pipeline.topics.settled()
+    assert item.memory_id in await vectors(pipeline)
+
+
+async def test_a_replay_into_nothing_gives_the_same_items(
+    pipeline: InMemoryPipeline, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    said = [(FLY, "t-1", 1), (AWS, "t-2", 2), (FLY, "t-3", 3), (PLAIN, "t-2", 2), (AWS, "t-4", 4)]
+    for text, turn_id, hour in said:
+        await pipeline.remember(text, turn_id, occurred_at=f"2026-03-01T0{hour}:00:00Z")
+    await pipeline.topics.settled()
+    async with InMemoryPipeline(tmp_path_factory.mktemp("other")).running() as other:
+        for text, turn_id, hour in said * 2:
+            await other.remember(text, turn_id, occurred_at=f"2026-03-01T0{hour}:00:00Z")
+        await other.topics.settled()
+        assert {text: (one.memory_id, one.evidence) for text, one in items(other).items()} == {
+            text: (one.memory_id, one.evidence) for text, one in items(pipeline).items()
+        }
+        assert items(other)[FLY].superseded_by == items(other)[AWS].memory_id

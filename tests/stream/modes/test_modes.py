@@ -1,0 +1,129 @@
+"""Modes over the whole map: declared, chosen, searched, and nothing to another user."""
+
+import pytest
+
+from schemas.state.modes import collection_name
+from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, turn
+from tests.worlds.mode_commands import code_of, decided, declare, in_mode, places, said
+
+
+async def test_a_declared_mode_says_its_dimension_and_embeds_its_turns_by_its_own_model(
+    pipeline: InMemoryPipeline,
+) -> None:
+    declared = await declare(pipeline, "code", "tiny48", description="programming", decay="fast")
+    assert (declared["embedder"], declared["embedding_dim"], declared["decay"]) == ("tiny48", 48, "fast")
+    await said(pipeline, "Fixed the parser.", mode="code")
+    assert pipeline.memory("Fixed the parser.").decay == "fast"
+    assert pipeline.embedders.model("tiny48").passages == ["Fixed the parser."]
+    assert await places(pipeline) == {"code/tiny48": 1}
+    reply = await pipeline.retrieve("the parser", mode="code")
+    assert (reply["result"]["strategy"], reply["result"]["modes"]) == ("hybrid", ["code"])
+
+
+async def test_declaring_twice_is_the_same_as_once_and_embeds_nothing_again(pipeline: InMemoryPipeline) -> None:
+    first = await declare(pipeline, "code")
+    await said(pipeline, "Fixed the parser.", mode="code")
+    assert await declare(pipeline, "code") == first
+    await pipeline.topics.settled()
+    assert pipeline.memory("Fixed the parser.").embedding.status == "ready"
+    assert pipeline.embedders.model("tiny32").passages == ["Fixed the parser."]
+
+
+async def test_what_a_new_description_says_changes_no_vector(pipeline: InMemoryPipeline) -> None:
+    await declare(pipeline, "code", description="old", extraction_hints="keep errors")
+    await said(pipeline, "Fixed the parser.", mode="code")
+    declared = await declare(pipeline, "code", description="new")
+    assert (declared["description"], declared["extraction_hints"]) == ("new", "keep errors")
+    assert len(pipeline.embedders.model("tiny32").passages) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"name": "Upper", "embedder": "tiny32"}, "arguments.name"),
+        ({"name": "code", "embedder": "none-such"}, "arguments.embedder"),
+        ({"name": "code", "embedder": "tiny32", "decay": "sudden"}, "arguments.decay"),
+    ],
+)
+async def test_a_mode_that_breaks_the_rules_is_refused_and_not_declared(
+    pipeline: InMemoryPipeline, arguments: Json, field: str
+) -> None:
+    reply = await pipeline.command("declare_mode", **arguments)
+    assert (code_of(reply), reply["error"]["field"]) == ("invalid_value", field)
+    assert [mode["name"] for mode in (await pipeline.command("list_modes"))["result"]["modes"]] == ["general"]
+
+
+async def test_a_caller_beats_the_projects_default_that_the_users_and_that_the_fallback(
+    pipeline: InMemoryPipeline,
+) -> None:
+    assert await decided(pipeline, "a") == ("general", "fallback")
+    await declare(pipeline, "journal", is_default=True)
+    await declare(pipeline, "code")
+    assert await decided(pipeline, "b") == ("journal", "user_default")
+    await pipeline.command("set_default_mode", project="p1", name="code", for_project=True)
+    p1 = {"user_id": "u1", "project_id": "p1"}
+    assert await decided(pipeline, "c", scope=p1) == ("code", "project_default")
+    assert await decided(pipeline, "d") == ("journal", "user_default")
+    assert await decided(pipeline, "e", scope=p1, mode="general") == ("general", "caller")
+    await pipeline.command("set_default_mode", name=None)
+    assert await decided(pipeline, "f") == ("general", "fallback")
+
+
+async def test_a_turn_in_an_undeclared_mode_is_refused_and_a_dead_letter(pipeline: InMemoryPipeline) -> None:
+    reply = await pipeline.ask(pipeline.names.turns, turn("Tea.", "t", mode="none-such"))
+    assert code_of(reply) == "unknown_mode"
+    assert [letter.header("dead_letter_code") for letter in pipeline.dead_letters()] == [b"unknown_mode"]
+    assert list(pipeline.memories.all()) == []
+
+
+async def test_a_mode_of_a_project_exists_only_there_and_hides_the_users(pipeline: InMemoryPipeline) -> None:
+    await pipeline.command("declare_mode", project="p1", name="code", embedder="tiny48", for_project=True)
+    p1 = {"user_id": "u1", "project_id": "p1"}
+    reply = await pipeline.ask(pipeline.names.turns, turn("Tea.", "t", mode="code"))
+    assert code_of(reply) == "unknown_mode"
+    await declare(pipeline, "code", "tiny32")
+    await said(pipeline, "Here.", mode="code", scope=p1)
+    await said(pipeline, "There.", mode="code")
+    assert await places(pipeline) == {"code/tiny48": 1, "code/tiny32": 1}
+
+
+async def test_modes_of_one_user_are_nothing_to_another_though_they_share_a_collection(
+    pipeline: InMemoryPipeline,
+) -> None:
+    await declare(pipeline, "code")
+    assert code_of(await pipeline.retrieve("q", user="u2", mode="code")) == "unknown_mode"
+    await pipeline.command("declare_mode", user="u2", name="code", embedder="tiny32")
+    await said(pipeline, "Ana fixed the parser.", mode="code")
+    await said(pipeline, "Ben fixed the parser.", user="u2", mode="code")
+    assert await places(pipeline) == {"code/tiny32": 2}
+    assert await in_mode(pipeline, "code", "fixed the parser") == ["Ana fixed the parser."]
+    assert await in_mode(pipeline, "code", "fixed the parser", user="u2") == ["Ben fixed the parser."]
+
+
+async def test_a_search_over_all_modes_warns_and_finds_each(pipeline: InMemoryPipeline) -> None:
+    await declare(pipeline, "code", "tiny48")
+    await said(pipeline, "Fixed the leak in the parser.", mode="code")
+    await said(pipeline, "Fixed the leak in the kitchen.")
+    reply = await pipeline.retrieve("fixed the leak", mode="*")
+    assert {hit["mode"] for hit in reply["result"]["hits"]} == {"code", "general"}
+    assert reply["result"]["strategy"] == "cross_mode"
+    assert "cross_mode" in [one["code"] for one in reply["warnings"]]
+
+
+async def test_without_a_mode_the_conversations_is_searched_and_the_others_are_named(
+    pipeline: InMemoryPipeline,
+) -> None:
+    await declare(pipeline, "code")
+    await said(pipeline, "Fixed the parser.", mode="code", conversation_id="c-code")
+    await said(pipeline, "Fixed the sink.", conversation_id="c-home")
+    reply = await pipeline.retrieve("fixed", conversation_id="c-code")
+    assert reply["result"]["modes"] == ["code"]
+    [warning] = [one for one in reply["warnings"] if one["code"] == "other_modes"]
+    assert "general" in warning["message"]
+
+
+async def test_what_is_declared_in_a_table_names_the_collections(pipeline: InMemoryPipeline) -> None:
+    await declare(pipeline, "code", "tiny32")
+    await said(pipeline, "Fixed the parser.", mode="code")
+    space = pipeline.space("code", "tiny32")
+    assert list(await pipeline.index.spaces()) == [collection_name("code", space.fingerprint.digest)]

@@ -1,0 +1,131 @@
+"""A deployment with a scope model of its own: further fields tell memories apart on every path of the map."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from schemas.scope_models import bind_issued_scope, deployed_scope
+from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
+from streams.flow.worker_context import WorkerContext
+from streams.topology import Agents
+from tests.builders.scopes import AgentScope
+from tests.fakes.tables.json_table import FakeJsonTable
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+
+Json = dict[str, Any]
+
+AGENTS = deployed_scope(AgentScope)
+
+KETTLE = "The kettle is blue."
+
+
+@dataclass
+class AgentsMap(InMemoryPipeline):
+    """A map whose memories belong to a user and an agent."""
+
+    def wired(self, words: SqliteLexicalIndex) -> tuple[Agents, WorkerContext]:
+        agents, ctx = super().wired(words)
+        return agents, replace(ctx, scope_model=AGENTS)
+
+    async def tell(self, agent: str, text: str, turn_id: str) -> Json:
+        """Publish a turn that an agent was told."""
+        turn = {"schema": "turn.v1", "turn_id": turn_id, "scope": {"user_id": "u1", "agent_id": agent}}
+        return await self.ask(self.names.turns, {**turn, "conversation_id": "c1", "role": "user", "content": text})
+
+    async def order(self, agent: str, command: str, **arguments: Any) -> Json:
+        """Give a command about an agent's memories."""
+        scope = {"user_id": "u1", "agent_id": agent}
+        order = {"schema": "command.v1", "command": command, "scope": scope, "arguments": arguments}
+        reply = await self.ask(self.names.commands, order)
+        assert reply["status"] == "ok", reply
+        return dict(reply["result"])
+
+    async def found(self, **selected: Any) -> list[tuple[str, str]]:
+        """The tenants and texts of the hits about kettles in the selected scopes."""
+        reply = await self.retrieve("kettle", scope={"user_id": "u1", **selected}, top_k=50)
+        return sorted((hit["scope"]["agent_id"], hit["text"]) for hit in reply["result"]["hits"])
+
+
+@asynccontextmanager
+async def a_map(directory: Path) -> AsyncIterator[AgentsMap]:
+    kept = AgentsMap(directory, issued=FakeJsonTable(bind_issued_scope(AGENTS)))
+    async with kept.running():
+        yield kept
+
+
+async def test_the_same_turn_told_to_two_agents_is_two_memories_and_each_is_selected_by_its_agent(
+    tmp_path: Path,
+) -> None:
+    async with a_map(tmp_path) as pipeline:
+        replies = [await pipeline.tell(agent, KETTLE, "t-1") for agent in ("bob", "eve", "BOB")]
+        ids = [reply["result"]["memory_id"] for reply in replies]
+        assert (len({*ids}), ids[0] == ids[2], replies[2]["result"]["duplicate"]) == (2, True, True)
+        await pipeline.topics.settled()
+        both = [("bob", KETTLE), ("eve", KETTLE)]
+        assert await pipeline.found(agent_id="bob") == await pipeline.found(agent_id="BOB") == both[:1]
+        assert await pipeline.found(agent_id=["bob", "eve"]) == await pipeline.found(agent_id="*") == both
+        assert await pipeline.found() == [], "the agent that is left out is main"
+        assert await pipeline.found(agent_id="*", channel="mail") == []
+        [memory] = [memory for memory in pipeline.memories.all() if memory.memory_id == ids[1]]
+        assert memory.scope == {"user_id": "u1", "project_id": "default", "agent_id": "eve", "channel": "chat"}
+
+
+async def test_what_the_model_does_not_take_is_a_dead_letter_and_answered_with_its_field(tmp_path: Path) -> None:
+    async with a_map(tmp_path) as pipeline:
+        turn = {"schema": "turn.v1", "conversation_id": "c1", "role": "user", "content": KETTLE}
+        refused = await pipeline.ask(pipeline.names.turns, {**turn, "scope": {"user_id": "u1", "channel": "fax"}})
+        unknown = await pipeline.ask(pipeline.names.turns, {**turn, "scope": {"user_id": "u1", "team": "red"}})
+        await pipeline.topics.settled()
+        assert (refused["error"]["code"], refused["error"]["field"]) == ("invalid_value", "scope.channel")
+        assert (unknown["error"]["code"], unknown["error"]["field"]) == ("unknown_scope_field", "scope.team")
+        assert len(pipeline.dead_letters()) == 2
+
+
+async def test_intentions_and_categories_are_an_agents_own(tmp_path: Path) -> None:
+    async with a_map(tmp_path) as pipeline:
+        await pipeline.order("bob", "set_intention", goals=["buy a kettle"])
+        await pipeline.order("bob", "declare_category", name="kitchen", description="kettles and pots")
+        goals = {agent: await pipeline.order(agent, "get_intention") for agent in ("bob", "eve")}
+        assert [[goal["text"] for goal in goals[agent]["goals"]] for agent in goals] == [["buy a kettle"], []]
+        listed = {agent: await pipeline.order(agent, "list_categories") for agent in ("bob", "eve")}
+        assert [[one["name"] for one in listed[agent]["categories"]] for agent in listed] == [["kitchen"], []]
+
+
+async def test_forgetting_and_consolidating_are_about_one_agent_and_the_user_is_all_of_them(tmp_path: Path) -> None:
+    async with a_map(tmp_path) as pipeline:
+        for agent in ("bob", "eve"):
+            for number in range(3):
+                await pipeline.tell(agent, f"We decided to descale the kettle on day {number}.", f"t-{number}")
+        await pipeline.topics.settled()
+        trigger = {"schema": "consolidate.v1", "scope": {"user_id": "u1", "agent_id": "bob"}, "mode": None}
+        reply = await pipeline.ask(pipeline.names.consolidate, trigger)
+        assert reply["status"] == "ok"
+        assert len(reply["result"]["created"]) == 1
+        told = [json.loads(one.value or b"") for one in pipeline.topics.records(pipeline.names.consolidated)]
+        assert [one["scope"]["agent_id"] for one in told if one["schema"] == "consolidated.v1"] == ["bob"]
+        await pipeline.topics.settled()
+        assert {agent for agent, _ in await pipeline.found(agent_id="*")} == {"bob", "eve"}
+        await pipeline.order("bob", "forget", project=True)
+        await pipeline.topics.settled()
+        assert {agent for agent, _ in await pipeline.found(agent_id="*")} == {"eve"}
+        await pipeline.order("bob", "forget", user=True)
+        await pipeline.topics.settled()
+        assert await pipeline.found(agent_id="*") == []
+        assert pipeline.dead_letters() == []
+
+
+async def test_after_a_restart_a_command_that_comes_again_is_the_same_one(tmp_path: Path) -> None:
+    async with a_map(tmp_path) as pipeline:
+        await pipeline.tell("bob", KETTLE, "t-1")
+        await pipeline.topics.settled()
+        await pipeline.order("bob", "forget", project=True)
+        await pipeline.topics.settled()
+    async with pipeline.running():
+        await pipeline.order("bob", "list_modes")
+        await pipeline.order("bob", "forget", project=True)
+        await pipeline.topics.settled()
+        assert await pipeline.found(agent_id="*") == []
+        assert pipeline.dead_letters() == []

@@ -1,0 +1,101 @@
+"""The wiring: every topic has a reader and a writer, and the diagram of the architecture shows all of it."""
+
+import re
+from itertools import pairwise, product
+from pathlib import Path
+
+from streams.settings import Settings
+from streams.topics import topic_config, topics_with_prefix
+from streams.wire.partitioning import partition_of
+from tests.worlds.in_memory_publisher import Arrow
+from tests.worlds.wiring import colleagues, observed_arrows, readers
+
+ARCHITECTURE = Path(__file__).parents[3] / "docs" / "architecture.md"
+
+PREFIX = Settings(_env_file=None).topic_prefix
+
+FROM_OUTSIDE = {"turns", "retrieve", "commands", "consolidate"}
+"""What producers and clients write to (`docs/contract.md`)."""
+
+FOR_OUTSIDE = {"replies", "dead-letters"}
+"""What they read."""
+
+
+async def arrows(directory: Path) -> set[Arrow]:
+    """The map as it is: topics to agents that read them, agents to topics that they write to."""
+    drawn = readers(directory) | await observed_arrows(directory)
+    return {(short(left), short(right)) for left, right in drawn}
+
+
+def short(topic: str) -> str:
+    return topic.removeprefix(PREFIX)
+
+
+def drawn_arrows(text: str) -> set[Arrow]:
+    """The arrows of the flowchart.
+
+    Nodes are topics without their prefix and agents by their class, `retrieve --> Retrieve`; with any shape, text and
+    kind of arrow, several by `&`, and chains.
+    """
+    [block] = re.findall(r"```mermaid\n(flowchart.*?)```", text, re.DOTALL)
+    arrow = re.compile(r"\s(?:-->|-\.->|==>)(?:\|[^|]*\|)?\s")
+    lines = [[drawn_nodes(side) for side in arrow.split(line)] for line in block.splitlines()]
+    return {drawn for sides in lines for pair in pairwise(sides) for drawn in product(*pair)}
+
+
+def drawn_nodes(side: str) -> list[str]:
+    """The nodes on one side of an arrow, by their ids."""
+    return [re.split(r"[\[({>]|:::", node)[0].strip() for node in side.split("&")]
+
+
+async def test_every_topic_is_read_or_written_by_the_map_and_what_it_writes_has_a_reader(tmp_path: Path) -> None:
+    topics = {topic.removeprefix(PREFIX) for topic in topics_with_prefix(PREFIX).all()}
+    there = await arrows(tmp_path)
+    read = {left for left, _ in there} & topics
+    written = {right for _, right in there} & topics
+    assert read == topics - FOR_OUTSIDE
+    assert written == topics - FROM_OUTSIDE
+
+
+def test_what_fits_into_a_topic_fits_with_more_headers_into_those_that_follow() -> None:
+    topics = topics_with_prefix(PREFIX)
+    largest = {topic: int(topic_config(topics, topic)["max.message.bytes"]) for topic in topics.all()}
+    outside = {PREFIX + topic for topic in FROM_OUTSIDE}
+    assert {largest[topic] for topic in outside} == {8 << 20}
+    assert {largest[topic] for topic in set(topics.all()) - outside} == {16 << 20}
+
+
+def test_partitions_are_those_of_javas_default_partitioner() -> None:
+    # Made with org.apache.kafka.common.utils.Utils.murmur2 (its own unit test's examples).
+    assert [partition_of(key, 2**31) for key in (b"21", b"foobar", b"a-little-bit-long-string")] == [
+        -973932308 & 0x7FFFFFFF,
+        -790332482 & 0x7FFFFFFF,
+        -985981536 & 0x7FFFFFFF,
+    ]
+
+
+def test_the_diagrams_lines_are_read_in_every_spelling() -> None:
+    text = """
+```mermaid
+flowchart LR
+    turns([memory.turns]) --> Remember[Remember: keeper] --> remembered
+    Retrieve & Govern -.->|who asked| replies:::outside
+```
+"""
+    assert drawn_arrows(text) == {
+        ("turns", "Remember"),
+        ("Remember", "remembered"),
+        ("Retrieve", "replies"),
+        ("Govern", "replies"),
+    }
+
+
+async def test_architecture_diagram_has_the_arrows_of_the_wiring(tmp_path: Path) -> None:
+    drawn, wired = drawn_arrows(ARCHITECTURE.read_text()), await arrows(tmp_path)
+    assert drawn - wired == set()
+    # A record is observed to come from a step. The diagram names the agents of that step that cause it.
+    shared = colleagues(tmp_path)
+    missing = {
+        (left, right) for left, right in wired - drawn if not any((one, right) in drawn for one in shared.get(left, ()))
+    }
+    assert missing == set()

@@ -1,0 +1,107 @@
+"""The documents of the wire against the wire: every record on a public topic is as its schema says."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from schemas.messages.records import Record
+from streams.api_docs.asyncapi import build_asyncapi
+from streams.api_docs.payloads import COMMAND_ARGUMENTS
+from tests.worlds.in_memory_pipeline import InMemoryPipeline
+
+Json = dict[str, Any]
+
+
+class Documented:
+    """The messages of a document, by which records are judged."""
+
+    def __init__(self, document: Json) -> None:
+        self._components = document["components"]
+        self._messages: Json = document["components"]["messages"]
+
+    def faults(self, name: str, record: Record) -> list[str]:
+        """What is wrong with a record that should be a message of this name."""
+        message = self._messages[name]
+        headers = {header: (value or b"").decode() for header, value in record.headers}
+        wrong = self._wrong(message["headers"], headers)
+        is_json = message["contentType"] == "application/json"
+        return wrong + (self._wrong(message["payload"], json.loads(record.value or b"")) if is_json else [])
+
+    def _wrong(self, schema: Json, value: Any) -> list[str]:
+        validator = Draft202012Validator({**schema, "components": self._components})
+        return [error.message[:300] for error in validator.iter_errors(value)]
+
+
+async def lived(pipeline: InMemoryPipeline) -> list[tuple[str, Record]]:
+    """Have everything happen that clients can ask for; each record with the name of the message that it should be."""
+    names = pipeline.names
+    for number in range(4):
+        await pipeline.ask(names.turns, said(f"We decided to water the tomatoes on day {number}.", number))
+    await pipeline.topics.settled()
+    found = await pipeline.retrieve("tomatoes", explain=True)
+    await pipeline.retrieve("tomatoes", mode="*", depth="auto")
+    await pipeline.assemble("water the tomatoes", conversation_id="c1")
+    memory_id = found["result"]["hits"][0]["memory_id"]
+    await pipeline.command("declare_mode", name="garden", embedder="tiny32")
+    await pipeline.command("set_memory_mode", memory_id=memory_id, mode="garden")
+    await pipeline.command("set_intention", goals=["grow tomatoes"])
+    await pipeline.command("declare_category", name="garden", description="tomatoes")
+    await pipeline.command("list_categories", include_summary=True)
+    await pipeline.command("rebuild")
+    await pipeline.command("get_memory", memory_id=memory_id)
+    await pipeline.command("health")
+    await pipeline.command("get_memory", memory_id="nothing")
+    await pipeline.ask(names.consolidate, {"schema": "consolidate.v1", "scope": {"user_id": "u1"}, "mode": None})
+    forget = {"schema": "command.v1", "command": "forget", "scope": {"user_id": "u1"}, "arguments": {"user": True}}
+    await pipeline.ask(names.commands, forget)
+    await pipeline.topics.settled()
+    asked = [
+        (json.loads(record.value or b"")["schema"], record)
+        for topic in (names.turns, names.retrieve, names.commands, names.consolidate)
+        for record in pipeline.topics.records(topic)
+    ]
+    kinds = {record.header("correlation_id"): kind for kind, record in asked}
+    replies = [(f"{kinds[one.header('correlation_id')]}.reply", one) for one in pipeline.topics.records(names.replies)]
+    return asked + replies
+
+
+def said(text: str, number: int) -> Json:
+    """A turn with all that a turn may have."""
+    return {
+        "schema": "turn.v1",
+        "turn_id": f"t-{number}",
+        "scope": {"user_id": "u1"},
+        "conversation_id": "c1",
+        "role": "user",
+        "speaker": "Ana",
+        "content": text,
+        "occurred_at": f"2026-03-0{number + 1}T09:30:00Z",
+        "importance": 0.5,
+        "resources": [{"uri": "s3://bucket/a.png", "text": "a photo of tomatoes"}],
+        "metadata": {"app": "notes"},
+    }
+
+
+async def test_all_that_clients_and_the_worker_write_is_as_the_document_says(tmp_path: Path) -> None:
+    async with InMemoryPipeline(tmp_path).running() as pipeline:
+        written = await lived(pipeline)
+        await pipeline.publish(pipeline.names.turns, b"nonsense")
+        await pipeline.topics.settled()
+        letters = [("dead-letter", letter) for letter in pipeline.dead_letters()]
+    document = Documented(build_asyncapi(pipeline.settings))
+    assert {name for name, _ in [*written, *letters]} == {*build_asyncapi(pipeline.settings)["components"]["messages"]}
+    assert {json.loads(one.value or b"").get("status") for name, one in written if name.endswith(".reply")} == {
+        "ok",
+        "error",
+    }
+    for name, record in [*written, *letters]:
+        assert not document.faults(name, record), (name, record.value)
+
+
+async def test_the_commands_of_the_document_are_those_that_a_worker_knows(tmp_path: Path) -> None:
+    async with InMemoryPipeline(tmp_path).running() as pipeline:
+        refused = await pipeline.command("no_such_command")
+    known = refused["error"]["message"].partition("commands are: ")[2].split(", ")
+    assert known == sorted(COMMAND_ARGUMENTS)
