@@ -19,7 +19,6 @@ class IntentionTable(JsonTable[Mapping[str, str], Intention]):
         self._recent: dict[str, tuple[bytes, Intention]] = {}
 
     def get(self, partition: int, key: Mapping[str, str]) -> Intention:
-        """Return the intention of a scope, or an empty one."""
         scope = scope_key(key)
         value = self.table.read(partition, scope)
         if value is None:
@@ -31,13 +30,11 @@ class IntentionTable(JsonTable[Mapping[str, str], Intention]):
         return self._remember(scope, value, Intention.model_validate_json(value))
 
     def put(self, _partition: int, key: Mapping[str, str], value: Intention) -> None:
-        """Write an intention over the one before."""
         scope, encoded = scope_key(key), value.model_dump_json(exclude_defaults=True).encode()
         self.table[scope.encode()] = encoded
         self._remember(scope, encoded, value)
 
     def scopes(self, partition: int, boundary: str) -> Sequence[Mapping[str, str]]:
-        """Return the scopes of a boundary that have an intention: their keys are adjacent in the store."""
         prefix = f"{boundary}/".encode()
         keys = takewhile(lambda key: key.startswith(prefix), self.table.keys_from(partition, prefix))
         return [scope_from_key(key.decode()) for key in keys]

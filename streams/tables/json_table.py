@@ -49,16 +49,13 @@ class JsonTable(Generic[Key, Value]):
         self._key = key
 
     def get(self, partition: int, key: Key) -> Value:
-        """Return the value of a key, or the default."""
         value = self.table.read(partition, self._key(key))
         return self._parsed[value] if value else self._default
 
     def put(self, _partition: int, key: Key, value: Value) -> None:
-        """Write a value over the one before."""
         self.table[self._key(key).encode()] = value.model_dump_json(by_alias=True).encode()
 
     def pending_writes(self) -> list[Awaitable[None]]:
-        """Return what must be awaited for the writes since the last call."""
         return self.table.drain_pending_writes()
 
 
@@ -69,7 +66,6 @@ class ClaimTable(JsonTable[str, Claim]):
         super().__init__(app, "claims", Claim, key=str)
 
     def put(self, partition: int, key: str, value: Claim) -> None:
-        """Write a claim over the one before; an empty one is stored as an empty value, or not at all."""
         if value.held:
             super().put(partition, key, value)
         elif self.table.read(partition, key):

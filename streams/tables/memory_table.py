@@ -31,51 +31,40 @@ class MemoryTable:
         self._parsed = ParsedValueCache(Memory.model_validate_json, MAX_PARSED_MEMORIES, MAX_PARSED_BYTES)
 
     def get(self, partition: int, memory_id: str) -> Memory | None:
-        """Return the record, or None. Answers read the same ones again and again."""
         value = self.table.read(partition, memory_id)
         return None if value is None or value.startswith(TOMBSTONES) else self._parsed[value]
 
     def put(self, _partition: int, memory: Memory) -> None:
-        """Write a record over the one before."""
         self.table[memory.memory_id.encode()] = memory.model_dump_json().encode()
 
     def forget(self, _partition: int, memory_id: str, place: VectorLocation | None = None) -> None:
-        """Replace a record by a tombstone that stays."""
         self.table[memory_id.encode()] = FORGOTTEN_TOMBSTONE + _encode(place)
 
     def remove(self, _partition: int, memory_id: str, place: VectorLocation | None = None) -> None:
-        """Replace a record by the location of its vector."""
         self.table[memory_id.encode()] = REMOVED_TOMBSTONE + _encode(place)
 
     def is_removed(self, partition: int, memory_id: str) -> bool:
-        """True if the record was removed or forgotten."""
         return (self.table.read(partition, memory_id) or b"").startswith(TOMBSTONES)
 
     def is_forgotten(self, partition: int, memory_id: str) -> bool:
-        """True if the record was forgotten."""
         return (self.table.read(partition, memory_id) or b"").startswith(FORGOTTEN_TOMBSTONE)
 
     def removed(self, partition: int) -> Iterator[str | None]:
-        """Yield the ids of removed records that were not forgotten; None for every other row."""
         return (
             key.decode() if value.startswith(REMOVED_TOMBSTONE) else None for key, value in self.table.scan(partition)
         )
 
     def last_place(self, partition: int, memory_id: str) -> VectorLocation | None:
-        """Return the vector location in a tombstone."""
         value = self.table.read(partition, memory_id) or b""
         return _location_in(value) if value.startswith(TOMBSTONES) else None
 
     def pending_writes(self) -> list[Awaitable[None]]:
-        """Return what must be awaited for the writes since the last call."""
         return self.table.drain_pending_writes()
 
     def all(self) -> Iterator[Memory]:
-        """Yield every record of the assigned partitions."""
         return (Memory.model_validate_json(value) for value in self.table.values() if not value.startswith(TOMBSTONES))
 
     def tombstones(self) -> Iterator[tuple[str, VectorLocation]]:
-        """Yield the ids and vector locations of all tombstones that have one, in the assigned partitions."""
         for key, value in self.table.items():
             if value.startswith(TOMBSTONES) and (location := _location_in(value)) is not None:
                 yield key.decode(), location

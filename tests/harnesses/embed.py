@@ -13,7 +13,7 @@ from schemas.models.vectors import Encoded, Point
 from schemas.moments import moment_of
 from schemas.state.memories import Embedding, Memory, VectorLocation
 from schemas.state.modes import GENERAL, Mode, VectorSpace
-from streams.flow.stores.partition_views import TableView
+from streams.flow.stores.partition_views import at_partition
 from tests.builders.turns import TIMESTAMP_MS, turn
 from tests.fakes.clock import FakeClock
 from tests.fakes.embedders import FakeEmbedders
@@ -75,7 +75,7 @@ class EmbedHarness:
         self.modes, self.embedders = FakeModes(), RejectingEmbedders()
         self.index = CountingIndex()
         self.clock = FakeClock()
-        self.spaces = VectorSpaces(TableView(self.modes, PARTITION), self.embedders)
+        self.spaces = VectorSpaces(at_partition(self.modes, PARTITION), self.embedders)
         self.embed = Embed(lambda _: self.spaces, self.index, self.clock)
         for name, embedder, dim in (("code", "tiny32", 32), ("notes", GENERAL, 384)):
             mode = Mode(name=name, embedder=embedder, embedding_dim=dim)

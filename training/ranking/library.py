@@ -29,7 +29,7 @@ from schemas.scopes import Selector
 from schemas.state.memories import Embedding, Memory, VectorLocation
 from schemas.state.modes import GENERAL, ModeDeclarations, VectorSpace
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.flow.stores.partition_views import LexicalView
+from streams.flow.stores.partition_views import at_partition
 from training.ranking.conversations import Conversation, LabelledQuestion
 from training.ranking.embedding import CachedEmbedder
 from training.ranking.exact_index import ExactIndex
@@ -75,7 +75,7 @@ def load_questions(user: str, conversations: Sequence[Conversation], embedder: C
         index = SqliteLexicalIndex(Path(folder))
         index.open(PARTITION)
         try:
-            yield from asyncio.run(_questions(user, conversations, embedder, LexicalView(index, PARTITION)))
+            yield from asyncio.run(_questions(user, conversations, embedder, at_partition(index, PARTITION)))
         finally:
             index.close()
 

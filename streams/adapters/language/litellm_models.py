@@ -40,7 +40,6 @@ class LiteLLMModels:
         await self._library.load()
 
     async def ask(self, step: str, role: str, prompt: Prompt, answer: type[AnswerT]) -> ModelAnswer[AnswerT]:
-        """Return one validated answer; see the port."""
         endpoint = self._endpoint(step, role)
         if endpoint is None:
             raise Unavailable("no language model is configured: set LLM_PROFILES")
@@ -56,12 +55,10 @@ class LiteLLMModels:
         return _model_answer(value, endpoint, prompt, calls)
 
     def available(self, step: str, role: str) -> bool:
-        """True if a prompt of this step may be sent now."""
         endpoint = self._endpoint(step, role)
         return endpoint is not None and endpoint.available
 
     async def until_available(self, step: str, role: str) -> None:
-        """Wait until a prompt of this step may be sent."""
         endpoint = self._endpoint(step, role)
         if endpoint is None:
             await asyncio.Event().wait()
@@ -69,11 +66,9 @@ class LiteLLMModels:
             await endpoint.until_available()
 
     def status(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the status of each profile, for `health`."""
         return {name: endpoint.status() for name, endpoint in self._endpoints.items()}
 
     async def close(self) -> None:
-        """Close LiteLLM's connections."""
         await self._library.close()
 
     def _endpoint(self, step: str, role: str) -> Endpoint | None:

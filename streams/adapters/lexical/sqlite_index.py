@@ -37,7 +37,6 @@ class SqliteLexicalIndex:
         self._open: dict[int, _Partition] = {}
 
     def open(self, partition: int) -> None:
-        """Open a partition's index; if it is open, close it first, without a commit."""
         self._close(partition)
         connection = open_file(self._path(partition))
         cache, keys = MemoryColumnsCache(), KeyCache(connection)
@@ -45,16 +44,13 @@ class SqliteLexicalIndex:
         self._open[partition] = opened
 
     def drop(self, partition: int) -> None:
-        """Delete a partition's file, open or not."""
         self._close(partition)
         delete_file(self._path(partition))
 
     def commit(self, partition: int) -> None:
-        """Commit all writes to this partition."""
         self._open[partition].writer.commit()
 
     def close(self) -> None:
-        """Commit and close all partitions."""
         for partition in list(self._open):
             try:
                 self.commit(partition)
@@ -62,56 +58,43 @@ class SqliteLexicalIndex:
                 self._close(partition)
 
     def applied(self, partition: int) -> Mapping[str, int]:
-        """Return the next offset of each topic."""
         opened = self._open[partition]
         return {**opened.reader.applied(), **opened.writer.progress}
 
     def set_applied(self, partition: int, topic: str, next_offset: int) -> None:
-        """Set the next offset of a topic; written with the next commit."""
         self._open[partition].writer.set_applied(topic, next_offset)
 
     def put(self, partition: int, document: LexicalDocument) -> None:
-        """Write or replace a memory."""
         self._open[partition].writer.put(document)
 
     def remove(self, partition: int, memory_id: str) -> None:
-        """Remove a memory and its terms; an unknown id changes nothing."""
         self._open[partition].writer.remove(memory_id)
 
     def has(self, partition: int, memory_id: str) -> bool:
-        """True if the memory is indexed."""
         return self._open[partition].reader.has(memory_id)
 
     def memory_columns(self, partition: int, boundary: str) -> MemoryColumns:
-        """Return the columns of a boundary's memories."""
         return self._open[partition].reader.memory_columns(boundary)
 
     def postings(self, partition: int, boundary: str, terms: Sequence[str], *, fuzzy: bool = True) -> list[Postings]:
-        """Return the postings of each term, with those of the words that it matches (see the port)."""
         return self._open[partition].reader.postings(boundary, terms, fuzzy=fuzzy)
 
     def entity_postings(self, partition: int, boundary: str, entities: Sequence[str]) -> list[Postings]:
-        """Return the postings of each entity."""
         return self._open[partition].reader.exact_postings(boundary, [entity_term(entity) for entity in entities])
 
     def category_postings(self, partition: int, boundary: str, names: Sequence[str]) -> list[Postings]:
-        """Return the postings of each category."""
         return self._open[partition].reader.exact_postings(boundary, [category_term(name) for name in names])
 
     def counts(self, partition: int, boundary: str) -> Mapping[str, Mapping[EmbeddingStatus, int]]:
-        """Count a boundary's memories by mode and embedding status."""
         return self._open[partition].reader.counts(boundary)
 
     def with_status(self, partition: int, statuses: Iterable[EmbeddingStatus]) -> Iterator[str]:
-        """Yield the ids of all memories with one of these statuses."""
         return self._open[partition].reader.with_status(statuses)
 
     def awaiting_understanding(self, partition: int) -> Iterator[str]:
-        """Yield the ids of all memories that no language model has read yet."""
         return self._open[partition].reader.awaiting_understanding()
 
     def ready_places(self, partition: int) -> Mapping[VectorLocation, int]:
-        """Count the memories with their vector in each location."""
         return self._open[partition].reader.ready_places()
 
     def _path(self, partition: int) -> Path:

@@ -15,7 +15,7 @@ from agents.ports.stores import MemoryWriter, ModeWriter
 from schemas.state.categories import Taxonomy
 from schemas.state.claims import Claim
 from schemas.state.modes import ModeDeclarations
-from streams.flow.stores.partition_views import IntentionView, LexicalView, MemoryView, TableView
+from streams.flow.stores.partition_views import at_partition
 from streams.flow.stores.tables import IntentionStore, LexicalStore, MemoryStore, ScopeFields, Table
 
 
@@ -45,12 +45,12 @@ class Stores:
     def at(self, partition: int) -> PartitionStores:
         """Return the views of one partition."""
         return PartitionStores(
-            memories=MemoryView(self.memories, partition),
-            modes=TableView(self.modes, partition),
-            claims=TableView(self.claims, partition),
-            intentions=IntentionView(self.intentions, partition),
-            categories=TableView(self.categories, partition),
-            words=LexicalView(self.words, partition),
+            memories=at_partition(self.memories, partition),
+            modes=at_partition(self.modes, partition),
+            claims=at_partition(self.claims, partition),
+            intentions=at_partition(self.intentions, partition),
+            categories=at_partition(self.categories, partition),
+            words=at_partition(self.words, partition),
         )
 
     def memory_writes(self) -> list[Awaitable[object]]:

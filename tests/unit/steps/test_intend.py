@@ -9,7 +9,7 @@ from schemas.messages.records import Record
 from streams.flow.requests.events import EventReader
 from streams.flow.requests.replies import Replies
 from streams.flow.steps.learned import LEARNED_EVENTS, ApplyLearned
-from streams.flow.stores.partition_views import IntentionView, MemoryView
+from streams.flow.stores.partition_views import at_partition
 from streams.observability.metrics import Meters
 from streams.topics import topics_with_prefix
 from tests.builders.events import learned
@@ -31,7 +31,7 @@ class Step:
         for memory in (GOAL.memory, *GOAL.items):
             assert memory is not None
             memories.put(HERE, memory)
-        self.intend = Intend(IntentionView(self.table, HERE), MemoryView(memories, HERE), FakeClock())
+        self.intend = Intend(at_partition(self.table, HERE), at_partition(memories, HERE), FakeClock())
         replies = Replies(self.publisher, TOPICS.dead_letters, FakeClock(), Meters())
         self.step = ApplyLearned(EventReader(LEARNED_EVENTS, replies), lambda _: self.intend, self.table)
 

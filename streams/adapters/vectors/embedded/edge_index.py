@@ -65,7 +65,6 @@ class EdgeIndex:
         self._reading = asyncio.Lock()
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
-        """Write points, in batches; other tasks run between these."""
         unique = validate_points(space, points)
         if not unique:
             return
@@ -77,7 +76,6 @@ class EdgeIndex:
         await self._make_durable(shard, space, max(len(unique), rows // TYPICAL_TOKEN_ROWS))
 
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
-        """Remove points; unknown ids are ignored."""
         ids = validate_ids(memory_ids)
         if not ids or (shard := self._collections.readable(space)) is None:
             return
@@ -90,7 +88,6 @@ class EdgeIndex:
         await self._make_durable(shard, space, len(ids))
 
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
-        """Return the nearest points that `where` admits: exact, best first, ties by id."""
         check_vector(space, vector)
         if (vectors := await self._boundary(space, where)) is not None:
             return vectors.nearest(vector, where, limit)
@@ -109,7 +106,6 @@ class EdgeIndex:
         limit: int,
         memory_ids: Sequence[str] | None = None,
     ) -> list[Scored]:
-        """Return the best points by MaxSim, exact, over all that `where` admits, or over those of these memories."""
         check_rows(space, question)
         if not len(question) or (memory_ids is not None and not memory_ids):
             return []
@@ -126,7 +122,6 @@ class EdgeIndex:
         return await fetch_nearest(fetch, limit)
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
-        """Return the content hashes of these memories' points, of those that have one."""
         ids = validate_ids(memory_ids)
         found: dict[str, str] = {}
         if (shard := self._collections.readable(space)) is None:
@@ -137,7 +132,6 @@ class EdgeIndex:
         return found
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
-        """Return the vectors of these memories' points, the pooled ones normalised, as a cosine index stores them."""
         ids = validate_ids(memory_ids)
         found: dict[str, Encoded] = {}
         if (shard := self._collections.readable(space)) is None:
@@ -148,18 +142,15 @@ class EdgeIndex:
         return found
 
     async def count(self, space: VectorSpace, partition: int) -> int:
-        """Count a partition's points in this space."""
         if (shard := self._collections.readable(space)) is None:
             return 0
         request = CountRequest(filter=Filter(must=[FieldCondition(PARTITION, match=MatchValue(partition))]))
         return shard.ask(lambda engine: engine.count(request))
 
     async def spaces(self) -> Mapping[str, Fingerprint]:
-        """Return the fingerprints of the existing collections, by name."""
         return self._collections.fingerprints()
 
     async def close(self) -> None:
-        """Flush and close every shard, then release the directory."""
         self._collections.close()
 
     def _query(

@@ -60,7 +60,6 @@ class QdrantIndex:
         return cls(client, prefix=prefix, timeout_s=timeout_s)
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
-        """Write points; a point replaces the one with its id."""
         unique = validate_points(space, points)
         if not unique:
             return
@@ -70,7 +69,6 @@ class QdrantIndex:
             await self._collections.write(name, self._client.upsert(name, structs, wait=True))
 
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
-        """Remove points; unknown ids are ignored."""
         ids = validate_ids(memory_ids)
         if (name := await self._collections.readable(space)) is None:
             return
@@ -78,7 +76,6 @@ class QdrantIndex:
             await self._collections.write(name, self._client.delete(name, list(batch), wait=True))
 
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
-        """Return the nearest points that `where` admits: exact, best first, ties by id."""
         numbers, using = validate_vector(space, vector), pooled_name(space.fingerprint)
 
         async def fetch(count: int) -> list[Scored]:
@@ -94,7 +91,6 @@ class QdrantIndex:
         limit: int,
         memory_ids: Sequence[str] | None = None,
     ) -> list[Scored]:
-        """Return the best points by MaxSim, exact, over all that `where` admits, or over those of these memories."""
         rows, ids = validate_rows(space, question), None if memory_ids is None else validate_ids(memory_ids)
         if not rows or ids == []:
             return []
@@ -105,7 +101,6 @@ class QdrantIndex:
         return await fetch_nearest(fetch, limit)
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
-        """Return the content hashes of these memories' points, of those that have one."""
         ids = validate_ids(memory_ids)
         found: dict[str, str] = {}
         if (name := await self._collections.readable(space)) is None:
@@ -117,7 +112,6 @@ class QdrantIndex:
         return found
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
-        """Return the vectors of these memories' points, the pooled ones normalised, as a cosine index stores them."""
         ids = validate_ids(memory_ids)
         found: dict[str, Encoded] = {}
         if (name := await self._collections.readable(space)) is None:
@@ -129,18 +123,15 @@ class QdrantIndex:
         return found
 
     async def count(self, space: VectorSpace, partition: int) -> int:
-        """Count a partition's points in this space."""
         if (name := await self._collections.readable(space)) is None:
             return 0
         only = Filter(must=[FieldCondition(key=PARTITION, match=MatchValue(value=partition))])
         return (await self._collections.ask(name, self._client.count(name, only, exact=True))).count
 
     async def spaces(self) -> Mapping[str, Fingerprint]:
-        """Return the fingerprints of the existing collections, by name without the prefix."""
         return await self._collections.fingerprints()
 
     async def close(self) -> None:
-        """Close the client's connections."""
         await self._client.close()
 
     async def _query(

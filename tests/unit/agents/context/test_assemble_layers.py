@@ -10,7 +10,7 @@ from agents.context.category_summaries import CategorySummaries
 from schemas.state.categories import Category, Taxonomy
 from schemas.state.memories import Evidence, Item, ItemKind, Memory
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.flow.stores.partition_views import TableView
+from streams.flow.stores.partition_views import at_partition
 from tests.builders.items import distilled_of, having, item_of
 from tests.builders.memories import START, made
 from tests.fakes.tables.categories import FakeCategories
@@ -145,7 +145,7 @@ def with_a_summary(library: ContextHarness, summary: str, *sources: Memory) -> N
         name="health", description="doctors", summary=summary, anchors=tuple(rests_on), rests_on=rests_on, declared=True
     )
     categories.put(0, SCOPE, Taxonomy(categories={"health": health}))
-    library.capsules = CategorySummaries(library.stores.words, library.stores.memories, TableView(categories, 0))
+    library.capsules = CategorySummaries(library.stores.words, library.stores.memories, at_partition(categories, 0))
     library.__post_init__()
 
 

@@ -12,7 +12,7 @@ from schemas.internal.events import Learned
 from schemas.messages.commands import Command
 from schemas.scopes import Scope
 from schemas.state.memories import CategoryAssignment, Item, Memory, TextVersion
-from streams.flow.stores.partition_views import IntentionView, MemoryView
+from streams.flow.stores.partition_views import at_partition
 from tests.builders.events import forgotten, learned, learned_of
 from tests.builders.items import item_of
 from tests.builders.memories import START, made
@@ -35,7 +35,7 @@ class IntendHarness:
 
     def at(self, partition: int) -> Intend:
         """The agent of a partition."""
-        return Intend(IntentionView(self.table, partition), MemoryView(self.memories, partition), FakeClock())
+        return Intend(at_partition(self.table, partition), at_partition(self.memories, partition), FakeClock())
 
     def tell(self, event: Learned) -> Learned:
         """Keep the records of an event, and let it be handled."""

@@ -5,7 +5,7 @@ import pytest
 from agents.modes.vector_spaces import VectorSpaces
 from schemas.failures import ModelMissing, Rejected
 from schemas.state.modes import GENERAL, Mode
-from streams.flow.stores.partition_views import TableView
+from streams.flow.stores.partition_views import at_partition
 from tests.builders.memories import made
 from tests.fakes.embedders import FakeEmbedders
 from tests.fakes.tables.modes import FakeModes
@@ -20,7 +20,7 @@ class SpacesHarness:
     def __init__(self, *modes: Mode) -> None:
         self.modes, self.embedders = FakeModes(), FakeEmbedders()
         self.modes.declare(*modes, boundary="ana")
-        self.spaces = VectorSpaces(TableView(self.modes, 0), self.embedders)
+        self.spaces = VectorSpaces(at_partition(self.modes, 0), self.embedders)
 
 
 def test_a_memorys_vector_lies_in_its_mode_and_in_the_space_of_that_modes_embedder() -> None:

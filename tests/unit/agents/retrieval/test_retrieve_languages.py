@@ -18,7 +18,7 @@ from schemas.scopes import Selector
 from schemas.state.memories import Memory
 from schemas.state.modes import GENERAL, Mode
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
-from streams.flow.stores.partition_views import LexicalView
+from streams.flow.stores.partition_views import at_partition
 from tests.builders.memories import made
 from tests.harnesses.retrieval import RetrievalHarness
 
@@ -64,7 +64,7 @@ async def nearest(library: RetrievalHarness, query: str) -> ModeSearchResult:
     request = RetrieveRequest(scope=selector, query=query, mode=GENERAL)
     declared = library.modes.get(0, "ana")
     [search] = plan_searches(request, declared, lambda shelf: library.words.memory_columns(0, shelf), lambda _: None)
-    words = LexicalFeatures(LexicalView(library.words, 0), library.clock, search)
+    words = LexicalFeatures(at_partition(library.words, 0), library.clock, search)
     [found] = await VectorSearch(library.vectors, library.spaces).nearest(search, words)
     return found
 
