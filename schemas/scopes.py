@@ -21,6 +21,9 @@ ANY_VALUE = "*"
 BOUNDARY_FIELD = "user_id"
 """The boundary field of every scope model."""
 
+ScopeFields = Mapping[str, str]
+"""The values of a scope by field."""
+
 PROJECT_FIELD = "project_id"
 """The project field of every scope model; modes can be declared for one project."""
 

@@ -21,13 +21,12 @@ from schemas.failures import Rejected, Unavailable
 from schemas.internal.changes import Change
 from schemas.internal.events import Learned
 from schemas.messages.commands import Command, DeclareCategory, GetCategory, ListCategories
+from schemas.scopes import ScopeFields
 from schemas.state.categories import Category
 from schemas.state.memories import CategoryAssignment
 
 MAX_ASSIGNED_ITEMS = 20_000
 """Items that one declaration reassigns, some 3 MB in one record; the next consolidation has the others."""
-
-ScopeFields = Mapping[str, str]
 
 
 class Categorize:

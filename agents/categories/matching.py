@@ -21,7 +21,7 @@ from schemas.scopes import boundary_of
 from schemas.state.categories import Taxonomy
 from schemas.state.memories import CategoryAssignment, Memory
 
-BATCH_SIZE = 256
+VECTOR_BATCH_ITEMS = 256
 """Vectors that are read at once: with token vectors a megabyte."""
 
 
@@ -63,8 +63,8 @@ class CategoryMatcher:
         found: dict[str, tuple[CategoryAssignment, ...]] = {}
         known = self._members.by_item(scope, sorted(self._categories.get(scope).categories))
         for mode, ids in self._members.items_by_mode(scope).items():
-            for start in range(0, len(ids), BATCH_SIZE):
-                matched = await self._match_items(mode, ids[start : start + BATCH_SIZE], scope)
+            for start in range(0, len(ids), VECTOR_BATCH_ITEMS):
+                matched = await self._match_items(mode, ids[start : start + VECTOR_BATCH_ITEMS], scope)
                 found.update(self._changed(matched, known, scope))
         return found
 

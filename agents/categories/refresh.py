@@ -21,7 +21,7 @@ from schemas.models.language import Unanswerable
 from schemas.state.categories import Category, CategorySummary
 from schemas.state.memories import Memory
 
-STEP, ROLE = "categorize.summary", "consolidate"
+REFRESH_STEP, REFRESH_ROLE = "categorize.summary", "consolidate"
 """Names by which a deployment selects the language model profile."""
 
 MAX_PROMPT_MEMBERS = 24
@@ -132,7 +132,7 @@ class RefreshCategories:
         )
 
     def _may_ask(self) -> bool:
-        return self._model is not None and self._model.model.available(STEP, ROLE)
+        return self._model is not None and self._model.model.available(REFRESH_STEP, REFRESH_ROLE)
 
 
 async def _ask(
@@ -144,7 +144,7 @@ async def _ask(
     if not allowance.may_spend(len(prompt.user) // CHARS_PER_TOKEN):
         return None
     try:
-        answered = await model.model.ask(STEP, ROLE, prompt, CategorySummary)
+        answered = await model.model.ask(REFRESH_STEP, REFRESH_ROLE, prompt, CategorySummary)
     except (Unavailable, Unanswerable):
         return None
     allowance.spend(answered.tokens_in + answered.tokens_out)

@@ -6,7 +6,7 @@ from agents.ports.command_types import CommandHandler, CommandResult
 from schemas.failures import Rejected
 from schemas.messages.commands import Command
 
-MAX_SHOWN_NAME_CHARS = 80
+MAX_SHOWN_COMMAND_CHARS = 80
 """Characters of an unknown name that its error repeats."""
 
 
@@ -22,6 +22,6 @@ class DispatchCommands:
         handler = self._handlers.get(command.command)
         if handler is None:
             names = ", ".join(sorted(self._handlers))
-            message = f"{command.command[:MAX_SHOWN_NAME_CHARS]!r} is not a command here; commands are: {names}"
+            message = f"{command.command[:MAX_SHOWN_COMMAND_CHARS]!r} is not a command here; commands are: {names}"
             raise Rejected("unknown_command", message, "command")
         return await handler(command, offset)

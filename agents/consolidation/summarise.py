@@ -21,7 +21,7 @@ from schemas.failures import Unavailable
 from schemas.models.language import Prompt, Unanswerable
 from schemas.state.interaction import Confidence
 
-STEP, ROLE = "consolidate.distil", "consolidate"
+SUMMARISE_STEP, SUMMARISE_ROLE = "consolidate.distil", "consolidate"
 """Names by which a deployment selects the language model profile."""
 
 MAX_SHOWN_TURNS = 40
@@ -59,15 +59,21 @@ class Summarise:
 
     def expected_tokens(self, cluster: TurnCluster) -> int:
         """Return the number of tokens that a cluster may cost; 0 if no model is available."""
-        return len(self._prompt(cluster).user) // CHARS_PER_TOKEN if self._model.available(STEP, ROLE) else 0
+        return (
+            len(self._prompt(cluster).user) // CHARS_PER_TOKEN
+            if self._model.available(SUMMARISE_STEP, SUMMARISE_ROLE)
+            else 0
+        )
 
     async def text(self, cluster: TurnCluster) -> ClusterSummary:
         """Return a cluster's text. A model's failure raises nothing: the extract is used."""
         by_rules = ClusterSummary(extractive_summary(cluster.sources), cluster.mean_cosine)
-        if not self._model.available(STEP, ROLE):
+        if not self._model.available(SUMMARISE_STEP, SUMMARISE_ROLE):
             return by_rules
         try:
-            answered = await self._model.ask(STEP, ROLE, self._prompt(cluster), ClusterSummaryAnswer)
+            answered = await self._model.ask(
+                SUMMARISE_STEP, SUMMARISE_ROLE, self._prompt(cluster), ClusterSummaryAnswer
+            )
         except (Unavailable, Unanswerable):
             return by_rules
         text, cost = answered.answer.text.strip(), answered.tokens_in + answered.tokens_out

@@ -6,7 +6,7 @@ A summary contains only what derives from existing memories. Awaits nothing.
 from agents.ports.categories import Categories
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
-from agents.rules.answer.drill_down import ScopeFields, select_scopes
+from agents.rules.answer.drill_down import select_scopes
 from agents.rules.answer.sufficiency import match_entries
 from agents.rules.answer.term_coverage import TermCoverage
 from agents.rules.categories.view import category_text
@@ -15,6 +15,7 @@ from agents.rules.index.bm25 import idf
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.text.tokenizer import content_terms
 from schemas.models.vectors import MemoryFilter
+from schemas.scopes import ScopeFields
 from schemas.state.categories import Category
 from schemas.state.memories import Memory
 

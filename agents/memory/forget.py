@@ -7,15 +7,16 @@ its distilled memory. Items that other turns support keep those supports; source
 current again.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
-from agents.memory.items import KeepItems, MemoryEvent, forgotten_event
+from agents.memory.items import KeepItems, MemoryEvent, WriteStep, forgotten_event
 from agents.memory.write_memory import WriteMemory
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter
 from agents.rules.cues.labels import has_signals
 from agents.rules.memory.forgetting import (
+    is_affected,
     is_distilled_from,
     list_conversations,
     list_ids,
@@ -30,39 +31,25 @@ from schemas.internal.changes import Change
 from schemas.internal.events import Forgotten, Learned
 from schemas.state.memories import Memory, index_names, item_index_name
 
-WriteStep = tuple[Memory | None, Sequence[MemoryEvent]]
-"""A memory with the events that must follow (no `Forgotten` among them: it was restored), or nothing."""
-
 NO_STEP: WriteStep = (None, ())
 """Nothing was done: a place to pause."""
-
-ChangePredicate = Callable[[Memory, Change], bool]
-"""True if a change applies to a memory."""
 
 
 class ForgetMemories:
     """The part of `Remember` that forgets."""
 
-    def __init__(
-        self,
-        memories: MemoryWriter,
-        words: LexicalWriter,
-        items: KeepItems,
-        write: WriteMemory,
-        is_affected: ChangePredicate,
-    ) -> None:
+    def __init__(self, memories: MemoryWriter, words: LexicalWriter, items: KeepItems, write: WriteMemory) -> None:
         self._memories = memories
         self._words = words
         self._items = items
         self._write = write
-        self._is_affected = is_affected
 
     def apply(self, change: Change) -> Iterator[WriteStep]:
         """Forget the memories that a change selects, and what was derived from them."""
         selected: dict[str, None] = {}
         item_ids: dict[str, None] = {}
         for memory in self._read(self._selected(change)):
-            if memory is not None and self._is_affected(memory, change) and not was_published_after(memory, change):
+            if memory is not None and is_affected(memory, change) and not was_published_after(memory, change):
                 selected[memory.memory_id] = None
                 item_ids |= dict.fromkeys(memory.items)
             yield NO_STEP
@@ -106,7 +93,7 @@ class ForgetMemories:
         """Forget the items that were moved into a deleted mode while their turns are in another."""
         columns = self._words.memory_columns(item_index_name(change.scope.boundary))
         for item in self._read(list_ids_in_mode(columns, change.mode)):
-            if item is not None and self._is_affected(item, change):
+            if item is not None and is_affected(item, change):
                 yield from self._forget([item.memory_id], ())
             yield NO_STEP
 

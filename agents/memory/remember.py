@@ -111,7 +111,7 @@ class Remember:
         self._write = write = WriteMemory(memories, words)
         self._items = KeepItems(memories, words, ResolveClaims(memories, claims, write), write)
         self._supersede = Supersede(memories, words, self._items, write)
-        self._forget = ForgetMemories(memories, words, self._items, write, is_affected)
+        self._forget = ForgetMemories(memories, words, self._items, write)
         self._file_items = FileItems(memories, write)
         self._move = Move(modes, self._items, self._supersede)
 

@@ -102,7 +102,7 @@ def _rows(vectors: Iterable[Sequence[Vector]]) -> Matrix:
     return normalise_rows(np.array(means, np.float32))
 
 
-MAX_SEGMENTS = 600
+MAX_READ_SEGMENTS = 600
 """Segments that are grouped: up to 4,800 turns, a fifth of a second in a thread."""
 
 MAX_EXAMPLES = 3
@@ -111,7 +111,7 @@ MAX_EXAMPLES = 3
 MAX_EXAMPLE_CHARS = 200
 """Characters of an example."""
 
-BATCH_SIZE = 20
+SEGMENT_BATCH_SIZE = 20
 """Segments that are read between two pauses for the event loop: some 10 ms."""
 
 
@@ -138,7 +138,7 @@ class SuggestModes:
         """Group the turns that fit no declared mode."""
         boundary = command.scope.boundary
         modes = {mode.name: mode for mode in self._spaces.visible(boundary, None)}
-        read = await self._read(split_segments(self._words.memory_columns(boundary), MAX_SEGMENTS))
+        read = await self._read(split_segments(self._words.memory_columns(boundary), MAX_READ_SEGMENTS))
         chosen, found = chosen_segments_by_mode(read), []
         for place, undecided in sorted(
             default_segments_by_location(read).items(), key=lambda one: (one[0].mode, one[0].space)
@@ -155,7 +155,7 @@ class SuggestModes:
         for place, memory_ids in enumerate(wanted):
             records = [self._memories.get(memory_id) for memory_id in memory_ids]
             found.append([memory for memory in records if memory is not None and memory.superseded_by is None])
-            if place % BATCH_SIZE == BATCH_SIZE - 1:
+            if place % SEGMENT_BATCH_SIZE == SEGMENT_BATCH_SIZE - 1:
                 await asyncio.sleep(0)
         return [segment for segment in found if segment]
 

@@ -28,7 +28,7 @@ from schemas.state.interaction import Interaction
 from schemas.state.memories import Memory
 from schemas.state.understanding import Understanding
 
-STEP, ROLE = "understand.turn", "understand"
+UNDERSTAND_STEP, UNDERSTAND_ROLE = "understand.turn", "understand"
 """Names by which a deployment selects the language model profile."""
 
 UNANSWERABLE_PROFILE = "unanswerable"
@@ -83,7 +83,7 @@ class Understand:
             categories=[(one.name, one.description) for one in self._taxonomy(memory).all()],
         )
         try:
-            answered = await self._model.ask(STEP, ROLE, prompt, Understanding)
+            answered = await self._model.ask(UNDERSTAND_STEP, UNDERSTAND_ROLE, prompt, Understanding)
         except Unanswerable:
             return self._event(memory, None, None, UNANSWERABLE_PROFILE)
         found = self._with_known_categories(answered.answer, memory)

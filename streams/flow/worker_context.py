@@ -7,10 +7,10 @@ from agents.commands.admit import Admit
 from agents.ports.clock import Clock
 from schemas.internal.changes import IssuedCommands
 from schemas.internal.consolidation import RunHistory
-from schemas.scopes import Scope
+from schemas.scopes import Scope, ScopeFields
 from streams.flow.requests.replies import Replies
 from streams.flow.stores.stores import Stores
-from streams.flow.stores.tables import ScopeFields, Table
+from streams.flow.stores.tables import Table
 from streams.flow.support.job_log import JobLog
 from streams.flow.support.lexical_commit import LexicalCommit
 from streams.flow.support.progress import AppliedOffsets

@@ -15,7 +15,7 @@ SHUTDOWN_TIMEOUT_S = 1.0
 """How long cancelled tasks may take to end before the loop is closed; Faust always waits this long."""
 
 
-class WorkerParts(Protocol):
+class StartedParts(Protocol):
     """What is started before the Faust app and stopped after it."""
 
     async def start(self) -> None:
@@ -44,7 +44,7 @@ class FastStartWorker(faust.Worker):
 
 
 class _PartsService(Service):
-    def __init__(self, parts: WorkerParts) -> None:
+    def __init__(self, parts: StartedParts) -> None:
         super().__init__()
         self._parts = parts
 
@@ -55,7 +55,7 @@ class _PartsService(Service):
         await self._parts.stop()
 
 
-def run_until_signal(app: faust.App, parts: WorkerParts) -> NoReturn:
+def run_until_signal(app: faust.App, parts: StartedParts) -> NoReturn:
     """Run the parts and the app until SIGTERM or SIGINT, then finish events in flight, commit, and exit."""
     worker = FastStartWorker(app, _PartsService(parts), quiet=True, loglevel=logging.WARNING, override_logging=False)
     worker.spinner = None

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import faust
 import pytest
 
+from schemas.scopes import ScopeFields
 from schemas.state.categories import Category, Taxonomy
-from streams.flow.stores.tables import ScopeFields, Table
+from streams.flow.stores.tables import Table
 from streams.tables.json_table import CategoryTable
 from tests.fakes.tables.categories import FakeCategories
 from tests.fakes.tables.table_store import dict_store

@@ -15,10 +15,9 @@ from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.intentions.view import build_intention_view
 from agents.rules.query.questions import Question
 from schemas.models.vectors import MemoryFilter
+from schemas.scopes import ScopeFields
 from schemas.state.categories import Category
 from schemas.state.intention import INTENTION_PARTS, Intention, IntentionEntry, IntentionPart
-
-ScopeFields = Mapping[str, str]
 
 MAX_SCOPES = 10
 """Scopes per request with a search of the upper layers, first by name: reading and matching a full intention takes

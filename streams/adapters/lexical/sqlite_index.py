@@ -17,7 +17,7 @@ from streams.adapters.lexical.columns_cache import MemoryColumnsCache
 from streams.adapters.lexical.file import KeyCache, delete_file, open_file, translate_sqlite_errors
 from streams.adapters.lexical.reader import LexicalReader
 from streams.adapters.lexical.text_analysis import category_term, entity_term
-from streams.adapters.lexical.writer import LexicalWriter
+from streams.adapters.lexical.writer import PartitionWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class _Partition:
     """One open index."""
 
     connection: Connection
-    writer: LexicalWriter
+    writer: PartitionWriter
     reader: LexicalReader
 
 
@@ -40,7 +40,9 @@ class SqliteLexicalIndex:
         self._close(partition)
         connection = open_file(self._path(partition))
         cache, keys = MemoryColumnsCache(), KeyCache(connection)
-        opened = _Partition(connection, LexicalWriter(connection, cache, keys), LexicalReader(connection, cache, keys))
+        opened = _Partition(
+            connection, PartitionWriter(connection, cache, keys), LexicalReader(connection, cache, keys)
+        )
         self._open[partition] = opened
 
     def drop(self, partition: int) -> None:

@@ -35,7 +35,7 @@ class _Stored(NamedTuple):
     analyzed: AnalyzedText
 
 
-class LexicalWriter:
+class PartitionWriter:
     """The write side of one open index."""
 
     def __init__(self, connection: sqlite3.Connection, cache: MemoryColumnsCache, keys: KeyCache) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 import structlog
 
 from agents.ports.language_model import LanguageModel
-from agents.understanding.understand import ROLE, STEP, Understand
+from agents.understanding.understand import UNDERSTAND_ROLE, UNDERSTAND_STEP, Understand
 from schemas.failures import ModelMissing, Unavailable
 from schemas.state.memories import Memory
 from streams.flow.requests.events import event_out
@@ -110,7 +110,7 @@ class UnderstandingQueue:
         """Begin a call when the model is available and the limit allows it; False if it is running or answered."""
         if self._is_asked(due):
             return False
-        await self._model.until_available(STEP, ROLE)
+        await self._model.until_available(UNDERSTAND_STEP, UNDERSTAND_ROLE)
         await self._slots.acquire()
         # The same memory may have waited as a fresh one and in the backlog.
         if self._is_asked(due):

@@ -41,7 +41,7 @@ class RequestStep:
         """Do nothing: replies and events are out."""
 
 
-Begin = Callable[[Record], Awaitable[Awaitable[object]]]
+BeginRecord = Callable[[Record], Awaitable[Awaitable[object]]]
 
 
 class CommittingStep:
@@ -49,7 +49,7 @@ class CommittingStep:
 
     def __init__(
         self,
-        begin: Begin,
+        begin: BeginRecord,
         commit: LexicalCommit,
         progress: AppliedOffsets | None = None,
         *,

@@ -12,11 +12,12 @@ from agents.ports.claims import ClaimWriter
 from agents.ports.intentions import IntentionWriter
 from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter, ModeWriter
+from schemas.scopes import ScopeFields
 from schemas.state.categories import Taxonomy
 from schemas.state.claims import Claim
 from schemas.state.modes import ModeDeclarations
 from streams.flow.stores.partition_views import at_partition
-from streams.flow.stores.tables import IntentionStore, LexicalStore, MemoryStore, ScopeFields, Table
+from streams.flow.stores.tables import IntentionStore, LexicalStore, MemoryStore, Table
 
 
 @dataclass(frozen=True, slots=True)

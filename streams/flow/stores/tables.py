@@ -6,12 +6,12 @@ from typing import Protocol, TypeVar
 from agents.rules.index.bm25 import Postings
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
+from schemas.scopes import ScopeFields
 from schemas.state.intention import Intention
 from schemas.state.memories import EmbeddingStatus, Memory, VectorLocation
 
 Key_contra = TypeVar("Key_contra", contravariant=True)
 Value = TypeVar("Value")
-ScopeFields = Mapping[str, str]
 
 
 class Table(Protocol[Key_contra, Value]):

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from schemas.models.vectors import Matrix, MemoryFilter, Scored, Vector
 from schemas.state.modes import Fingerprint
 from streams.adapters.vectors.embedded.edge_packing import (
-    QUANTISATION_STEPS,
+    PACKED_STEPS,
     FilterFields,
+    PackedTokens,
     PointRow,
-    QuantisedTokens,
     precise_unit_vector,
 )
 
@@ -119,7 +119,7 @@ class BoundaryVectors:
             self._maxsim_sums(rows[start : start + SCORING_BATCH_SIZE], query_steps)
             for start in range(0, len(rows), SCORING_BATCH_SIZE)
         ]
-        return self._best(rows, np.concatenate([*parts, np.zeros(0)]) * (step / float(QUANTISATION_STEPS)), limit)
+        return self._best(rows, np.concatenate([*parts, np.zeros(0)]) * (step / float(PACKED_STEPS)), limit)
 
     def _ensure_capacity(self, rows: int, tokens: int) -> None:
         while rows > len(self._live):
@@ -182,7 +182,7 @@ def _double(column: NDArray[_Number]) -> NDArray[_Number]:
     return longer
 
 
-def _products(tokens: QuantisedTokens, query_steps: Matrix) -> Matrix:
+def _products(tokens: PackedTokens, query_steps: Matrix) -> Matrix:
     """Multiply each token by each row of the query; shape (tokens, rows of the query)."""
     blocks = np.zeros((-(-len(tokens) // MATMUL_BLOCK_TOKENS), MATMUL_BLOCK_TOKENS, tokens.shape[1]), np.float32)
     blocks.reshape(-1, tokens.shape[1])[: len(tokens)] = tokens

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from schemas.models.vectors import MemoryFilter, Point, Vector
 from schemas.state.modes import Fingerprint
 
-QUANTISATION_STEPS = np.float32(128)
+PACKED_STEPS = np.float32(128)
 """Steps from 0 to 1 of quantised token vectors (`embedding.inference.token_grid`)."""
 
 MAX_TOKEN_NORM = 181
 """The norm of the longest token vector that can be packed, in steps: dot products with a query's tokens stay exact
 (`boundary_vectors`). Token vectors of real texts have a norm of about 128."""
 
-QuantisedTokens = NDArray[np.int8]
+PackedTokens = NDArray[np.int8]
 """Shape (tokens, token_dim)."""
 
 
@@ -28,7 +28,7 @@ class Unpacked(NamedTuple):
     """A point's vectors: the pooled one normalised, the tokens in quantisation steps."""
 
     pooled: Vector
-    tokens: QuantisedTokens
+    tokens: PackedTokens
 
 
 class FilterFields(NamedTuple):
@@ -65,8 +65,8 @@ class PointRow(NamedTuple):
 def pack_point(fingerprint: Fingerprint, point: Point) -> bytes | None:
     """Return a point's vectors as bytes; None if its token vectors are not quantised, or too long."""
     tokens = np.zeros((0, fingerprint.token_dim), np.float32) if point.tokens is None else point.tokens
-    steps = tokens * QUANTISATION_STEPS
-    grid = np.clip(steps, 1 - QUANTISATION_STEPS, QUANTISATION_STEPS - 1).astype(np.int8)
+    steps = tokens * PACKED_STEPS
+    grid = np.clip(steps, 1 - PACKED_STEPS, PACKED_STEPS - 1).astype(np.int8)
     if not np.array_equal(grid, steps) or bool((np.square(steps).sum(axis=1) > MAX_TOKEN_NORM**2).any()):
         return None
     return b"".join((precise_unit_vector(point.vector).tobytes(), grid.tobytes()))

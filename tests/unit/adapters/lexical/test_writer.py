@@ -10,14 +10,14 @@ from schemas.failures import Unavailable
 from streams.adapters.lexical.columns_cache import MemoryColumnsCache
 from streams.adapters.lexical.file import SCHEMA_VERSION, KeyCache, open_file
 from streams.adapters.lexical.reader import LexicalReader
-from streams.adapters.lexical.writer import LexicalWriter
+from streams.adapters.lexical.writer import PartitionWriter
 from tests.builders.memories import made
 
 
-def halves(connection: sqlite3.Connection) -> tuple[LexicalWriter, LexicalReader]:
+def halves(connection: sqlite3.Connection) -> tuple[PartitionWriter, LexicalReader]:
     """The writer and the reader of an open index."""
     cache, keys = MemoryColumnsCache(), KeyCache(connection)
-    return LexicalWriter(connection, cache, keys), LexicalReader(connection, cache, keys)
+    return PartitionWriter(connection, cache, keys), LexicalReader(connection, cache, keys)
 
 
 def test_calls_after_a_lost_transaction_are_unavailable(tmp_path: Path) -> None:
