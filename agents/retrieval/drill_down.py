@@ -10,14 +10,7 @@ from typing import Any, Literal
 from agents.ports.categories import Categories
 from agents.ports.intentions import Intentions
 from agents.ports.stores import Memories
-from agents.rules.answer.drill_down import (
-    LayerResult,
-    ScopeFields,
-    category_layer,
-    group_by_part,
-    intention_layer,
-    select_scopes,
-)
+from agents.rules.answer.drill_down import LayerResult, category_layer, group_by_part, intention_layer, select_scopes
 from agents.rules.answer.sufficiency import match_entries
 from agents.rules.answer.term_coverage import TermCoverage
 from agents.rules.categories.view import category_text
@@ -25,6 +18,7 @@ from agents.rules.categories.visibility import visible_category
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.ranking.query_features import QueryFeatures
 from schemas.models.vectors import MemoryFilter
+from schemas.scopes import ScopeFields
 
 Depth = Literal["intention", "categories", "items"]
 
