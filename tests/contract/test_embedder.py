@@ -171,9 +171,7 @@ def assert_alike(rows: Matrix, others: Matrix) -> None:
 
 @pytest.mark.parametrize("prefix", ["", "query: "])
 @pytest.mark.parametrize("before", ["", "\u00c9\u00e9 ", "e\u0301 ", "\u6771 ", "\U0001f389 ", "half \ud83d "])
-async def test_a_questions_tokens_say_where_they_stand_in_the_text_that_was_asked(
-    make: Make, prefix: str, before: str
-) -> None:
+async def test_query_tokens_carry_their_spans_in_the_text(make: Make, prefix: str, before: str) -> None:
     text = f"{before}the red house"
     encoded = await make(query_prefix=prefix).query(text)
     assert encoded.spans is not None

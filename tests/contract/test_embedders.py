@@ -143,7 +143,7 @@ async def test_an_embedder_is_described_by_preset_model_and_configured_name(
     assert (described.name, described.dim) == (canonical, dim)
 
 
-async def test_a_name_that_is_neither_is_not_described_and_its_modes_have_no_model(stage: Stage) -> None:
+async def test_unknown_embedder_name_has_no_description_and_no_model(stage: Stage) -> None:
     assert stage.embedders.described("nobody") is None
     with pytest.raises(ModelMissing, match="'nobody'"):
         stage.embedders.of(mode("nobody"))
@@ -184,7 +184,7 @@ async def test_a_mode_may_name_the_model_and_gets_the_same_space(stage: Stage) -
     assert by_model.fingerprint.digest == own.fingerprint.digest
 
 
-async def test_a_modes_passage_prefix_stands_before_its_passages_and_in_its_fingerprint(stage: Stage) -> None:
+async def test_passage_prefix_is_applied_and_part_of_the_fingerprint(stage: Stage) -> None:
     plain = await stage.ready(mode("tiny"))
     noted = stage.embedders.of(mode("tiny", passage_prefix="note "))
     assert noted.fingerprint == plain.fingerprint.model_copy(update={"passage_prefix": "note "})
@@ -252,7 +252,7 @@ async def test_english_never_waits_for_the_model_of_other_languages(stage: Stage
     assert stage.embedders.for_text(mode("all-MiniLM-L6-v2"), GERMAN).fingerprint.others is None
 
 
-async def test_general_reads_other_languages_by_the_multilingual_model_once_it_is_there(stage: Stage) -> None:
+async def test_general_uses_the_multilingual_model_once_loaded(stage: Stage) -> None:
     general = await stage.ready(GENERAL_MODE)
     before = general.fingerprint
     with pytest.raises(ModelMissing):
@@ -273,7 +273,7 @@ async def test_by_its_models_name_the_general_embedder_reads_everything_itself(s
     assert general.fingerprint.digest != english.fingerprint.digest
 
 
-async def test_a_text_can_be_read_by_the_other_model_of_a_mode_once_both_are_there(stage: Stage) -> None:
+async def test_other_model_of_a_mode_reads_any_text_once_loaded(stage: Stage) -> None:
     general = await stage.ready(GENERAL_MODE)
     texts = ("the red house", GERMAN)
     assert [stage.embedders.cross_lingual(GENERAL_MODE, text) for text in texts] == [None, None]

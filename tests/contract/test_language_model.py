@@ -79,7 +79,7 @@ async def test_an_answer_is_of_the_type_that_was_asked_for(world: World) -> None
     assert answered.answer == Understanding(mode="code")
 
 
-async def test_an_answer_says_which_profile_gave_it_to_which_prompt_and_for_how_many_tokens(world: World) -> None:
+async def test_answer_names_its_profile_prompt_and_token_counts(world: World) -> None:
     answered = await world.model.ask(STEP, ROLE, PROMPT, Understanding)
     assert (answered.profile, answered.prompt, answered.repaired) == ("default", "understand-1", False)
     assert answered.tokens_in > 0
@@ -99,7 +99,7 @@ async def test_a_model_that_is_down_is_unavailable(world: World) -> None:
     assert not world.model.available(STEP, ROLE)
 
 
-async def test_a_model_that_answers_nonsense_is_not_unavailable_but_can_not_answer(world: World) -> None:
+async def test_nonsense_answer_is_unanswerable_and_not_unavailable(world: World) -> None:
     world.provider.become("wrong")
     with pytest.raises(Unanswerable):
         await world.model.ask(STEP, ROLE, PROMPT, Understanding)

@@ -97,7 +97,7 @@ async def test_the_lines_of_a_prompt_add_up(tokens: TokenCounter, texts: list[st
     assert (await tokens.count(["".join(one + MEMORY_SEPARATOR for one in lines)])) == [sum(apart)]
 
 
-async def test_no_prompt_takes_more_than_a_third_of_the_smallest_budget_without_memories(tokens: TokenCounter) -> None:
+async def test_no_prompt_exceeds_a_third_of_the_smallest_budget(tokens: TokenCounter) -> None:
     assert sum(await tokens.count([message.content for message in build_messages(None, ())])) <= 100
 
 

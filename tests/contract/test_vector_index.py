@@ -170,7 +170,7 @@ async def test_vectors_of_length_one_come_back_as_they_were_written(index: Vecto
         assert np.allclose(kept[memory(number)].pooled, drawn[number], atol=1e-6)
 
 
-async def test_vectors_of_another_length_come_back_with_their_direction_and_length_one(index: VectorIndex) -> None:
+async def test_vectors_of_any_length_come_back_normalised(index: VectorIndex) -> None:
     await index.upsert(SPACE, [point(1, vector=vector(0, 3, 0, -4)), point(2, vector=vector(0, 0, 0, 0))])
     kept = await index.vectors(SPACE, [memory(1), memory(2)])
     assert kept[memory(1)].pooled == pytest.approx([0, 0.6, 0, -0.8], abs=1e-6)

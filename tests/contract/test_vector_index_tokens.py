@@ -54,7 +54,7 @@ def test_a_space_is_another_one_where_it_keeps_tokens() -> None:
     assert len({space_of().collection, SPACE.collection, WIDE.collection}) == 3
 
 
-async def test_late_sums_over_the_question_the_best_dot_product_of_each_of_its_rows(index: VectorIndex) -> None:
+async def test_maxsim_sums_the_best_dot_product_of_each_query_row(index: VectorIndex) -> None:
     tokens = [rows((1, 0), (0, 1)), rows((0.5, 0.5)), rows((0, -1), (-1, 0), (0.25, 0)), rows((0, -1))]
     await index.upsert(SPACE, [point(number, tokens=one) for number, one in enumerate(tokens)])
     found = await index.maxsim(SPACE, rows((0.75, 0), (0, 0.25)), EVERYTHING, 10)
@@ -101,7 +101,7 @@ async def test_late_sees_only_what_the_filter_admits(index: VectorIndex) -> None
         assert await index.maxsim(SPACE, ACROSS, MemoryFilter("nobody"), 10, asked) == []
 
 
-async def test_equal_late_scores_are_ordered_by_id_also_where_the_limit_cuts_them(index: VectorIndex) -> None:
+async def test_equal_maxsim_scores_are_ordered_by_id_at_the_limit(index: VectorIndex) -> None:
     same = [point(number, tokens=rows((0.5, 0), (0, 1))) for number in range(300, 0, -1)]
     await index.upsert(SPACE, [point(999, tokens=ACROSS), *same])
     expected = [memory(number) for number in (999, 1, 2, 3, 4, 5, 6)]

@@ -68,7 +68,7 @@ def item(*names: str) -> Item:
     return Item(categories=tuple(CategoryAssignment(name=name, confidence=0.8) for name in names))
 
 
-def test_a_memory_is_found_under_each_of_its_categories_as_long_as_it_is_there(words: LexicalStore) -> None:
+def test_memory_is_found_under_each_category_while_it_exists(words: LexicalStore) -> None:
     both, one, none = (
         made("a", number, item=item(*names)) for number, names in enumerate((("health", "food"), ("food",), ()))
     )

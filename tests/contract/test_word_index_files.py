@@ -39,7 +39,7 @@ def test_progress_is_kept_by_topic(words: LexicalStore) -> None:
     assert words.applied(0) == {"turns": 8, "embedded": 3}
 
 
-def test_what_was_committed_survives_and_what_was_not_is_gone_with_its_progress(tmp_path: Path) -> None:
+def test_committed_writes_survive_and_others_go_with_their_progress(tmp_path: Path) -> None:
     words = SqliteLexicalIndex(tmp_path)
     words.open(0)
     safe, lost = made("violin", 0), made("harbour", 1)

@@ -36,7 +36,7 @@ def test_a_word_is_found_by_its_other_forms_in_every_language(words: LexicalStor
     assert found(words, asked) == {memory.memory_id}
 
 
-def test_a_text_of_which_the_language_cannot_be_told_is_found_by_the_word_that_it_says(words: LexicalStore) -> None:
+def test_text_of_unknown_language_is_found_by_its_word(words: LexicalStore) -> None:
     for number in range(20):
         words.put(0, LexicalDocument(made("Das ist nicht das, was wir haben wollten", number)))
     short = made("Fahrten", 20)

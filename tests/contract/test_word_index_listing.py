@@ -67,7 +67,7 @@ def test_a_vector_that_moves_or_goes_is_counted_where_it_is(words: LexicalStore)
     assert words.ready_places(0) == {}
 
 
-def test_what_no_model_has_read_yet_is_listed_until_it_is_read_replaced_or_gone(words: LexicalStore) -> None:
+def test_unread_memories_are_listed_until_read_replaced_or_gone(words: LexicalStore) -> None:
     unread = TurnUnderstanding(status="pending", text_hash="hash")
     read, gone, waits = (made("a", number, reading=unread) for number in range(3))
     for memory in (read, gone, waits, made("a", 3), made("a", 4, user="ben", reading=unread)):

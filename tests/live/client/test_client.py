@@ -64,9 +64,7 @@ async def test_requests_carry_a_deadline_and_turns_do_not(memory: MemoryClient, 
     assert before + 59 < deadline <= time.time() + 60
 
 
-async def test_concurrent_calls_get_their_own_replies_in_whatever_order_these_come(
-    memory: MemoryClient, service: StandIn
-) -> None:
+async def test_concurrent_calls_get_their_own_replies_in_any_order(memory: MemoryClient, service: StandIn) -> None:
     service.behaviour = silent
     calls = [asyncio.create_task(memory.remember(f"content {number}")) for number in range(20)]
     seen = [await service.next("turns") for _ in calls]
@@ -100,9 +98,7 @@ async def test_the_first_of_two_replies_counts_and_the_second_harms_nobody(
     assert (await memory.remember("second")).memory_id == "second"
 
 
-async def test_without_a_reply_a_call_ends_with_a_timeout_that_says_what_to_check(
-    memory: MemoryClient, service: StandIn
-) -> None:
+async def test_call_without_a_reply_times_out_with_advice(memory: MemoryClient, service: StandIn) -> None:
     service.behaviour = silent
     with pytest.raises(MemoryTimeout, match=rf"offset 0 of {service.prefix}turns.*worker running"):
         await memory.remember("x", timeout=SOON)

@@ -86,9 +86,7 @@ class Customer:
         return answer.strategy, sorted(hit.text for hit in answer.hits)
 
 
-async def test_an_empty_data_directory_gets_its_modes_defaults_and_memories_back_and_makes_the_vectors_again(
-    with_embedders: Deployment,
-) -> None:
+async def test_empty_data_directory_recovers_modes_memories_and_vectors(with_embedders: Deployment) -> None:
     worker = await with_embedders.ready()
     async with with_embedders.client() as client:
         customers = [Customer(client, user_id) for user_id in USERS]
@@ -124,7 +122,7 @@ async def without_model(deployment: Deployment, tmp_path: Path) -> AsyncIterator
         yield client
 
 
-async def test_a_mode_without_its_model_is_found_by_words_and_embedded_when_that_is_there(
+async def test_mode_is_lexical_without_its_model_and_embedded_with_it(
     without_model: MemoryClient, tiny_models: Path, tmp_path: Path
 ) -> None:
     one = Customer(without_model, "u1")

@@ -1,4 +1,4 @@
-"""Garbage in a stream of turns: it costs its neighbours nothing, and none of it disappears (CONTRACT §7)."""
+"""Garbage in a stream of turns: it costs its neighbours nothing, and none of it disappears."""
 
 import os
 

@@ -99,7 +99,7 @@ async def test_a_forget_that_was_killed_in_the_middle_is_done_to_its_end(
     assert counted == len(lying) == left + len(others) + 1
 
 
-async def test_what_was_derived_is_as_it_is_without_a_kill_when_a_forget_was_killed(deployment: Deployment) -> None:
+async def test_derived_state_after_a_killed_forget_is_as_without_a_kill(deployment: Deployment) -> None:
     await deployment.ready()
     users = [f"u{number}" for number in range(KILLS + 1)]
     async with deployment.client() as client:
@@ -142,9 +142,7 @@ async def test_a_rebuild_that_was_killed_in_the_middle_goes_on_where_it_was(depl
 
 
 @pytest.mark.parametrize("command", ["forget", "delete_mode"])
-async def test_what_is_said_after_a_command_is_kept_when_the_command_is_delivered_again(
-    deployment: Deployment, command: str
-) -> None:
+async def test_turns_after_a_command_survive_its_redelivery(deployment: Deployment, command: str) -> None:
     worker = await deployment.ready()
     async with deployment.client(user_id="u1") as client:
         await client.declare_mode("code", "general")

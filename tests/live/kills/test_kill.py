@@ -1,4 +1,4 @@
-"""`kill -9` of the worker while turns flow: nothing that was acknowledged is lost or doubled (CONTRACT §8.1)."""
+"""`kill -9` of the worker while turns flow: nothing that was acknowledged is lost or doubled."""
 
 import asyncio
 

@@ -191,9 +191,7 @@ def _number(mode: Known, among: Collection[Known | None]) -> int:
 
 
 @pytest.mark.parametrize("seed", [1])
-async def test_modes_and_memories_are_as_their_users_left_them_whenever_the_worker_is_killed(
-    with_embedders: Deployment, seed: int
-) -> None:
+async def test_modes_and_memories_survive_kills_of_the_worker(with_embedders: Deployment, seed: int) -> None:
     deployment, chance = with_embedders, Random(seed)
     worker = await deployment.ready()
     async with deployment.client(timeout=6.0) as client:

@@ -122,9 +122,7 @@ class Conversation:
         }
 
 
-async def test_turns_of_an_outage_of_the_model_are_accepted_at_once_and_understood_later_although_the_worker_is_killed(
-    with_embedders: Deployment,
-) -> None:
+async def test_turns_of_a_model_outage_are_understood_after_a_kill(with_embedders: Deployment) -> None:
     deployment = with_embedders
     async with ModelServer() as server:
         profile = {"model": "openai/fake", "api_base": server.url, "timeout_s": 2.0, "retries": 1}

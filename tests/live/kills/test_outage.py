@@ -33,9 +33,7 @@ async def test_a_broker_that_is_killed_and_comes_back_costs_no_turn(models: Path
             assert await worker.terminate(within_s=20) == 0
 
 
-async def test_without_its_vector_index_a_worker_accepts_turns_and_finds_them_by_their_words(
-    deployment: Deployment,
-) -> None:
+async def test_worker_without_a_vector_index_finds_turns_by_words(deployment: Deployment) -> None:
     deployment.more["QDRANT_URL"] = f"http://127.0.0.1:{free_port()}"
     await deployment.ready()
     async with deployment.client() as client:

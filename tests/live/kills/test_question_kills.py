@@ -13,7 +13,7 @@ ANSWERED = 150
 """Answers at which the worker is killed: the first are committed then, some others are read, the rest lies in Kafka."""
 
 
-async def test_questions_that_wait_when_the_worker_is_killed_are_answered_by_the_next(deployment: Deployment) -> None:
+async def test_queries_waiting_at_a_kill_are_answered_by_the_next_worker(deployment: Deployment) -> None:
     worker = await deployment.ready()
     async with deployment.client() as client:
         for user in range(USERS):

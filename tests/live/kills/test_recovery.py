@@ -1,4 +1,4 @@
-"""A new disk: everything that a worker keeps is made again from Kafka (CONTRACT §8)."""
+"""A new disk: everything that a worker keeps is made again from Kafka."""
 
 import shutil
 
@@ -32,9 +32,7 @@ async def test_a_worker_with_an_empty_data_directory_is_what_it_was(deployment: 
         assert (answer.strategy, answer.warnings, answer.hits[0].text) == ("hybrid", (), "We deploy to fly.io.")
 
 
-async def test_a_worker_that_is_killed_and_loses_a_part_of_its_disk_has_every_vector_again(
-    deployment: Deployment,
-) -> None:
+async def test_killed_worker_with_a_partial_disk_loss_restores_every_vector(deployment: Deployment) -> None:
     worker = await deployment.ready()
     async with deployment.client() as client:
         flow = Flow(client)

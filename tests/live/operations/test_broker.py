@@ -54,7 +54,7 @@ async def test_a_killed_broker_has_its_records_again_on_the_same_directory(tmp_p
         assert second.bootstrap != first.bootstrap
 
 
-async def test_writing_to_a_topic_that_nobody_created_fails_instead_of_creating_it(tmp_path: Path) -> None:
+async def test_writing_to_a_missing_topic_fails_without_creating_it(tmp_path: Path) -> None:
     with running_broker(tmp_path) as broker:
         async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap, request_timeout_ms=2000) as producer:
             with pytest.raises(KafkaError):

@@ -17,9 +17,7 @@ TURNS = 300
 Place = tuple[str, int]
 
 
-async def test_a_worker_ends_cleanly_in_the_middle_of_a_batch_and_commits_nothing_unfinished(
-    deployment: Deployment,
-) -> None:
+async def test_worker_stops_mid_batch_and_commits_nothing_unfinished(deployment: Deployment) -> None:
     worker = await deployment.ready()
     async with deployment.client() as client:
         flow = Flow(client)

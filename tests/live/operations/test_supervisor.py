@@ -66,9 +66,7 @@ async def test_a_signal_ends_the_worker_first_and_leaves_nothing(directory: Path
         assert list((directory / "run").glob("*.pid*")) == []
 
 
-async def test_ctrl_c_in_a_terminal_reaches_the_supervisor_alone_and_a_second_one_hurries_nothing(
-    directory: Path,
-) -> None:
+async def test_ctrl_c_reaches_the_supervisor_only_and_twice_is_no_faster(directory: Path) -> None:
     with supervised(directory, free_port()) as up:
         await up.line()
         pids = [up.pid_of("worker"), up.pid_of("broker")]
@@ -93,7 +91,7 @@ async def test_a_worker_that_is_killed_comes_back_and_the_broker_stays(directory
         assert is_alive(broker)
 
 
-async def test_a_broker_that_is_killed_comes_back_at_its_port_and_the_worker_stays(directory: Path) -> None:
+async def test_killed_broker_restarts_on_its_port_while_the_worker_stays(directory: Path) -> None:
     with supervised(directory, free_port()) as up:
         await up.line()
         await create_topic(up.bootstrap, "kept")

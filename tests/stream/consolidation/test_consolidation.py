@@ -12,9 +12,7 @@ from tests.worlds.consolidation import WATERED, consolidate, of_origin, said
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 
-async def test_what_was_said_again_and_again_becomes_one_memory_and_the_second_run_creates_nothing(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_repeated_turns_become_one_memory_and_a_second_run_none(pipeline: InMemoryPipeline) -> None:
     await said(pipeline, 12)
     await pipeline.remember("The violin needs a new bow.")
     first = await consolidate(pipeline)

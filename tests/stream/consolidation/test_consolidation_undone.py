@@ -6,9 +6,7 @@ from tests.worlds.consolidation import WATERED, consolidate, of_origin, said
 from tests.worlds.in_memory_pipeline import InMemoryPipeline
 
 
-async def test_forgetting_one_turn_forgets_what_was_distilled_from_it_and_serves_the_others(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_forgetting_a_turn_forgets_its_distilled_memory_only(pipeline: InMemoryPipeline) -> None:
     await said(pipeline, 5)
     await consolidate(pipeline)
     gone = pipeline.memory(WATERED.format(2))
@@ -20,9 +18,7 @@ async def test_forgetting_one_turn_forgets_what_was_distilled_from_it_and_serves
     assert WATERED.format(2) not in json.dumps([one.model_dump(mode="json") for one in pipeline.memories.all()])
 
 
-async def test_forgetting_a_distilled_memory_serves_its_turns_and_it_is_not_made_again(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_forgotten_distilled_memory_restores_its_turns_for_good(pipeline: InMemoryPipeline) -> None:
     await said(pipeline, 4)
     [created] = (await consolidate(pipeline))["created"]
     await pipeline.command("forget", memory_id=created)
@@ -47,9 +43,7 @@ async def test_an_edited_turn_is_served_again_and_what_had_its_old_text_is_gone(
     assert not await pipeline.vectors_in("general", pipeline.space("general", "general").fingerprint, [created])
 
 
-async def test_a_turn_that_is_put_into_another_mode_leaves_what_it_was_distilled_with(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_turn_moved_to_another_mode_leaves_its_distilled_memory(pipeline: InMemoryPipeline) -> None:
     await pipeline.command("declare_mode", name="garden", embedder="tiny32")
     await said(pipeline, 4)
     await consolidate(pipeline)

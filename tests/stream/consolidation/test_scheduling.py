@@ -25,9 +25,7 @@ async def looked(pipeline: InMemoryPipeline) -> int:
     return len(pipeline.topics.records(pipeline.names.consolidate))
 
 
-async def test_a_scope_in_which_enough_was_said_is_consolidated_and_not_again_before_something_is_new(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_scope_is_consolidated_when_due_and_again_after_new_turns(pipeline: InMemoryPipeline) -> None:
     await said(pipeline, 4)
     await said(pipeline, 2, user="u2")
     assert await looked(pipeline) == 1

@@ -73,7 +73,7 @@ async def answers(pipeline: InMemoryPipeline, user: str) -> list[Json]:
     return shown
 
 
-async def test_two_hundred_others_with_the_same_words_move_nothing_to_the_last_digit(tmp_path: Path) -> None:
+async def test_other_users_texts_change_no_digit_of_a_score(tmp_path: Path) -> None:
     async with a_map(tmp_path / "alone") as alone:
         await tell(alone, "ana", TALK)
         expected = await answers(alone, "ana")

@@ -45,9 +45,7 @@ async def points(pipeline: InMemoryPipeline, mode: str = "general", embedder: st
     return sum([await pipeline.index.count(space, partition) for partition in range(4)])
 
 
-async def test_one_memory_is_forgotten_once_and_nobody_is_told_of_that_of_another_scope(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_one_memory_is_forgotten_once_and_no_other_scope_is_told(pipeline: InMemoryPipeline) -> None:
     await told(pipeline, "violin")
     [memory] = pipeline.memories.all()
     for project, forgotten in (("p2", 0), ("default", 1), ("default", 0), ("p2", 0)):
@@ -91,9 +89,7 @@ async def test_where_all_is_as_it_should_be_a_job_changes_nothing(pipeline: InMe
     assert (await pipeline.retrieve("violin"))["result"]["strategy"] == "hybrid"
 
 
-async def test_a_rebuild_makes_every_vector_again_and_finds_by_the_old_ones_until_then(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_rebuild_replaces_every_vector_and_serves_the_old_until_then(pipeline: InMemoryPipeline) -> None:
     await told(pipeline, *(f"turn {number}" for number in range(250)))
     pipeline.index.down()
     rebuilding = asyncio.create_task(job(pipeline, "rebuild", mode="general"))
@@ -130,9 +126,7 @@ async def test_the_last_backfill_is_told_by_mode(pipeline: InMemoryPipeline) -> 
     }
 
 
-async def test_a_backfill_fails_what_misses_its_model_and_makes_it_once_that_is_there(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_backfill_fails_memories_of_a_missing_model_until_it_is_loaded(pipeline: InMemoryPipeline) -> None:
     await pipeline.command("declare_mode", name="code", embedder="tiny32")
     pipeline.embedders.missing("tiny32")
     await told(pipeline, "violin", mode="code")

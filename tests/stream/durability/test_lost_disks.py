@@ -66,9 +66,7 @@ async def test_a_part_of_the_disk_that_is_lost_is_made_again(tmp_path: Path, los
 
 
 @pytest.mark.parametrize("lost", LOST, ids="-".join)
-async def test_news_of_a_vector_that_was_lost_before_it_was_read_makes_no_memory_ready(
-    tmp_path: Path, lost: list[Lost]
-) -> None:
+async def test_report_of_a_lost_vector_makes_no_memory_ready(tmp_path: Path, lost: list[Lost]) -> None:
     pipeline = (await with_news_unread(tmp_path)).copied(tmp_path / "lost")
     pipeline.lose(*lost)
     await finished(pipeline, TURNS if "vectors" in lost else 0)

@@ -142,9 +142,7 @@ async def assert_kills_change_nothing(before: InMemoryPipeline, directory: Path,
 
 @pytest.mark.parametrize("run_on", RUN_ON)
 @pytest.mark.parametrize("name", COMMANDS)
-async def test_a_command_that_is_cut_off_anywhere_is_carried_out_when_the_map_runs_again(
-    tmp_path: Path, name: str, run_on: float
-) -> None:
+async def test_interrupted_command_completes_on_the_next_run(tmp_path: Path, name: str, run_on: float) -> None:
     before = await prepared(tmp_path / "before")
     await before.publish(before.names.commands, COMMANDS[name])
     await assert_kills_change_nothing(before, tmp_path, run_on)
@@ -160,9 +158,7 @@ async def test_a_command_that_is_cut_off_anywhere_is_carried_out_when_the_map_ru
     ],
     ids=["rename", "delete", "default", "declare"],
 )
-async def test_a_declaration_that_comes_again_with_what_followed_it_undoes_nothing(
-    tmp_path: Path, following: Json
-) -> None:
+async def test_redelivered_declaration_undoes_no_later_command(tmp_path: Path, following: Json) -> None:
     pipeline = await prepared(tmp_path)
     await pipeline.publish(
         pipeline.names.commands, commanded("declare_mode", name="tea", embedder="tiny32", is_default=True)
@@ -174,9 +170,7 @@ async def test_a_declaration_that_comes_again_with_what_followed_it_undoes_nothi
 
 
 @pytest.mark.parametrize("run_on", RUN_ON)
-async def test_a_turn_that_a_model_moves_ends_in_its_mode_wherever_that_is_cut_off(
-    tmp_path: Path, run_on: float
-) -> None:
+async def test_turn_moved_by_a_model_ends_in_its_mode_despite_interruptions(tmp_path: Path, run_on: float) -> None:
     before = await prepared(tmp_path / "before", ONE_PROFILE)
     await before.publish(before.names.turns, turn("A quiet day [[journal]].", "t-new"))
     await assert_kills_change_nothing(before, tmp_path, run_on)
@@ -191,7 +185,7 @@ async def test_a_turn_that_a_model_moves_ends_in_its_mode_wherever_that_is_cut_o
         ("another embedder", ["vectors"]),
     ],
 )
-async def test_a_command_that_is_cut_off_anywhere_is_carried_out_when_a_part_of_the_disk_is_lost_too(
+async def test_interrupted_command_completes_after_a_partial_disk_loss(
     tmp_path: Path, name: str, lost: list[Lost]
 ) -> None:
     before = await prepared(tmp_path / "before")
@@ -199,7 +193,7 @@ async def test_a_command_that_is_cut_off_anywhere_is_carried_out_when_a_part_of_
     await assert_kills_change_nothing(before, tmp_path, RUN_ON[0], *lost)
 
 
-async def test_a_turn_that_is_cut_off_anywhere_has_its_vector_though_the_disk_is_lost_too(tmp_path: Path) -> None:
+async def test_interrupted_turn_has_its_vector_after_a_disk_loss(tmp_path: Path) -> None:
     before = await prepared(tmp_path / "before", ONE_PROFILE)
     await before.publish(before.names.turns, turn("A quiet day [[journal]].", "t-new"))
     await assert_kills_change_nothing(before, tmp_path, RUN_ON[1], "vectors", "words")

@@ -55,9 +55,7 @@ def kept(pipeline: InMemoryPipeline) -> str:
     return "".join(pipeline.categories.get(partition, SCOPE).model_dump_json() for partition in range(4))
 
 
-async def test_what_is_found_in_turns_is_under_the_category_that_it_fits_and_nothing_else_is(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_items_are_filed_under_the_matching_category_only(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline)
     await told(pipeline, DENTIST, PENICILLIN, RENT)
     health = await shown(pipeline)
@@ -78,9 +76,7 @@ async def test_a_list_shows_summaries_and_items_only_where_they_are_asked_for(pi
     assert plain == {"name": "health", "description": HEALTH, "version": 1, "size": 1, "declared": True}
 
 
-async def test_what_was_there_before_a_category_is_under_it_when_its_declaration_is_answered(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_earlier_items_are_in_a_category_when_its_declaration_is_answered(pipeline: InMemoryPipeline) -> None:
     await told(pipeline, DENTIST, PENICILLIN, RENT)
     assert (await listed(pipeline))["uncategorised"] == 3
     declared = await declare(pipeline)
@@ -89,9 +85,7 @@ async def test_what_was_there_before_a_category_is_under_it_when_its_declaration
     assert texts((await shown(pipeline))["items"]) == {DENTIST, PENICILLIN}
 
 
-async def test_another_description_takes_out_what_fits_no_more_and_takes_in_what_fits_now(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_new_description_removes_and_adds_matching_items(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline)
     await told(pipeline, DENTIST, RENT)
     again = await declare(pipeline, description="rent, euros a month")
@@ -158,9 +152,7 @@ async def test_what_is_forgotten_leaves_the_table_also_when_nobody_asks(pipeline
 
 
 @pytest.mark.parametrize("whole", ["project", "user"])
-async def test_forgetting_everything_leaves_what_was_declared_and_no_word_of_what_was_said(
-    pipeline: InMemoryPipeline, whole: str
-) -> None:
+async def test_forgetting_everything_keeps_declarations_and_no_text(pipeline: InMemoryPipeline, whole: str) -> None:
     await declare(pipeline)
     await told(pipeline, DENTIST, PENICILLIN)
     await shown(pipeline)
@@ -186,7 +178,7 @@ async def test_a_summary_follows_its_members_when_enough_of_them_are_new(pipelin
     assert await shown(pipeline) == after
 
 
-async def test_the_deployments_categories_are_in_every_scope_and_a_user_may_say_them_otherwise(tmp_path: Path) -> None:
+async def test_deployment_categories_are_in_every_scope_and_overridable(tmp_path: Path) -> None:
     deployment = FakeCategories({"health": HEALTH, "travel": "flight, Lisbon"})
     async with InMemoryPipeline(tmp_path, categories=deployment).running() as pipeline:
         for user in ("u1", "u2"):
@@ -197,7 +189,7 @@ async def test_the_deployments_categories_are_in_every_scope_and_a_user_may_say_
             assert [(one["name"], texts(one["items"])) for one in every] == [("health", {DENTIST}), ("travel", travels)]
 
 
-async def test_a_language_model_puts_what_a_turn_says_under_categories_that_there_are(tmp_path: Path) -> None:
+async def test_model_assigns_items_to_existing_categories_only(tmp_path: Path) -> None:
     async with InMemoryPipeline(tmp_path, profiles=ONE_PROFILE).running() as pipeline:
         found = [{"name": "money", "confidence": 0.9}, {"name": "no such thing", "confidence": 0.9}]
         pipeline.language.answers = lambda _: {

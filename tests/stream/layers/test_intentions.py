@@ -74,7 +74,7 @@ async def test_the_same_turns_again_change_nothing(tmp_path: Path) -> None:
         assert await pipeline.command("get_intention") == before
 
 
-async def test_a_forgotten_turn_is_gone_the_moment_that_is_answered_and_leaves_the_table(tmp_path: Path) -> None:
+async def test_forgotten_turn_is_gone_when_answered_and_leaves_the_table(tmp_path: Path) -> None:
     async with running(tmp_path) as pipeline:
         await tell(pipeline, "t-1", "t-2")
         await forget(pipeline, turn_id="t-2", conversation_id="c1")

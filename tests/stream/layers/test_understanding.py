@@ -81,9 +81,7 @@ async def test_an_empty_answer_leaves_the_default(pipeline: InMemoryPipeline) ->
     assert decided(pipeline, "Fixed the parser.") == ("journal", "user_default")
 
 
-async def test_a_model_that_agrees_with_the_default_is_named_as_the_source_and_moves_nothing(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_agreeing_model_is_the_mode_source_and_moves_nothing(pipeline: InMemoryPipeline) -> None:
     await say(pipeline, "A quiet day [[journal]].")
     await read(pipeline, "A quiet day [[journal]].")
     assert decided(pipeline, "A quiet day [[journal]].") == ("journal", "model")
@@ -134,9 +132,7 @@ async def test_a_late_answer_about_a_forgotten_turn_brings_nothing_back(pipeline
     assert list(pipeline.memories.all()) == []
 
 
-async def test_an_answer_about_a_text_that_was_replaced_is_ignored_and_the_new_one_is_asked_about(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_answer_about_a_replaced_text_is_ignored_and_asked_again(pipeline: InMemoryPipeline) -> None:
     await held(pipeline, "Fixed the parser [[code]].", turn_id="t")
     await say(pipeline, "Slept badly [[general]].", "t")
     pipeline.language.released.set()
@@ -152,9 +148,7 @@ async def test_a_text_that_comes_back_is_asked_about_again(pipeline: InMemoryPip
     assert pipeline.memory("Fixed the parser [[code]].").version == 2
 
 
-async def test_while_the_model_is_down_turns_are_accepted_found_and_pending_and_all_are_read_when_it_is_back(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_turns_during_a_model_outage_are_accepted_and_read_later(pipeline: InMemoryPipeline) -> None:
     pipeline.language.become("down")
     texts = [f"Fixed parser {number} [[code]]." for number in range(30)]
     for text in texts:
@@ -172,7 +166,7 @@ async def test_while_the_model_is_down_turns_are_accepted_found_and_pending_and_
     assert {pipeline.memory(text).embedding.status for text in texts} == {"ready"}
 
 
-async def test_a_model_that_answers_nonsense_is_not_asked_again_and_the_rules_stand(pipeline: InMemoryPipeline) -> None:
+async def test_nonsense_answer_is_not_asked_again_and_rules_stand(pipeline: InMemoryPipeline) -> None:
     pipeline.language.become("wrong")
     await say(pipeline, "Call Ana on 2026-03-04.")
     await read(pipeline, "Call Ana on 2026-03-04.")

@@ -7,9 +7,7 @@ SPANISH = "La tienda de Consuelo está en Plasencia."
 ENGLISH = ("The kettle is in the kitchen.", "We water the tomatoes.", "The bus leaves at nine.")
 
 
-async def test_a_question_in_english_finds_what_was_said_in_spanish_by_the_model_that_embedded_it(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_english_query_finds_spanish_turns_by_their_own_model(pipeline: InMemoryPipeline) -> None:
     for text in (SPANISH, *ENGLISH):
         await pipeline.ask(pipeline.names.turns, turn(text, text))
     await pipeline.topics.settled()

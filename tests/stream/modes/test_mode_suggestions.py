@@ -8,7 +8,7 @@ SOUP = "Simmer soup with onion, carrot, leek; season broth with salt, thyme, bat
 ODD = "alpha{0} beta{0} gamma{0} delta{0} epsilon{0}"
 
 
-async def test_a_register_that_is_talked_in_without_a_mode_is_suggested_and_not_applied(tmp_path: Path) -> None:
+async def test_register_without_a_mode_is_suggested_and_not_applied(tmp_path: Path) -> None:
     async with InMemoryPipeline(tmp_path / "data").running() as pipeline:
         for number in range(16):
             talk = f"kitchen-{number // 8}"

@@ -7,9 +7,7 @@ from tests.worlds.in_memory_pipeline import InMemoryPipeline, Json, turn
 from tests.worlds.mode_commands import code_of, decided, declare, in_mode, places, said
 
 
-async def test_a_declared_mode_says_its_dimension_and_embeds_its_turns_by_its_own_model(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_declared_mode_reports_its_dimension_and_uses_its_own_model(pipeline: InMemoryPipeline) -> None:
     declared = await declare(pipeline, "code", "tiny48", description="programming", decay="fast")
     assert (declared["embedder"], declared["embedding_dim"], declared["decay"]) == ("tiny48", 48, "fast")
     await said(pipeline, "Fixed the parser.", mode="code")
@@ -53,9 +51,7 @@ async def test_a_mode_that_breaks_the_rules_is_refused_and_not_declared(
     assert [mode["name"] for mode in (await pipeline.command("list_modes"))["result"]["modes"]] == ["general"]
 
 
-async def test_a_caller_beats_the_projects_default_that_the_users_and_that_the_fallback(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_caller_mode_beats_project_user_and_fallback_defaults(pipeline: InMemoryPipeline) -> None:
     assert await decided(pipeline, "a") == ("general", "fallback")
     await declare(pipeline, "journal", is_default=True)
     await declare(pipeline, "code")
@@ -87,9 +83,7 @@ async def test_a_mode_of_a_project_exists_only_there_and_hides_the_users(pipelin
     assert await places(pipeline) == {"code/tiny48": 1, "code/tiny32": 1}
 
 
-async def test_modes_of_one_user_are_nothing_to_another_though_they_share_a_collection(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_modes_of_users_are_separate_in_a_shared_collection(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code")
     assert code_of(await pipeline.retrieve("q", user="u2", mode="code")) == "unknown_mode"
     await pipeline.command("declare_mode", user="u2", name="code", embedder="tiny32")
@@ -110,9 +104,7 @@ async def test_a_search_over_all_modes_warns_and_finds_each(pipeline: InMemoryPi
     assert "cross_mode" in [one["code"] for one in reply["warnings"]]
 
 
-async def test_without_a_mode_the_conversations_is_searched_and_the_others_are_named(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_default_mode_is_the_conversations_and_others_are_named(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code")
     await said(pipeline, "Fixed the parser.", mode="code", conversation_id="c-code")
     await said(pipeline, "Fixed the sink.", conversation_id="c-home")

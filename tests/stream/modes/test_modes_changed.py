@@ -31,7 +31,7 @@ async def test_memories_follow_a_renamed_mode_with_their_vectors(pipeline: InMem
     assert await decided(pipeline, "Later.") == ("craft", "user_default")
 
 
-async def test_renaming_again_is_the_same_and_renaming_onto_another_is_a_conflict(pipeline: InMemoryPipeline) -> None:
+async def test_repeated_rename_is_idempotent_and_a_taken_name_conflicts(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code")
     await declare(pipeline, "journal")
     first = await pipeline.command("rename_mode", name="code", new_name="craft")
@@ -58,9 +58,7 @@ async def test_a_renamed_users_mode_leaves_the_projects_own_of_that_name_alone(p
     assert (pipeline.memory("Here.").mode, pipeline.memory("There.").mode) == ("code", "craft")
 
 
-async def test_a_mode_can_be_deleted_with_its_memories_and_a_replay_does_not_bring_them_back(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_deleted_modes_memories_stay_deleted_under_replay(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code")
     for number in range(3):
         gone = await said(pipeline, f"Fixed parser {number}.", mode="code")
@@ -170,9 +168,7 @@ async def test_a_memory_is_put_into_another_mode_and_stays_there(pipeline: InMem
     assert (telemetry["corrections"], telemetry["corrections_per_hundred"]) == (1, 100.0)
 
 
-async def test_a_memory_that_is_put_where_it_is_is_no_correction_and_gets_no_new_vector(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_move_to_the_same_mode_is_no_correction_and_keeps_the_vector(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code")
     accepted = await said(pipeline, "Fixed the parser.", mode="code")
     reply = await pipeline.command("set_memory_mode", memory_id=accepted["memory_id"], mode="code")

@@ -4,9 +4,7 @@ from tests.worlds.in_memory_pipeline import InMemoryPipeline
 from tests.worlds.mode_commands import declare, in_mode, places, said
 
 
-async def test_another_embedder_makes_memories_stale_and_embeds_them_again_while_answers_go_on(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_new_embedder_makes_memories_stale_while_answers_go_on(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code", "tiny32")
     for number in range(5):
         await said(pipeline, f"Crate {number}.", mode="code")
@@ -26,9 +24,7 @@ async def test_another_embedder_makes_memories_stale_and_embeds_them_again_while
     assert len(pipeline.embedders.model("tiny48").passages) == 5
 
 
-async def test_a_mode_whose_model_is_missing_is_found_by_words_and_embedded_once_it_is_there(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_mode_without_its_model_is_lexical_until_it_is_loaded(pipeline: InMemoryPipeline) -> None:
     pipeline.embedders.missing("tiny48")
     await declare(pipeline, "code", "tiny48")
     await said(pipeline, "Fixed the parser.", mode="code")
@@ -46,9 +42,7 @@ async def test_a_mode_whose_model_is_missing_is_found_by_words_and_embedded_once
     assert (stands["ready"], stands["pending"], stands["error"]) == (1, 0, None)
 
 
-async def test_a_language_whose_model_is_missing_is_found_by_words_and_embedded_once_it_is_there(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_language_without_its_model_is_lexical_then_embedded_when_loaded(pipeline: InMemoryPipeline) -> None:
     pipeline.embedders.missing("multilingual-small")
     await said(pipeline, "Der Hund schläft im Garten.")
     await said(pipeline, "The kettle is in the garden.")
@@ -64,9 +58,7 @@ async def test_a_language_whose_model_is_missing_is_found_by_words_and_embedded_
     assert pipeline.embedders.model("multilingual-small").passages == ["Der Hund schläft im Garten."]
 
 
-async def test_an_embedder_that_is_missing_when_a_mode_gets_it_embeds_when_it_is_there(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_missing_embedder_of_a_changed_mode_embeds_when_loaded(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code", "tiny32")
     await said(pipeline, "Fixed the parser.", mode="code")
     pipeline.embedders.missing("tiny48")
@@ -79,9 +71,7 @@ async def test_an_embedder_that_is_missing_when_a_mode_gets_it_embeds_when_it_is
     assert await places(pipeline) == {"code/tiny48": 1}
 
 
-async def test_a_vector_that_was_on_its_way_when_its_mode_got_another_embedder_stays_nowhere_else(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_vector_in_flight_during_an_embedder_change_stays_nowhere_else(pipeline: InMemoryPipeline) -> None:
     await declare(pipeline, "code", "tiny32")
     pipeline.index.down()
     await pipeline.remember("Fixed the parser.", "t", mode="code")

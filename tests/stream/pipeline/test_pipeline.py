@@ -73,7 +73,7 @@ async def test_the_same_log_again_changes_nothing(pipeline: InMemoryPipeline) ->
     assert {memory.memory_id: (memory.text, memory.versions) for memory in pipeline.memories.all()} == before
 
 
-async def test_bad_turns_are_dead_letters_and_the_good_ones_between_them_are_found(pipeline: InMemoryPipeline) -> None:
+async def test_bad_turns_are_dead_letters_and_good_ones_are_found(pipeline: InMemoryPipeline) -> None:
     bad = [b"{", b"null", b'{"schema":"turn.v9"}', json.dumps(turn("", "t-1")).encode()]
     for number, value in enumerate(bad):
         await pipeline.remember(f"Crate {number} is in the hall.")
@@ -106,9 +106,7 @@ async def test_a_record_in_the_wrong_partition_is_moved_and_found(pipeline: InMe
     assert answer.key == b"else"
 
 
-async def test_without_the_vector_index_turns_are_found_by_words_and_embedded_when_it_is_back(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_turns_are_lexical_without_the_vector_index_and_embedded_later(pipeline: InMemoryPipeline) -> None:
     pipeline.index.down()
     accepted = await pipeline.ask(pipeline.names.turns, turn("The deploy target is fly.io.", "t-1"))
     reply = await pipeline.retrieve("deploy target")
@@ -125,9 +123,7 @@ async def test_without_the_vector_index_turns_are_found_by_words_and_embedded_wh
     assert (await pipeline.retrieve("deploy target"))["result"]["strategy"] == "hybrid"
 
 
-async def test_without_the_embedder_turns_are_found_by_words_and_embedded_when_it_is_back(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_turns_are_lexical_without_the_embedder_and_embedded_later(pipeline: InMemoryPipeline) -> None:
     await pipeline.remember("Lunch is at noon.", "t-1")
     await pipeline.topics.settled()
     pipeline.embedder.outage = True
@@ -177,9 +173,7 @@ async def test_nonsense_on_any_topic_is_answered_with_an_error(pipeline: InMemor
 
 
 @pytest.mark.parametrize("topic", ["turns", "retrieve", "commands", "consolidate"])
-async def test_a_request_that_wants_its_reply_elsewhere_is_a_dead_letter_and_not_done(
-    pipeline: InMemoryPipeline, topic: str
-) -> None:
+async def test_request_with_a_refused_reply_topic_is_a_dead_letter(pipeline: InMemoryPipeline, topic: str) -> None:
     headers = (("reply_to", pipeline.names.turns.encode()),)
     await pipeline.publish(getattr(pipeline.names, topic), turn("Tea, please.", "t-1"), headers=headers)
     await pipeline.topics.settled()
@@ -213,9 +207,7 @@ async def test_one_user_never_sees_anothers_memories(pipeline: InMemoryPipeline)
     assert (await pipeline.command("get_memory", user="ben", memory_id=memory_id))["error"]["code"] == "not_found"
 
 
-async def test_an_event_of_our_own_that_cant_be_read_is_a_dead_letter_and_delays_nobody(
-    pipeline: InMemoryPipeline,
-) -> None:
+async def test_unreadable_event_is_a_dead_letter_and_delays_no_other(pipeline: InMemoryPipeline) -> None:
     for topic in (pipeline.names.remembered, pipeline.names.embedded):
         await pipeline.publish(topic, b"nonsense")
     await pipeline.remember("Tea, please.")
@@ -240,7 +232,7 @@ async def test_a_map_that_is_stopped_in_the_middle_finishes_when_it_runs_again(t
         assert (await pipeline.command("health"))["result"]["modes"]["general"]["ready"] == 200
 
 
-async def test_a_turn_whose_record_was_not_safe_when_the_map_stopped_is_taken_again(tmp_path: Path) -> None:
+async def test_turn_with_an_unsafe_record_is_taken_again_after_a_stop(tmp_path: Path) -> None:
     pipeline = InMemoryPipeline(tmp_path)
     pipeline.memories.outage = True
     pipeline.index.down()

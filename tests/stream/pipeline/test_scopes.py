@@ -56,9 +56,7 @@ async def a_map(directory: Path) -> AsyncIterator[AgentsMap]:
         yield kept
 
 
-async def test_the_same_turn_told_to_two_agents_is_two_memories_and_each_is_selected_by_its_agent(
-    tmp_path: Path,
-) -> None:
+async def test_same_turn_to_two_agents_is_two_memories(tmp_path: Path) -> None:
     async with a_map(tmp_path) as pipeline:
         replies = [await pipeline.tell(agent, KETTLE, "t-1") for agent in ("bob", "eve", "BOB")]
         ids = [reply["result"]["memory_id"] for reply in replies]
@@ -73,7 +71,7 @@ async def test_the_same_turn_told_to_two_agents_is_two_memories_and_each_is_sele
         assert memory.scope == {"user_id": "u1", "project_id": "default", "agent_id": "eve", "channel": "chat"}
 
 
-async def test_what_the_model_does_not_take_is_a_dead_letter_and_answered_with_its_field(tmp_path: Path) -> None:
+async def test_invalid_request_is_a_dead_letter_with_its_field(tmp_path: Path) -> None:
     async with a_map(tmp_path) as pipeline:
         turn = {"schema": "turn.v1", "conversation_id": "c1", "role": "user", "content": KETTLE}
         refused = await pipeline.ask(pipeline.names.turns, {**turn, "scope": {"user_id": "u1", "channel": "fax"}})
@@ -94,7 +92,7 @@ async def test_intentions_and_categories_are_an_agents_own(tmp_path: Path) -> No
         assert [[one["name"] for one in listed[agent]["categories"]] for agent in listed] == [["kitchen"], []]
 
 
-async def test_forgetting_and_consolidating_are_about_one_agent_and_the_user_is_all_of_them(tmp_path: Path) -> None:
+async def test_forget_and_consolidate_work_per_agent_and_per_user(tmp_path: Path) -> None:
     async with a_map(tmp_path) as pipeline:
         for agent in ("bob", "eve"):
             for number in range(3):

@@ -48,7 +48,7 @@ def drawn_nodes(side: str) -> list[str]:
     return [re.split(r"[\[({>]|:::", node)[0].strip() for node in side.split("&")]
 
 
-async def test_every_topic_is_read_or_written_by_the_map_and_what_it_writes_has_a_reader(tmp_path: Path) -> None:
+async def test_every_topic_has_a_reader_or_writer_in_the_topology(tmp_path: Path) -> None:
     topics = {topic.removeprefix(PREFIX) for topic in topics_with_prefix(PREFIX).all()}
     there = await arrows(tmp_path)
     read = {left for left, _ in there} & topics
@@ -57,7 +57,7 @@ async def test_every_topic_is_read_or_written_by_the_map_and_what_it_writes_has_
     assert written == topics - FROM_OUTSIDE
 
 
-def test_what_fits_into_a_topic_fits_with_more_headers_into_those_that_follow() -> None:
+def test_output_topics_take_any_input_record_with_more_headers() -> None:
     topics = topics_with_prefix(PREFIX)
     largest = {topic: int(topic_config(topics, topic)["max.message.bytes"]) for topic in topics.all()}
     outside = {PREFIX + topic for topic in FROM_OUTSIDE}

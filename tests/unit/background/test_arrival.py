@@ -100,7 +100,7 @@ async def test_a_new_disk_gets_the_word_index_of_its_partitions_alone(home: Arri
     assert (home.progress.next_offset(HERE), home.progress.next_offset(elsewhere)) == (5, 7)
 
 
-async def test_a_word_index_that_is_made_again_holds_nothing_that_the_table_does_not(home: ArrivalHarness) -> None:
+async def test_rebuilt_lexical_index_holds_only_what_the_table_has(home: ArrivalHarness) -> None:
     home.words.open(HERE)
     home.tell("violin", 4)
     home.words.put(
@@ -133,7 +133,7 @@ async def test_a_word_index_that_was_made_again_is_kept(home: ArrivalHarness) ->
     assert (home.finds("violin"), home.words.applied(HERE)[TOPICS.turns]) == (1, 5)
 
 
-async def test_what_a_model_is_still_to_read_is_known_in_a_word_index_that_was_made_again(tmp_path: Path) -> None:
+async def test_pending_understanding_survives_a_rebuilt_lexical_index(tmp_path: Path) -> None:
     home = ArrivalHarness(tmp_path)
     home.words.open(HERE)
     home.remember = remember_over(home.stores.at(HERE), home.embedders, asks_model=True)
@@ -174,7 +174,7 @@ async def cut_off(home: ArrivalHarness) -> ArrivalHarness:
     return home
 
 
-async def test_what_a_command_may_not_have_told_is_told_when_the_words_do_not_know_it(cut_off: ArrivalHarness) -> None:
+async def test_untold_command_is_sent_when_the_index_does_not_know_it(cut_off: ArrivalHarness) -> None:
     await cut_off.arrival.prepare({HERE})
     place = VectorLocation(mode="general", space=cut_off.space("general", "general").fingerprint.digest)
     assert [(one.text, one.mode) for one in cut_off.remembered()] == [("violin", "code")]
@@ -188,7 +188,7 @@ async def test_where_every_command_is_finished_nothing_is_told(cut_off: ArrivalH
     assert cut_off.publisher.sent == []
 
 
-async def test_where_it_is_not_known_whether_commands_are_finished_they_may_not_be(cut_off: ArrivalHarness) -> None:
+async def test_unknown_command_progress_counts_as_unfinished(cut_off: ArrivalHarness) -> None:
     cut_off.unknown = True
     await cut_off.arrival.prepare({HERE})
     assert len(cut_off.publisher.sent) == 2

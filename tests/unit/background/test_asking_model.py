@@ -97,7 +97,7 @@ async def test_one_that_is_under_way_is_not_begun_again(home: ModelQueueHarness)
     assert len(home.language.asked) == 1
 
 
-async def test_the_backlog_is_worked_off_at_its_rate_and_fresh_turns_do_not_wait_for_it(
+async def test_backlog_is_rate_limited_and_fresh_turns_do_not_wait(
     home: ModelQueueHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []

@@ -70,7 +70,7 @@ async def test_one_that_no_answer_is_made_of_costs_the_others_nothing(home: Mode
 
 
 @pytest.mark.usefixtures("quick")
-async def test_without_the_general_embedder_an_answer_is_kept_and_not_paid_for_twice(home: ModelQueueHarness) -> None:
+async def test_answer_without_the_general_embedder_is_kept_and_paid_once(home: ModelQueueHarness) -> None:
     home.tells(1)
     home.embedders.model("general").outage = True
     async with home.asking():
@@ -80,7 +80,7 @@ async def test_without_the_general_embedder_an_answer_is_kept_and_not_paid_for_t
 
 
 @pytest.mark.usefixtures("quick")
-async def test_a_partition_that_left_is_passed_over_and_asked_about_when_it_is_back(home: ModelQueueHarness) -> None:
+async def test_revoked_partition_is_skipped_and_asked_again_on_return(home: ModelQueueHarness) -> None:
     [memory] = home.tells(1)
     gone = (HERE + 1) % 4
     home.here = {gone}

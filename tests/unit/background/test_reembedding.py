@@ -122,7 +122,7 @@ async def test_a_stale_memory_whose_model_is_missing_waits_for_it(home: Reembedd
     assert await home.asks() == ["violin"]
 
 
-async def test_a_memory_that_waited_for_its_model_is_asked_for_once_that_is_there(home: ReembeddingHarness) -> None:
+async def test_waiting_memory_is_requested_once_its_model_is_loaded(home: ReembeddingHarness) -> None:
     home.embedders.missing("tiny32")
     memory = await home.told("violin", 0, mode="code")
     assert (memory.embedding.status, memory.embedding.error is None) == ("pending", False)
@@ -131,9 +131,7 @@ async def test_a_memory_that_waited_for_its_model_is_asked_for_once_that_is_ther
     assert await home.asks() == ["violin"]
 
 
-async def test_a_memory_whose_mode_is_gone_is_left_to_the_change_that_takes_it_elsewhere(
-    home: ReembeddingHarness,
-) -> None:
+async def test_memory_of_a_deleted_mode_is_left_to_the_change_that_moves_it(home: ReembeddingHarness) -> None:
     memory = await home.told("violin", 0, mode="code")
     home.stale(memory)
     home.modes.put(HERE, "u1", home.modes.get(HERE, "nobody"))
@@ -200,7 +198,7 @@ async def test_a_partition_without_memories_needs_nothing(home: ReembeddingHarne
     assert await home.asks() == []
 
 
-async def test_it_looks_when_it_is_told_to_and_a_partition_that_left_ends_nothing(home: ReembeddingHarness) -> None:
+async def test_reembedding_runs_on_request_and_survives_a_revoked_partition(home: ReembeddingHarness) -> None:
     memory = await home.told("violin", 0)
     await home.index.delete(home.space("general", "general"), [memory.memory_id])
     gone = (HERE + 1) % 4
@@ -241,7 +239,7 @@ async def test_a_partition_that_leaves_while_it_is_gone_through_ends_nothing(tmp
 
 
 @pytest.mark.parametrize("status", ["pending", "stale", "failed"])
-async def test_the_vector_of_a_memory_that_is_not_ready_hides_none_that_is_missing(
+async def test_vector_of_an_unready_memory_does_not_hide_missing_ones(
     home: ReembeddingHarness, status: EmbeddingStatus
 ) -> None:
     missing, other = [await home.told(text, offset) for offset, text in enumerate(["violin", "cello"])]

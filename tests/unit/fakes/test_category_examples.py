@@ -22,9 +22,7 @@ def vectors(model: FastembedModel, texts: Iterable[str]) -> Matrix:
     return np.stack([model.passage(text).pooled for text in texts])
 
 
-def test_of_sentences_that_it_puts_under_categories_most_belong_there_and_most_that_belong_are_found(
-    model: FastembedModel,
-) -> None:
+def test_category_precision_and_recall_on_held_out_sentences(model: FastembedModel) -> None:
     here = [(text, name) for name, (_, texts) in CHECKING.items() for text in texts]
     elsewhere = [(text, "") for _, texts in CHOOSING.values() for text in texts] + [(text, "") for text in NOWHERE]
     sentences = here + elsewhere

@@ -17,7 +17,7 @@ async def test_it_is_waited_for_until_it_is_told_to_answer() -> None:
     await asyncio.wait_for(waiting, 5)
 
 
-async def test_it_chooses_the_mode_that_the_prompt_marks_last_and_keeps_the_prompt() -> None:
+async def test_fake_model_chooses_the_last_marked_mode_and_keeps_the_prompt() -> None:
     model = FakeLanguageModel()
     assert (await model.ask("s", "r", PROMPT, Understanding)).answer.mode == "journal"
     assert model.asked == [PROMPT]

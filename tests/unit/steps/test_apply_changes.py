@@ -49,9 +49,7 @@ async def test_a_change_is_not_answered_before_its_events_are_written(home: Reme
     assert (await making)["moved"] == 1
 
 
-async def test_forgotten_memories_leave_the_records_the_words_and_with_their_places_the_vectors(
-    home: RememberSteps,
-) -> None:
+async def test_forgotten_memories_leave_records_index_and_vectors(home: RememberSteps) -> None:
     gone = await home.told("violin", 0, mode="code")
     assert await home.make(FORGET) == {"name": "code", "moved": 0, "forgotten": 1}
     assert home.memories.get(HERE, gone.memory_id) is None
@@ -79,9 +77,7 @@ async def test_a_project_keeps_what_a_change_of_the_users_mode_leaves_out(home: 
 
 @pytest.mark.parametrize("every", [2, 3, 7])
 @pytest.mark.parametrize("made", [MOVE, FORGET], ids=["move", "forget"])
-async def test_a_disk_that_is_full_in_between_is_waited_for_and_each_memory_is_changed_once(
-    home: RememberSteps, made: Change, every: int
-) -> None:
+async def test_disk_full_at_times_changes_each_memory_once(home: RememberSteps, made: Change, every: int) -> None:
     for offset in range(120):
         home.tell(f"turn {offset}", offset, mode="code")
     home.full.every = every
@@ -157,9 +153,7 @@ async def test_a_change_of_another_user_is_none_of_ours(home: RememberSteps) -> 
 
 
 @pytest.mark.parametrize("made", [MOVE, FORGET], ids=["move", "forget"])
-async def test_a_change_that_was_cut_off_before_it_was_told_is_told_when_it_comes_again(
-    home: RememberSteps, made: Change
-) -> None:
+async def test_change_cut_off_before_its_events_sends_them_on_redelivery(home: RememberSteps, made: Change) -> None:
     memory = await home.told("violin", 0, mode="code")
     home.words.commit(HERE)
     assert sum(memory is not None for memory, _ in home.remember.changed(made)) == 1

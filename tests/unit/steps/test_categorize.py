@@ -63,7 +63,7 @@ def one(tmp_path: Path) -> Step:
     return Step(tmp_path)
 
 
-async def test_a_summary_loses_what_is_gone_and_that_is_safe_before_the_event_is_done(one: Step) -> None:
+async def test_stale_summary_parts_are_removed_before_the_event_is_done(one: Step) -> None:
     one.table.held = True
     finishing = asyncio.ensure_future(await one.begin(LEARNED))
     assert one.summary() == "It stays."

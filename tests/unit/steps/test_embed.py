@@ -64,7 +64,7 @@ async def test_what_is_for_is_asked_of_users_turns_alone_and_once(home: EmbedSte
     assert [said.interaction for said in home.asked()] == [None, None]
 
 
-async def test_what_is_pending_is_asked_of_a_model_after_the_keeper_is_told_and_only_that(home: EmbedSteps) -> None:
+async def test_pending_memories_are_queued_after_the_report_and_only_they(home: EmbedSteps) -> None:
     pending = home.tell("violin", 0)
     read = home.tell("cello", 1)
     read = read.model_copy(update={"reading": read.reading.model_copy(update={"status": "model"})})
@@ -84,7 +84,7 @@ async def test_a_memory_that_comes_twice_in_a_batch_is_told_and_asked_about_once
     assert (len(home.asked()), home.due) == (1, [(HERE, "violin")])
 
 
-async def test_without_the_general_model_a_memory_gets_its_own_vector_all_the_same(home: EmbedSteps) -> None:
+async def test_memory_gets_its_vector_without_the_general_model(home: EmbedSteps) -> None:
     home.embedders.missing("general")
     memory = home.tell("violin", 0, mode="code")
     await run(home.step, remembered(memory))

@@ -13,7 +13,7 @@ from tests.builders.turns import record
 from tests.harnesses.requests import COMMAND, COMMANDS, CONCURRENT, EVENT, REPLY, TURNS, RequestHarness
 
 
-async def test_a_valid_request_is_handled_and_answered_with_its_own_key_and_correlation(served: RequestHarness) -> None:
+async def test_valid_request_is_answered_with_its_key_and_correlation(served: RequestHarness) -> None:
     served.result = HandlerResult(SuccessReply({"n": 1}, (ReplyWarning("late", "a bit"),)), [EVENT])
     await served.take(served.valid(("trace", b"x")))
     assert len(served.handled) == 1
@@ -43,9 +43,7 @@ async def test_a_reply_that_is_lost_costs_the_request_nothing(served: RequestHar
     assert (len(served.handled), served.letters) == (1, [])
 
 
-async def test_a_request_is_finished_when_its_events_and_tables_are_written_and_not_before(
-    served: RequestHarness,
-) -> None:
+async def test_request_finishes_after_its_events_and_tables_are_written(served: RequestHarness) -> None:
     table = asyncio.Event()
     served.result = HandlerResult(SuccessReply({}), [EVENT], [table.wait()])
     served.publisher.hold()
@@ -59,7 +57,7 @@ async def test_a_request_is_finished_when_its_events_and_tables_are_written_and_
 
 
 @pytest.mark.parametrize("value", [None, b"", b"{", b"[]", b'{"schema":"turn.v2"}', b'{"schema":"command.v1"}'])
-async def test_what_cannot_be_read_is_answered_and_only_a_turn_is_a_dead_letter_beside(
+async def test_unreadable_request_is_answered_and_only_turns_are_dead_letters(
     served: RequestHarness, value: bytes | None
 ) -> None:
     bad = record(value, topic=served.channel.topic, headers=REPLY)
@@ -91,7 +89,7 @@ async def test_a_refusal_whose_reply_is_lost_is_no_dead_letter(commands: Request
     assert commands.letters == []
 
 
-async def test_a_defect_of_the_handler_is_an_internal_error_that_gives_nothing_away(served: RequestHarness) -> None:
+async def test_handler_defect_is_an_internal_error_without_details(served: RequestHarness) -> None:
     served.problem = KeyError("a secret text")
     await served.take(served.valid())
     [error] = served.errors
@@ -106,9 +104,7 @@ async def test_an_answer_that_cannot_be_written_is_an_internal_error(served: Req
     assert [error["code"] for error in served.errors] == ["internal"]
 
 
-async def test_an_answer_that_is_too_large_for_a_record_is_an_error_and_what_was_asked_is_done(
-    served: RequestHarness,
-) -> None:
+async def test_too_large_answer_is_an_error_after_the_work_is_done(served: RequestHarness) -> None:
     for bytes_, errors in ((MAX_REPLY_BYTES - 1000, 0), (MAX_REPLY_BYTES, 1)):
         served.result = HandlerResult(SuccessReply({"a": "a" * bytes_}), [EVENT])
         await served.take(served.valid())
@@ -137,9 +133,7 @@ async def test_a_turn_is_not_refused_because_something_is_unavailable(turns: Req
 
 
 @pytest.mark.parametrize("topic", [b"memory.turns", b"", b"\xff", b"memory.replies.\n"])
-async def test_a_reply_topic_that_is_not_allowed_gets_nothing_and_nothing_is_done(
-    served: RequestHarness, topic: bytes
-) -> None:
+async def test_refused_reply_topic_gets_nothing_and_nothing_is_done(served: RequestHarness, topic: bytes) -> None:
     forbidden = record(served.valid().value, topic=served.channel.topic, headers=(("reply_to", topic),))
     await served.take(forbidden)
     assert (served.handled, served.publisher.replies) == ([], [])
@@ -159,7 +153,7 @@ async def test_a_header_that_cannot_be_read_is_told_to_the_sender(
     assert commands.handled == []
 
 
-async def test_what_changes_something_is_handled_in_order_and_what_does_not_need_not_be() -> None:
+async def test_changing_requests_run_in_order_and_reading_ones_may_not() -> None:
     for channel, handled_at_once in ((TURNS, True), (COMMANDS, True), (CONCURRENT, False)):
         served = RequestHarness(channel)
         finishing = await served.begin(served.valid())

@@ -51,7 +51,7 @@ ANA_WRITES = Policy.model_validate({"principals": {"app": [{"user_id": "u1", "ma
 
 
 @pytest.mark.parametrize(("principal", "allowed"), [(b"app", True), (b"other", False), (b"\xff", False), (None, False)])
-async def test_a_turn_that_its_sender_may_not_write_is_a_dead_letter_and_its_sender_is_told(
+async def test_unauthorised_turn_is_a_dead_letter_with_an_error_reply(
     principal: bytes | None, *, allowed: bool
 ) -> None:
     served = RequestHarness(TURNS, Admit(PolicyFile(ANA_WRITES)))

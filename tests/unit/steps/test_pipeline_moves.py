@@ -44,7 +44,7 @@ async def test_a_moved_request_is_answered_under_the_key_as_it_was_sent(served: 
     assert (reply.key, reply.headers) == (b"as it was", (("correlation_id", b"\x00\xff"),))
 
 
-async def test_the_dead_letter_of_a_moved_turn_is_that_of_the_record_as_it_was_sent(turns: RequestHarness) -> None:
+async def test_dead_letter_of_a_relocated_turn_is_the_original_record(turns: RequestHarness) -> None:
     turns.problem = Rejected("unknown_mode", "no", "mode")
     moved = await moved_by(turns)
     await turns.take(moved)

@@ -24,7 +24,7 @@ def home(tmp_path: Path) -> Iterator[RememberSteps]:
     home.words.close()
 
 
-async def test_a_turn_that_was_forgotten_is_answered_with_a_warning_and_nothing_is_stored(home: RememberSteps) -> None:
+async def test_forgotten_turn_gets_a_warning_and_is_not_stored(home: RememberSteps) -> None:
     home.tell("violin", 0, mode="code")
     await home.make(FORGET)
     home.publisher.sent.clear()
@@ -59,7 +59,7 @@ def understood(memory: Memory, mode: str | None) -> Understood:
     )
 
 
-async def test_what_a_model_says_moves_a_memory_and_is_counted_against_the_default(home: RememberSteps) -> None:
+async def test_model_mode_moves_a_memory_and_counts_disagreement(home: RememberSteps) -> None:
     moved, agreed, silent = (home.tell(text, offset) for offset, text in enumerate(["violin", "cello", "drum"]))
     said = [understood(moved, "code"), understood(agreed, "general"), understood(silent, None)]
     await run(home.events, *(arriving(event, TOPICS.understood, offset) for offset, event in enumerate(said)))

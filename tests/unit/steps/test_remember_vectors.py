@@ -71,7 +71,7 @@ async def test_a_vector_of_another_run_that_is_not_there_is_made_again(
     assert home.remembered() == [home.kept(memory)]
 
 
-async def test_news_of_another_run_that_would_make_nothing_ready_is_taken_as_it_is(home: RememberSteps) -> None:
+async def test_report_of_another_run_that_changes_nothing_is_believed(home: RememberSteps) -> None:
     gone, moved, edited, failed = [home.tell(text, offset, mode="code") for offset, text in enumerate("abcd")]
     events = [await news(home, one) for one in (gone, moved, edited, failed)]
     events[3] = events[3].model_copy(update={"status": "failed", "error": "a reason"})

@@ -41,9 +41,7 @@ def sending(monkeypatch: pytest.MonkeyPatch, broker: Broker) -> KafkaPublisher:
     return sending
 
 
-async def test_records_of_one_topic_are_written_in_the_order_in_which_they_were_sent(
-    broker: Broker, sending: KafkaPublisher
-) -> None:
+async def test_records_of_one_topic_are_written_in_send_order(broker: Broker, sending: KafkaPublisher) -> None:
     values = [b"%d" % number for number in range(20)]
     safe = []
     for value in values:
@@ -53,9 +51,7 @@ async def test_records_of_one_topic_are_written_in_the_order_in_which_they_were_
     assert [value for _, value in broker.taken] == values
 
 
-async def test_a_topic_that_takes_nothing_holds_up_no_other_and_is_written_once_it_does(
-    broker: Broker, sending: KafkaPublisher
-) -> None:
+async def test_blocked_topic_delays_no_other_and_is_written_later(broker: Broker, sending: KafkaPublisher) -> None:
     broker.refused.add("lost")
     later = asyncio.ensure_future(await sending.send(Outgoing("lost", b"k", b"1")))
     await asyncio.wait_for(await sending.send(Outgoing("learned", b"k", b"2")), 10)

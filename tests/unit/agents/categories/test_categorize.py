@@ -56,9 +56,7 @@ async def test_a_description_is_embedded_once_for_each_space(harness: Categories
     assert len(harness.worker.embedders.model("general").passages) == before + 2
 
 
-async def test_a_scope_has_a_bounded_number_of_categories_and_each_can_be_described_anew(
-    harness: CategoriesHarness,
-) -> None:
+async def test_categories_per_scope_are_limited_and_each_can_be_redescribed(harness: CategoriesHarness) -> None:
     for number in range(MAX_CATEGORIES_PER_SCOPE):
         harness.table.declare(f"c{number}", "", SCOPE, HERE)
     with pytest.raises(Rejected, match="at most 256") as refused:
@@ -97,9 +95,7 @@ async def test_a_category_declared_while_an_item_gets_its_vector_is_not_lost(har
     assert {one.name for one in (item or Item()).categories} == {"health", "money"}
 
 
-async def test_an_embedder_that_cant_be_reached_keeps_no_category_from_being_declared(
-    harness: CategoriesHarness,
-) -> None:
+async def test_unreachable_embedder_does_not_block_a_declaration(harness: CategoriesHarness) -> None:
     await harness.told(DENTIST)
     harness.worker.index.down()
     declared = await harness.command("declare_category", name="health", description=HEALTH)
@@ -118,7 +114,7 @@ async def test_what_is_looked_at_again_is_what_has_changed_and_nothing_else(harn
     assert await harness.keeper.reassigned(SCOPE) == {}
 
 
-def test_a_change_puts_items_under_categories_and_leaves_what_is_gone_or_elsewhere(harness: CategoriesHarness) -> None:
+def test_assign_change_files_items_and_skips_missing_or_foreign_ones(harness: CategoriesHarness) -> None:
     mine = harness.put(made(DENTIST, 0, user="u1", origin="extracted", type="semantic", item=Item()))
     other = harness.put(made(DENTIST, 0, user="u1", project="p2", origin="extracted", type="semantic", item=Item()))
     turn = harness.put(made(DENTIST, 1, user="u1"))
@@ -133,7 +129,7 @@ def test_a_change_puts_items_under_categories_and_leaves_what_is_gone_or_elsewhe
     assert found == {mine.memory_id: under, other.memory_id: ()}
 
 
-async def test_a_category_whose_text_no_model_takes_keeps_no_vector_from_being_written(
+async def test_category_text_that_no_model_takes_blocks_no_vector(
     harness: CategoriesHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = harness.worker.embedders.model("general")
@@ -152,9 +148,7 @@ async def test_a_category_whose_text_no_model_takes_keeps_no_vector_from_being_w
     assert {one.name for one in (memory.item or Item()).categories} == {"health"}
 
 
-async def test_while_the_embedder_is_away_vectors_wait_and_are_not_written_without_their_categories(
-    harness: CategoriesHarness,
-) -> None:
+async def test_vectors_wait_for_categories_while_the_embedder_is_away(harness: CategoriesHarness) -> None:
     harness.table.declare("health", HEALTH, SCOPE, HERE)
     memory = harness.put(made(DENTIST, user="u1", origin="extracted", type="semantic", item=Item()))
     encoded = await harness.embed.encode(Remembered(memory=memory), HERE)

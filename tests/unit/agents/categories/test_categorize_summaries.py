@@ -47,7 +47,7 @@ async def test_a_summary_is_not_written_over_what_was_forgotten_meanwhile(
     assert (category.summary, category.anchors) == (DENTIST, (dentist.memory_id,))
 
 
-async def test_a_category_described_anew_while_it_is_summed_up_keeps_the_new_description(
+async def test_description_changed_during_a_summary_is_kept(
     harness: CategoriesHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await harness.command("declare_category", name="health", description=HEALTH)
@@ -70,7 +70,7 @@ def summing_up(text: str) -> Callable[[Prompt], dict[str, Any]]:
     return lambda _: {"summary": text}
 
 
-async def test_a_language_model_sums_up_where_it_is_asked_to_and_is_not_asked_twice(tmp_path: Path) -> None:
+async def test_summary_model_is_asked_only_on_request_and_once(tmp_path: Path) -> None:
     harness = CategoriesHarness(tmp_path, asks=True)
     await harness.command("declare_category", name="health", description=HEALTH)
     await harness.told(DENTIST, PILLS)
@@ -113,7 +113,7 @@ class Purse(Unbounded):
 
 
 @pytest.mark.parametrize(("tokens", "left", "summary"), [(9, 9, DENTIST), (5000, 4998, "Teeth.")])
-async def test_a_summary_is_paid_from_the_allowance_and_made_of_own_words_without(
+async def test_summary_is_charged_to_the_allowance_and_extractive_without(
     tmp_path: Path, tokens: int, left: int, summary: str
 ) -> None:
     harness, purse = CategoriesHarness(tmp_path, asks=True), Purse(tokens)
@@ -137,7 +137,7 @@ async def test_a_models_summary_is_gone_with_anything_that_it_was_told(tmp_path:
 
 
 @pytest.mark.parametrize(("arguments", "left"), [({"project": True}, {"p2"}), ({"user": True}, set[str]())])
-async def test_before_a_whole_project_or_user_is_forgotten_no_summary_is_left_there(
+async def test_forgetting_a_project_or_user_clears_its_summaries_first(
     harness: CategoriesHarness, arguments: dict[str, bool], left: set[str]
 ) -> None:
     for project in ("default", "p2"):

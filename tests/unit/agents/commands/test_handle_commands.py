@@ -111,7 +111,7 @@ async def test_forget_selects_one_thing(
     assert change == Change(scope=scope, action="forget", result={"forgotten": 0}, **selects)
 
 
-async def test_forget_finds_a_turn_by_its_conversation_also_one_whose_id_was_derived(harness: CommandsHarness) -> None:
+async def test_forget_finds_a_turn_with_a_derived_id_by_its_conversation(harness: CommandsHarness) -> None:
     known, derived = harness.tell("violin", 1), harness.tell("cello", 2, turn_id=None)
     memory = harness.memories.get(PARTITION, derived)
     assert memory is not None

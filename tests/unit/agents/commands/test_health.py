@@ -137,7 +137,7 @@ async def test_the_deployment_tells_of_itself(standing: HealthHarness) -> None:
     assert health["vector_index"] == "ready"
 
 
-async def test_an_index_that_is_away_is_told_with_the_reason_and_the_rest_is_answered(standing: HealthHarness) -> None:
+async def test_index_outage_is_reported_with_its_reason_in_health(standing: HealthHarness) -> None:
     standing.remember("ready")
     standing.index.down()
     health = await standing()

@@ -101,7 +101,7 @@ async def test_what_a_model_understood_as_a_rule_is_never_dropped(
         (True, "model", "constraint", True),
     ],
 )
-async def test_without_a_model_that_says_so_and_once_it_was_taken_back_it_is_none(
+async def test_resolution_needs_a_models_word_and_can_be_withdrawn(
     words: SqliteLexicalIndex, asks_model: bool, status: Literal["rules", "model"], kind: ItemKind, taken: bool
 ) -> None:
     library = ContextHarness(words, asks_model=asks_model)

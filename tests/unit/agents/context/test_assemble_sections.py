@@ -110,7 +110,7 @@ async def test_learning_keeps_examples_and_hardly_any_recent_turns(library: Cont
     assert result.tokens["total"] < 1000, "room is left over rather than filled with recent turns"
 
 
-async def test_room_that_no_section_needs_goes_to_what_was_found_and_to_older_turns(library: ContextHarness) -> None:
+async def test_unused_room_goes_to_evidence_and_older_turns(library: ContextHarness) -> None:
     turns = library.hear(*chatter(20))
     result = await library.assembled(budget_tokens=4000, interaction_mode="TASK")
     assert result.sections["recent_window"] == turns

@@ -47,7 +47,7 @@ async def test_modes_are_written_apart_and_news_come_in_the_order_of_the_batch(i
     assert [one.space for one in said] == [indexer.place(memory.mode).space for memory in memories]
 
 
-async def test_of_two_versions_in_one_batch_the_later_one_alone_is_written_and_told(indexer: EmbedHarness) -> None:
+async def test_latest_of_two_versions_in_a_batch_is_the_one_written(indexer: EmbedHarness) -> None:
     old, new = remembered("violin"), remembered("cello")
     said = await indexer.embed.write(await indexer.encoded(old, new))
     assert [one.content_hash for one in said] == [new.content_hash]
@@ -55,7 +55,7 @@ async def test_of_two_versions_in_one_batch_the_later_one_alone_is_written_and_t
     assert await indexer.hash_of(new) == new.content_hash
 
 
-async def test_of_two_versions_the_later_one_stays_beside_a_vector_that_is_refused(indexer: EmbedHarness) -> None:
+async def test_later_of_two_versions_survives_a_refused_vector(indexer: EmbedHarness) -> None:
     old, bad, new = remembered("violin"), remembered("infinite", "b"), remembered("cello")
     said = await indexer.embed.write(await indexer.encoded(old, bad, new))
     assert {one.memory_id: one.status for one in said} == {new.memory_id: "ready", bad.memory_id: "failed"}
@@ -91,7 +91,7 @@ async def test_a_memory_whose_model_is_not_loaded_waits_and_delays_nobody(indexe
     assert said[goes.memory_id].status == "ready"
 
 
-async def test_a_memory_in_a_language_whose_model_is_not_loaded_waits_and_delays_nobody(indexer: EmbedHarness) -> None:
+async def test_memory_waits_for_its_language_model_and_delays_no_other(indexer: EmbedHarness) -> None:
     indexer.embedders.missing("multilingual-small")
     waits, goes = remembered("Der Hund schläft im Garten.", "a"), remembered("The dog sleeps.", "b")
     said = {one.memory_id: one for one in await indexer.written(waits, goes)}
@@ -104,7 +104,7 @@ async def test_a_memory_of_a_mode_that_is_gone_waits_for_what_becomes_of_it(inde
     assert (said.status, said.mode, said.space) == ("waiting", "gone", None)
 
 
-async def test_a_vector_is_written_where_its_event_says_of_that_text_and_nowhere_else(indexer: EmbedHarness) -> None:
+async def test_vector_is_written_in_the_location_of_its_event_only(indexer: EmbedHarness) -> None:
     memory = remembered("violin")
     [said] = await indexer.written(memory)
     assert await indexer.embed.has_written(said)

@@ -11,9 +11,7 @@ from schemas.state.modes import GENERAL, Mode, ModeDeclarations, VectorSpace
 from tests.harnesses.embed import PARTITION, EmbedHarness, remembered
 
 
-async def test_a_memory_that_moves_into_another_space_is_embedded_there_and_leaves_nothing_behind(
-    indexer: EmbedHarness,
-) -> None:
+async def test_moved_memory_is_embedded_in_the_new_space_and_leaves_the_old(indexer: EmbedHarness) -> None:
     memory = remembered("violin")
     await indexer.written(memory)
     there = move_to_mode(indexer.ready(memory), ("code", "model"))
@@ -88,9 +86,7 @@ async def test_a_memory_that_is_forgotten_on_its_way_is_not_written(indexer: Emb
     assert await indexer.hash_of(memory) is None
 
 
-async def test_what_a_killed_worker_had_written_and_not_told_is_removed_with_what_came_after(
-    indexer: EmbedHarness,
-) -> None:
+async def test_untold_vectors_of_a_killed_worker_are_removed_with_later_ones(indexer: EmbedHarness) -> None:
     memory = remembered("violin")
     await indexer.written(memory)
     await indexer.written(memory, Forgotten(memory_id=memory.memory_id, places=()))
@@ -106,9 +102,7 @@ async def test_strays_are_removed_and_the_vector_that_belongs_there_is_not(index
 
 
 @pytest.mark.parametrize("text", ["unspeakable", "infinite"])
-async def test_a_text_without_a_vector_does_not_leave_the_vector_of_the_text_before(
-    indexer: EmbedHarness, text: str
-) -> None:
+async def test_text_without_a_vector_removes_the_previous_vector(indexer: EmbedHarness, text: str) -> None:
     old = remembered("violin")
     await indexer.written(old)
     new = remembered(text).model_copy(update={"embedding": Embedding(place=indexer.place("general"))})
@@ -116,7 +110,7 @@ async def test_a_text_without_a_vector_does_not_leave_the_vector_of_the_text_bef
     assert (said.status, await indexer.hash_of(new)) == ("failed", None)
 
 
-async def test_an_index_that_goes_away_in_between_leaves_what_is_to_be_done_the_same(indexer: EmbedHarness) -> None:
+async def test_index_outage_during_a_job_does_not_change_its_work(indexer: EmbedHarness) -> None:
     memory = remembered("violin")
     await indexer.written(memory)
     there = await indexer.encoded(move_to_mode(indexer.ready(memory), ("code", "model")))
@@ -130,7 +124,7 @@ async def test_an_index_that_goes_away_in_between_leaves_what_is_to_be_done_the_
     assert (await indexer.hash_of(memory), await indexer.hash_of(memory, "code")) == (None, memory.content_hash)
 
 
-async def test_a_mode_that_is_declared_while_memories_come_holds_from_the_next_one_on(indexer: EmbedHarness) -> None:
+async def test_mode_declared_between_memories_applies_to_the_next_one(indexer: EmbedHarness) -> None:
     memory = remembered("violin")
     await indexer.written(memory)
     anew = Mode(name="general", embedder="tiny48", embedding_dim=48)
@@ -144,7 +138,7 @@ async def test_a_mode_that_is_declared_while_memories_come_holds_from_the_next_o
 
 
 @pytest.mark.parametrize("embedder", ["tiny48", None])
-async def test_what_a_killed_worker_had_written_is_removed_though_its_mode_has_changed_or_is_gone(
+async def test_untold_vector_is_removed_although_its_mode_changed_or_is_gone(
     indexer: EmbedHarness, embedder: str | None
 ) -> None:
     memory, bystander = remembered("violin", mode="code"), remembered("cello", "b", mode="code")
@@ -159,9 +153,7 @@ async def test_what_a_killed_worker_had_written_is_removed_though_its_mode_has_c
     assert not embedder or await indexer.hash_of(memory) == memory.content_hash
 
 
-async def test_what_a_killed_worker_had_written_is_removed_when_its_memory_moved_on_in_the_same_batch(
-    indexer: EmbedHarness,
-) -> None:
+async def test_untold_vector_is_removed_when_its_memory_moved_in_the_batch(indexer: EmbedHarness) -> None:
     memory = remembered("violin", mode="code")
     before = indexer.of("code")
     await indexer.written(memory)

@@ -79,7 +79,7 @@ async def test_an_intention_that_nobody_has_is_empty(kept: IntendHarness) -> Non
     assert await kept.command("get_intention") == {**empty, "resolved": [], "categories": [], "version": 0}
 
 
-async def test_what_was_said_and_what_was_set_are_shown_with_where_they_come_from(kept: IntendHarness) -> None:
+async def test_said_and_set_entries_are_shown_with_their_sources(kept: IntendHarness) -> None:
     event = kept.tell(learned("We want to ship the beta in May.", 1, "goal"))
     shown = await kept.command("set_intention", goals=["learn to sail"], constraints=["no debts"])
     assert shown == await kept.command("get_intention")
@@ -109,7 +109,7 @@ async def test_what_is_done_is_told_apart_from_what_stands(kept: IntendHarness) 
     assert (done["text"], done["of"], done["resolved_by"]) == ("The login fails.", "blocking_errors", sign.memory_id)
 
 
-def test_with_a_turn_that_is_gone_goes_what_rests_on_others_that_nobody_has_told_of(kept: IntendHarness) -> None:
+def test_entries_that_rest_on_a_gone_turn_go_with_it(kept: IntendHarness) -> None:
     event = kept.tell(learned("We want to ship the beta.", 1, "goal"))
     sign = kept.tell(learned("The login is fixed.", 2))
     edited = kept.tell(learned("We want to learn sailing.", 3, "goal"))
@@ -126,7 +126,7 @@ def test_with_a_turn_that_is_gone_goes_what_rests_on_others_that_nobody_has_told
     assert kept.table.get(HERE, SCOPE) == table
 
 
-async def test_nothing_of_a_forgotten_turn_is_shown_though_its_event_has_not_come_yet(kept: IntendHarness) -> None:
+async def test_forgotten_turn_is_hidden_before_its_event_arrives(kept: IntendHarness) -> None:
     event = kept.tell(learned("We want to ship the beta.", 1, "goal"))
     kept.memories.forget(HERE, event.memory_id)
     assert "beta" not in json.dumps(await kept.command("get_intention"))
@@ -158,7 +158,7 @@ async def test_a_goal_is_open_again_once_the_turn_that_ended_it_is_gone(kept: In
     assert kept.goals() == ["We want to ship the beta."]
 
 
-async def test_an_event_that_comes_after_its_turn_was_forgotten_keeps_nothing_of_it(kept: IntendHarness) -> None:
+async def test_event_after_a_forgotten_turn_keeps_nothing_of_it(kept: IntendHarness) -> None:
     late = learned("We want to ship the beta.", 1, "goal")
     kept.memories.forget(HERE, late.memory_id)
     kept.intend.learned(late)
@@ -221,7 +221,7 @@ async def test_forgetting_a_project_removes_what_was_set_there_only(kept: Intend
     assert "sail in p2" in json.dumps(await kept.command("get_intention", "p2"))
 
 
-async def test_forgetting_a_user_removes_what_was_set_in_all_projects_and_for_nobody_else(kept: IntendHarness) -> None:
+async def test_forgetting_a_user_removes_its_intentions_and_no_others(kept: IntendHarness) -> None:
     for user, project in (("ana", "default"), ("ana", "p2"), ("anabel", "default")):
         await kept.command("set_intention", project, user, goals=["sail"])
     kept.forget(user=True)

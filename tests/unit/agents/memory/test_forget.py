@@ -163,9 +163,7 @@ def test_what_a_forgotten_memory_stood_for_is_served_again_and_not_counted(harne
     assert not harness.words.memory_columns(HERE, "ana").columns.superseded.any()
 
 
-def test_killed_after_each_memory_all_of_it_is_forgotten_and_told_of_when_the_command_comes_again(
-    harness: ForgetHarness,
-) -> None:
+def test_forget_killed_after_each_memory_completes_on_redelivery(harness: ForgetHarness) -> None:
     derived = harness.distil("of both", 20, "a1", "a2")
     doomed = {derived.memory_id, id_of(harness, "a1"), id_of(harness, "a2")}
     change = Change(scope=Scope(user_id="ana", project_id="p1"), action="forget", conversation_id="a")
@@ -182,9 +180,7 @@ def test_killed_after_each_memory_all_of_it_is_forgotten_and_told_of_when_the_co
 
 
 @pytest.mark.parametrize("selector", [{"conversation_id": "a"}, {"whole": "user"}, {"memory_id": "of both"}])
-def test_killed_before_anybody_was_told_those_who_keep_something_of_it_are_told_when_it_comes_again(
-    harness: ForgetHarness, selector: dict[str, Any]
-) -> None:
+def test_kill_before_any_event_sends_all_events_on_redelivery(harness: ForgetHarness, selector: dict[str, Any]) -> None:
     harness.distil("of both", 20, "a1", "a2")
     selector = {key: id_of(harness, value) if key == "memory_id" else value for key, value in selector.items()}
     scopes = {one.memory_id: one.scope for one in harness.memories.all()}
@@ -197,9 +193,7 @@ def test_killed_before_anybody_was_told_those_who_keep_something_of_it_are_told_
     assert told == {memory_id: scopes[memory_id] for memory_id in doomed}
 
 
-def test_those_who_keep_something_are_told_of_a_turn_that_once_said_more_and_of_what_was_distilled(
-    harness: ForgetHarness,
-) -> None:
+def test_edited_and_distilled_turns_are_reported_to_derived_state(harness: ForgetHarness) -> None:
     now = next(one for one in harness.memories.all() if one.text == "b1")
     before = TextVersion(text_hash="before", first_seen=now.occurred_at)
     harness.write(now.model_copy(update={"versions": (before, *now.versions), "current": 1}))

@@ -130,7 +130,7 @@ def test_other_scopes_and_modes_contradict_nobody(harness: ItemsHarness) -> None
     assert {item.superseded_by for item in harness.items().values()} == {None}
 
 
-def test_what_a_model_finds_is_added_and_an_empty_answer_takes_nothing_away(harness: ItemsHarness) -> None:
+def test_model_items_are_added_and_an_empty_answer_removes_nothing(harness: ItemsHarness) -> None:
     said = harness.say(f"{FLY} {PLAIN}", 1)
     lantern = FoundItem(kind="fact", text="There is a lantern.", quote="tells of the lantern", confidence=0.6)
     read = harness.read(said, Understanding(items=(lantern,)))

@@ -51,7 +51,7 @@ def test_a_text_that_comes_back_stands_again_without_a_new_version(kept: Remembe
     assert back.event.memory.content_hash == first.event.memory.content_hash
 
 
-def test_a_record_that_a_killed_worker_had_kept_is_told_again_while_it_waits(kept: RememberHarness) -> None:
+def test_redelivered_record_is_published_again_while_it_waits(kept: RememberHarness) -> None:
     first = kept.tell("violin", 3)
     again = kept.tell("violin", 3)
     assert again == first
@@ -65,7 +65,7 @@ def test_a_record_that_a_killed_worker_had_kept_is_indexed_again(kept: RememberH
     assert kept.finds("violin") == 1
 
 
-def test_a_text_that_was_replaced_does_not_come_back_when_a_killed_worker_gets_it_again(kept: RememberHarness) -> None:
+def test_replaced_text_stays_replaced_after_a_killed_worker(kept: RememberHarness) -> None:
     kept.tell("the heron", 1)
     edited = kept.tell("the otter", 2)
     again = kept.tell("the heron", 1)
@@ -89,9 +89,7 @@ def test_all_again_from_the_start_leaves_the_same_text_id_and_versions(kept: Rem
     assert kept.words.memory_columns(PARTITION, "u1").documents == 1
 
 
-def test_a_new_turn_or_an_edit_in_a_mode_that_nobody_declared_is_refused_and_leaves_no_trace(
-    kept: RememberHarness,
-) -> None:
+def test_turn_or_edit_in_an_undeclared_mode_is_refused_without_trace(kept: RememberHarness) -> None:
     with pytest.raises(Rejected, match="unknown_mode"):
         kept.tell("violin", 3, mode="journal")
     assert list(kept.memories.all()) == []

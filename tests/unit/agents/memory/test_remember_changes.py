@@ -142,7 +142,7 @@ def test_one_memory_is_put_into_a_mode_for_good(harness: ChangesHarness) -> None
     assert (there.mode, there.mode_source, there.embedding.status) == ("code", "caller", "pending")
 
 
-def test_one_memory_that_is_there_already_is_fixed_there_and_keeps_its_vector(harness: ChangesHarness) -> None:
+def test_memory_already_in_the_mode_is_pinned_and_keeps_its_vector(harness: ChangesHarness) -> None:
     before = harness.memory(harness.general)
     assert harness.change(action="move", memory_id=harness.general, to="general") == {harness.general: None}
     assert harness.memory(harness.general) == before.model_copy(update={"mode_source": "caller"})
@@ -155,7 +155,7 @@ def test_one_memory_of_another_scope_is_left_alone(harness: ChangesHarness, user
     assert harness.modes_of(harness.general) == ["general"]
 
 
-def test_forgotten_memories_are_gone_with_their_words_and_told_with_their_places(harness: ChangesHarness) -> None:
+def test_forgotten_memories_leave_the_index_and_report_locations(harness: ChangesHarness) -> None:
     before = {one: harness.memory(one) for one in (harness.code1, harness.code2)}
     followed = harness.change(action="forget", mode="code")
     places = {one: memory.embedding.place for one, memory in before.items()}
@@ -180,7 +180,7 @@ def test_the_memory_is_given_as_it_was_where_it_is_forgotten(harness: ChangesHar
     assert memory == before
 
 
-def test_stale_memories_wait_to_be_embedded_again_and_nothing_follows_at_once(harness: ChangesHarness) -> None:
+def test_stale_memories_wait_and_nothing_follows_at_once(harness: ChangesHarness) -> None:
     assert harness.change(action="stale", mode="code") == {harness.code1: None, harness.code2: None}
     assert set(harness.words.with_status(PARTITION, ("stale",))) == {harness.code1, harness.code2}
     assert harness.memory(harness.code1).embedding.place is not None

@@ -129,7 +129,7 @@ def test_what_the_caller_said_stays_and_the_rest_is_noted(harness: UnderstoodHar
     assert (decided(after), after.reading.topic, after.embedding.status) == (("code", "caller"), "music", "ready")
 
 
-def test_a_model_that_agrees_with_the_default_has_decided_and_nothing_moves(harness: UnderstoodHarness) -> None:
+def test_model_that_agrees_with_the_default_moves_nothing(harness: UnderstoodHarness) -> None:
     harness.declare(CODE, user_default="code")
     told = harness.embed(harness.tell())
     assert harness.understood(told, mode="code") == UnderstoodResult(None, agrees_with_default=True)
@@ -189,9 +189,7 @@ def test_the_same_answer_again_changes_nothing(harness: UnderstoodHarness) -> No
     assert harness.memory(told) == there
 
 
-def test_an_answer_whose_move_a_killed_worker_did_not_tell_is_told_when_it_comes_again(
-    harness: UnderstoodHarness,
-) -> None:
+def test_untold_move_of_a_killed_worker_is_sent_on_redelivery(harness: UnderstoodHarness) -> None:
     told = harness.tell()
     untold = harness.understood(told, mode="code").event
     assert harness.understood(told, mode="code").event == untold
@@ -202,7 +200,7 @@ def test_a_first_answer_that_moves_nothing_asks_for_no_second_vector(harness: Un
     assert harness.understood(harness.tell(mode="code", offset=2, text="cello"), mode="code").event is None
 
 
-def test_a_mode_that_was_renamed_while_a_model_read_is_known_by_its_old_name(harness: UnderstoodHarness) -> None:
+def test_mode_renamed_while_a_model_read_is_known_by_its_old_name(harness: UnderstoodHarness) -> None:
     told = harness.tell()
     harness.understood(told, mode="journal")
     assert decided(harness.memory(told)) == ("diary", "model")

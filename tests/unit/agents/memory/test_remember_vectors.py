@@ -46,7 +46,7 @@ def test_the_vector_of_a_replaced_text_does_not_make_the_new_one_ready(kept: Rem
     assert kept.memory(new).embedding.status == "ready"
 
 
-def test_an_old_vector_that_was_written_over_the_new_one_makes_it_be_asked_for_again(kept: RememberHarness) -> None:
+def test_old_vector_written_over_the_new_one_is_embedded_again(kept: RememberHarness) -> None:
     old = kept.tell("violin", 3)
     new = kept.tell("cello", 4)
     kept.embedded(new)
@@ -137,9 +137,7 @@ def test_without_the_model_a_vector_that_was_on_its_way_counts(kept: RememberHar
 
 
 @pytest.mark.parametrize("waits_by", ["stale", "waiting"])
-def test_without_the_model_a_late_vector_is_not_taken_for_the_one_that_is_waited_for(
-    kept: RememberHarness, waits_by: str
-) -> None:
+def test_late_vector_of_another_model_is_not_taken_for_the_awaited_one(kept: RememberHarness, waits_by: str) -> None:
     told = kept.tell("violin", 3)
     kept.embedders.missing(GENERAL)
     change = {"status": "stale"} if waits_by == "stale" else {"error": "no model"}

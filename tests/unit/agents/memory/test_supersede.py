@@ -146,7 +146,7 @@ def test_what_a_kill_left_half_done_is_taken_back_where_a_turn_is_gone(harness: 
     assert not harness.memories.is_forgotten(HERE, half.memory_id)
 
 
-def test_turns_whose_words_a_kill_has_lost_are_hidden_when_the_event_comes_again(harness: SupersedeHarness) -> None:
+def test_turns_lost_from_the_index_are_hidden_on_redelivery(harness: SupersedeHarness) -> None:
     harness.apply()
     for turn in harness.turns:
         harness.words.put(HERE, LexicalDocument(turn))
@@ -154,7 +154,7 @@ def test_turns_whose_words_a_kill_has_lost_are_hidden_when_the_event_comes_again
     assert harness.served == {"Tomatoes."}
 
 
-def test_a_merge_whose_words_and_events_a_kill_has_lost_is_told_when_it_comes_again(harness: SupersedeHarness) -> None:
+def test_merge_lost_from_index_and_events_is_sent_on_redelivery(harness: SupersedeHarness) -> None:
     older, item = (item_of(turn, text=text) for turn, text in zip(harness.turns, SAME, strict=False))
     merged = item.model_copy(update={"superseded_by": older.memory_id, "superseded_in": "0-3"})
     for memory in (older, merged):
@@ -169,9 +169,7 @@ def test_a_merge_whose_words_and_events_a_kill_has_lost_is_told_when_it_comes_ag
     assert harness.supersede.apply_merge(event.model_copy(update={"run": "0-4"})) == []
 
 
-def test_a_contradicted_item_whose_words_a_kill_has_lost_is_hidden_when_its_turn_comes_again(
-    harness: SupersedeHarness,
-) -> None:
+def test_contradicted_item_lost_from_the_index_is_hidden_on_redelivery(harness: SupersedeHarness) -> None:
     items = harness.items
     earlier, later = (made(text, number) for number, text in enumerate(CONTRADICTING))
     items.replace_items(earlier, extract_by_rules(earlier))
@@ -183,7 +181,7 @@ def test_a_contradicted_item_whose_words_a_kill_has_lost_is_hidden_when_its_turn
     assert roster.columns.superseded[roster.number_of[old.memory_id]]
 
 
-def test_what_was_taken_back_before_a_kill_is_told_when_its_turn_comes_again(harness: SupersedeHarness) -> None:
+def test_withdrawal_before_a_kill_is_sent_on_redelivery(harness: SupersedeHarness) -> None:
     harness.apply()
     ready = harness.event.memory.model_copy(update={"embedding": embedded_in("s1")})
     harness.keep(ready)
@@ -197,9 +195,7 @@ def test_what_was_taken_back_before_a_kill_is_told_when_its_turn_comes_again(har
 
 
 @pytest.mark.parametrize("written", [0, 1])
-def test_a_kill_while_it_is_taken_back_leaves_nothing_that_stands_for_an_edited_turn(
-    harness: SupersedeHarness, written: int
-) -> None:
+def test_kill_during_withdrawal_leaves_nothing_of_an_edited_turn(harness: SupersedeHarness, written: int) -> None:
     harness.apply()
     for turn in harness.turns[:written]:
         harness.keep(turn)
@@ -212,7 +208,7 @@ def test_a_kill_while_it_is_taken_back_leaves_nothing_that_stands_for_an_edited_
     assert harness.served == {turn.text for turn in harness.turns}
 
 
-def test_what_was_half_done_and_taken_back_is_told_when_its_event_comes_again(harness: SupersedeHarness) -> None:
+def test_half_done_withdrawal_is_sent_on_redelivery(harness: SupersedeHarness) -> None:
     harness.apply()
     harness.keep(harness.turns[2].model_copy(update={"content_hash": "edited"}))
     told = harness.apply()

@@ -59,7 +59,7 @@ def examples(suggestion: dict[str, Any]) -> str:
     return " ".join(example["text"] for example in suggestion["examples"])
 
 
-async def test_registers_that_nobody_declared_are_suggested_with_examples_and_a_name(library: SuggestHarness) -> None:
+async def test_undeclared_registers_are_suggested_with_examples_and_a_name(library: SuggestHarness) -> None:
     await library.talk(CODE, 0)
     await library.talk(SOUP, 100)
     await library.chatter()
@@ -84,7 +84,7 @@ async def test_what_a_mode_is_declared_and_used_for_is_not_suggested(library: Su
     assert code["nearest"]["mode"] == "cooking"
 
 
-async def test_a_mode_with_another_embedder_is_compared_in_the_space_of_the_turns(library: SuggestHarness) -> None:
+async def test_mode_with_another_embedder_is_compared_in_the_turns_space(library: SuggestHarness) -> None:
     library.modes.declare(Mode(name="cooking", embedder="tiny32", embedding_dim=32))
     await library.talk(CODE, 0)
     await library.talk(SOUP, 100)
@@ -125,9 +125,7 @@ async def test_modes_of_the_same_space_are_compared_without_any_model(library: S
     assert (await library.report())["suggestions"] == []
 
 
-async def test_the_turns_of_each_default_mode_are_looked_at_and_the_largest_register_comes_first(
-    library: SuggestHarness,
-) -> None:
+async def test_suggestions_cover_each_default_mode_largest_first(library: SuggestHarness) -> None:
     library.modes.declare(Mode(name="work", embedder="general", embedding_dim=384))
     default: dict[str, Any] = {"mode": "work", "mode_source": "user_default"}
     await library.talk(SOUP, 100)

@@ -23,7 +23,7 @@ class SpacesHarness:
         self.spaces = VectorSpaces(at_partition(self.modes, 0), self.embedders)
 
 
-def test_a_memorys_vector_lies_in_its_mode_and_in_the_space_of_that_modes_embedder() -> None:
+def test_vector_lies_in_the_mode_and_space_of_its_embedder() -> None:
     spaces = SpacesHarness(CODE).spaces
     embedder, space = spaces.of(made("a", mode="code"))
     assert (space.mode, space.fingerprint, space.fingerprint.dim) == ("code", embedder.fingerprint, 32)
@@ -43,7 +43,7 @@ def test_modes_of_one_embedder_and_prefix_share_a_space_but_no_collection() -> N
     assert code.collection != notes.collection
 
 
-def test_another_passage_prefix_is_another_space_and_another_query_prefix_is_not() -> None:
+def test_passage_prefix_changes_the_space_and_query_prefix_does_not() -> None:
     plain, *others = (
         SpacesHarness(CODE.model_copy(update=change)).spaces.of(made("a", mode="code"))[1].fingerprint.digest
         for change in ({}, {"passage_prefix": "p: "}, {"query_prefix": "q: "})

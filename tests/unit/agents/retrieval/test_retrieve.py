@@ -54,9 +54,7 @@ async def test_scores_fall_and_stay_within_bounds(library: RetrievalHarness) -> 
 
 
 @pytest.mark.parametrize("moment", [MIN_MOMENT, MAX_MOMENT])
-async def test_a_memory_at_an_end_of_the_calendar_is_found_and_so_are_those_beside_it(
-    library: RetrievalHarness, moment: datetime
-) -> None:
+async def test_memories_at_the_ends_of_the_calendar_are_found(library: RetrievalHarness, moment: datetime) -> None:
     await library.remember(*facts(), made("The violin is immortal.", 9, occurred_at=moment))
     assert "The violin is immortal." in await library.texts("is the violin immortal?", since=moment)
     assert FACTS[1] in await library.texts("what was the violin teacher called in May?")

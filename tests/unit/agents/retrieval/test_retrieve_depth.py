@@ -129,7 +129,7 @@ async def with_a_category(library: RetrievalHarness) -> tuple[Memory, Memory]:
     return turn, item
 
 
-async def test_a_category_that_says_enough_ends_the_search_with_the_turns_behind_it(library: RetrievalHarness) -> None:
+async def test_sufficient_category_ends_the_search_with_its_turns(library: RetrievalHarness) -> None:
     turn, item = await with_a_category(library)
     result = await deep(library, "what is the dentist in Harbour Street married: Webb?")
     assert result.diagnostics["depth"] == "items", "one word is missing"

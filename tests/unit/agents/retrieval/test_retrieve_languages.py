@@ -166,7 +166,7 @@ async def test_only_what_the_read_may_see_decides_who_is_asked(library: Retrieva
 
 
 @pytest.mark.parametrize("texts", [[*ENGLISH, *SPANISH], SPANISH])
-async def test_while_the_other_model_is_not_loaded_the_questions_own_answers_without_a_warning(
+async def test_query_model_answers_without_a_warning_until_the_other_is_loaded(
     library: RetrievalHarness, texts: Sequence[str]
 ) -> None:
     await remember(library, *texts)
@@ -175,9 +175,7 @@ async def test_while_the_other_model_is_not_loaded_the_questions_own_answers_wit
     assert (result.strategy, warnings, asked(library)) == ("hybrid", [], (1, 0))
 
 
-async def test_an_outage_of_the_other_model_alone_costs_its_memories_their_nearness_and_nothing_else(
-    library: RetrievalHarness,
-) -> None:
+async def test_outage_of_the_other_model_costs_its_memories_similarity_only(library: RetrievalHarness) -> None:
     await remember(library, *ENGLISH, *SPANISH)
     library.embedders.model(OTHERS).outage = True
     result, warnings = await library.ask(QUESTION, explain=True)
@@ -185,9 +183,7 @@ async def test_an_outage_of_the_other_model_alone_costs_its_memories_their_nearn
     assert result.hits[0].text == ENGLISH[0]
 
 
-async def test_an_outage_of_the_questions_own_model_is_a_lexical_answer_that_says_why(
-    library: RetrievalHarness,
-) -> None:
+async def test_outage_of_the_querys_model_is_a_lexical_answer_with_reason(library: RetrievalHarness) -> None:
     await remember(library, *ENGLISH, *SPANISH)
     library.embedders.model(GENERAL).outage = True
     result, [(code, _)] = await library.ask(QUESTION)

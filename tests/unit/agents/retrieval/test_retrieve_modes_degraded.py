@@ -28,9 +28,7 @@ async def test_without_one_of_the_models_the_modes_are_merged_by_words(library: 
     assert library.embedders.model("tiny32").queries == [], "no model is asked for nothing"
 
 
-async def test_a_question_in_a_language_whose_model_is_missing_is_lexical_and_says_why(
-    library: RetrievalHarness,
-) -> None:
+async def test_query_in_a_language_without_its_model_is_lexical_with_a_reason(library: RetrievalHarness) -> None:
     await library.remember(made("Der Hund schläft im Garten.", 10), made("The kettle boils.", 20))
     library.embedders.missing("multilingual-small")
     result, [(code, message)] = await library.ask("Wo schläft der Hund?")
@@ -66,9 +64,7 @@ async def test_a_mode_whose_vectors_wait_is_ranked_by_words_beside_the_others(li
     assert dict(warnings)["degraded"] == "journal: no vectors yet"
 
 
-async def test_a_mode_whose_memories_wait_for_a_missing_model_leaves_the_others_their_vectors(
-    library: RetrievalHarness,
-) -> None:
+async def test_missing_model_of_one_mode_leaves_other_modes_their_vectors(library: RetrievalHarness) -> None:
     await library.remember(*turns("code", CODE))
     library.hear(*turns("journal", JOURNAL, 10))
     library.embedders.missing("tiny48")

@@ -40,7 +40,7 @@ def said(number: int, interaction: Interaction | None, role: str = "user") -> Me
     return made(f"turn {number}", number, role=role, reading=TurnUnderstanding(interaction=interaction))
 
 
-async def test_a_text_is_read_by_its_words_and_by_the_vector_that_is_indexed_anyway() -> None:
+async def test_text_is_classified_by_words_and_the_indexed_vector() -> None:
     judging = ReaderHarness("TASK", 0.9)
     read = await judging.reader.read("tea", "tea [image: a cup]")
     assert read.mode == "TASK"
@@ -143,7 +143,7 @@ def noted(judging: ReaderHarness, mode: InteractionMode, times: int, *, correcte
             judging.reader.record_correction()
 
 
-def test_a_deployment_drifts_when_its_last_turns_are_for_something_else_than_those_before() -> None:
+def test_deployment_drifts_when_recent_modes_differ_from_earlier_ones() -> None:
     judging = ReaderHarness()
     assert not judging.reader.is_unstable
     noted(judging, "TASK", DRIFT_WINDOW)
@@ -165,7 +165,7 @@ def test_many_corrections_are_noticed() -> None:
     assert judging.reader.is_unstable
 
 
-async def test_an_unstable_deployment_is_general_but_for_what_is_highly_confident() -> None:
+async def test_unstable_deployment_is_general_unless_highly_confident() -> None:
     judging = ReaderHarness("TASK", 0.75)
     assert (await judging.judge("tea")).mode == "TASK"
     noted(judging, "TASK", DRIFT_WINDOW)

@@ -110,9 +110,7 @@ async def test_while_the_model_of_the_rules_is_away_they_say_nothing_wrong(think
         await thinking.thinker.by_rules(made("tea"))
 
 
-async def test_a_models_answer_is_told_with_who_gave_it_to_which_prompt_about_which_text(
-    thinking: UnderstandHarness,
-) -> None:
+async def test_understood_event_names_profile_prompt_and_text(thinking: UnderstandHarness) -> None:
     memory = made("tea")
     said = await thinking.answered(memory, topic="tea", mode="code")
     assert said.found is not None
@@ -152,9 +150,7 @@ async def test_a_model_that_answers_nothing_valid_is_not_asked_again(thinking: U
     assert (said.found, said.interaction, said.profile, said.prompt) == (None, None, UNANSWERABLE_PROFILE, "test-1")
 
 
-async def test_a_model_is_told_the_modes_that_hold_in_the_turns_project_with_their_hints(
-    thinking: UnderstandHarness,
-) -> None:
+async def test_model_is_given_the_modes_of_the_project_with_their_hints(thinking: UnderstandHarness) -> None:
     thinking.modes.declare(CODE, OWN)
     thinking.modes.declare(Mode(name="theirs", embedder="tiny32", embedding_dim=32), boundary="ben")
     for project, names in (("p1", ["code", "general", "own"]), ("p2", ["code", "general"])):
@@ -173,9 +169,7 @@ async def test_a_model_is_told_the_turns_before_with_their_modes_oldest_first(th
     assert [one["mode"] for one in told] == ["code", "general"] * 3
 
 
-async def test_a_model_is_not_told_of_later_turns_or_other_conversations_projects_and_users(
-    thinking: UnderstandHarness,
-) -> None:
+async def test_model_sees_no_later_turns_and_no_other_scopes(thinking: UnderstandHarness) -> None:
     thinking.remember("before", 1, role="assistant")
     thinking.remember("later", 9)
     thinking.remember("elsewhere", 2, conversation_id="c2")
