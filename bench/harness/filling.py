@@ -21,7 +21,7 @@ from bench.harness.texts import mixed_turns
 from schemas.models.vectors import Point
 from schemas.state.memories import Embedding, Memory, TextVersion, VectorLocation
 from schemas.state.modes import GENERAL, VectorSpace
-from streams.adapters.embedding.inference.token_grid import dequantise_tokens, quantise_tokens
+from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
 from streams.adapters.lexical.sqlite_index import SqliteLexicalIndex
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from streams.runtime.kafka_app import create_kafka_app

@@ -11,9 +11,9 @@ import pytest_asyncio
 from agents.ports.embedder import Embedder
 from schemas.failures import Unavailable
 from schemas.models.vectors import Encoded, Matrix
-from streams.adapters.embedding.catalog.presets import GENERAL_PRESET
+from streams.adapters.embedding.catalog.entries import GENERAL_PRESET
 from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.embedding.inference.token_grid import QUANTISATION_STEPS
+from streams.adapters.embedding.inference.token_vectors import QUANTISATION_STEPS
 from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
 from tests.builders.exported_models import exported_minilm
 from tests.builders.tiny_models import write_tiny_model

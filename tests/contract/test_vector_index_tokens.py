@@ -10,7 +10,7 @@ import pytest
 
 from agents.ports.vector_index import VectorIndex
 from schemas.models.vectors import Matrix, MemoryFilter, Point, Scored
-from streams.adapters.embedding.inference.token_grid import dequantise_tokens, quantise_tokens
+from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
 from tests.fakes.vector_indexes import EVERYTHING, KINDS, QUIET, X, ids, memory, opened, point, space_of
 
 pytestmark = QUIET

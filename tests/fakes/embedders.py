@@ -14,10 +14,8 @@ from schemas.failures import ModelMissing
 from schemas.models.embedders import ConfiguredEmbedder, EmbedderDescription
 from schemas.models.vectors import Encoded
 from schemas.state.modes import GENERAL, Fingerprint, Mode
-from streams.adapters.embedding.catalog.by_language import LanguageRoutingEmbedder, ModeEmbedder
-from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
-from streams.adapters.embedding.catalog.presets import GENERAL_PRESET, MULTILINGUAL_SMALL
-from streams.adapters.embedding.catalog.vector_cache import VectorCache
+from streams.adapters.embedding.catalog.entries import GENERAL_PRESET, MULTILINGUAL_SMALL, CatalogEntry, build_catalog
+from streams.adapters.embedding.catalog.mode_embedders import LanguageRoutingEmbedder, ModeEmbedder, VectorCache
 from tests.fakes.embedder import FakeEmbedder
 
 NOWHERE = Path("nowhere")

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from schemas.models.vectors import Matrix
-from streams.adapters.embedding.inference.pooled_centre import PASSAGE_MEAN, QUESTION_MEAN
+from streams.adapters.embedding.inference.fastembed_model import PASSAGE_MEAN, QUESTION_MEAN
 from training.projection.token_states import Haystack
 
 MIN_MEAN_LENGTH = 0.5

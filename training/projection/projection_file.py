@@ -1,4 +1,4 @@
-"""Serialise learned arrays for `streams.adapters.embedding.inference.learned_arrays`; equal arrays give equal bytes."""
+"""Serialise learned arrays for `streams.adapters.embedding.inference.local_model`; equal arrays give equal bytes."""
 
 import json
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from schemas.models.vectors import Matrix
-from streams.adapters.embedding.inference.learned_arrays import LEARNED_MAGIC
+from streams.adapters.embedding.inference.local_model import LEARNED_MAGIC
 
 DIGITS = 4
 """Decimals of numbers of about 0.05; smaller differences depend on the machine."""

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.models.vectors import Matrix, Spans, Vector
-from streams.adapters.embedding.inference.fastembed_model import limit_tokens, open_model
+from streams.adapters.embedding.inference.fastembed_model import ModelRun, limit_tokens, open_model
 from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.embedding.inference.model_run import ModelRun
 from streams.adapters.embedding.inference.token_vectors import content_token_mask
 from training.projection.conversations import Conversation
 from training.projection.token_weights import Weights, piece_counts, pieces, token_weights

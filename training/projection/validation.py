@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.models.vectors import Matrix
-from streams.adapters.embedding.inference.token_grid import dequantise_tokens, quantise_tokens
-from streams.adapters.embedding.inference.token_vectors import TokenProjection
+from streams.adapters.embedding.inference.token_vectors import TokenProjection, dequantise_tokens, quantise_tokens
 from training.projection.token_states import Haystack
 
 Figures = NDArray[np.float64]

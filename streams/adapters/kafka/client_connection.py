@@ -1,8 +1,7 @@
 """The client's connection: one producer, and one consumer of one partition of the shared reply topic.
 
-Records enter by `send` and are acknowledged by all in-sync replicas. Every record that arrives on the own partition
-after the connection is open leaves through `on_record`, other clients' replies included. Both sides reconnect after an
-outage. Kafka's errors are raised as `Unavailable`.
+Records that are sent are acknowledged by all in-sync replicas. Every record that arrives on the own partition leaves
+through `on_record`, other clients' replies included. Both sides reconnect; Kafka's errors are raised as `Unavailable`.
 """
 
 import asyncio

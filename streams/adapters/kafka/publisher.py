@@ -1,12 +1,11 @@
 """Writes records to Kafka with two producers, apart from Faust's own for changelogs.
 
-Events and dead letters go through an idempotent producer, so aiokafka's retries write a record once; a record that it
-gives up on is sent again here, without end. They are sent in bursts, each topic by itself. Reply topics belong to the
-callers, may be missing, and come and go: replies have a producer of their own and five seconds, and unused topics are
-forgotten.
+Events and dead letters go, in bursts by topic, through an idempotent producer, and are sent again without end. Reply
+topics belong to the callers, may be missing, and come and go: replies have a producer of their own and five seconds.
 """
 
 import asyncio
+import time
 from collections import defaultdict
 from collections.abc import Awaitable, Sequence
 
@@ -15,7 +14,6 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from schemas.messages.records import Outgoing
-from streams.adapters.kafka.reply_topics import ReplyTopics
 from streams.observability.metrics import Meters
 from streams.runtime.bursts import Bursts
 from streams.topics import MAX_OUTPUT_BYTES
@@ -24,7 +22,6 @@ REPLY_TIMEOUT_S = 5.0
 """How long a reply is attempted (docs/contract.md)."""
 
 PRODUCE_RETRY_S = 0.5
-"""The pause before a record is sent again."""
 
 NULL_KEY = object()
 """Stands for the missing key of a record without a value. Such records exist in Kafka, and their dead letters are such
@@ -161,3 +158,57 @@ async def _send(producer: AIOKafkaProducer, out: Outgoing) -> DeliveryFuture:
 
 def _serialize_key(key: object) -> bytes | None:
     return key if isinstance(key, bytes) else None
+
+
+LOOKUP_TIMEOUT_S = 4.0
+"""How long a topic is looked up: a newly created one shows up within less."""
+
+MISSING_TTL_S = 1.0
+"""How long a missing topic is cached as missing, so that many requests for it do not all ask the broker."""
+
+UNUSED_TTL_S = 120.0
+"""How long a topic stays on the list after its last reply."""
+
+
+class ReplyTopics:
+    """The reply topics of one producer.
+
+    A producer refreshes the metadata of every topic that it ever wrote to, and logs each one that is gone; so unused
+    topics are removed from its list.
+    """
+
+    def __init__(self, producer: AIOKafkaProducer) -> None:
+        self._producer = producer
+        self._last_used: dict[str, float] = {}
+        self._missing: dict[str, float] = {}
+        self._pruned = time.monotonic()
+
+    async def has(self, topic: str, partition: int | None) -> bool:
+        """True if the topic exists, with the partition if one is given."""
+        now = time.monotonic()
+        self._prune(now)
+        if self._missing.get(topic, 0.0) > now:
+            return False
+        self._last_used[topic] = now
+        try:
+            async with asyncio.timeout(LOOKUP_TIMEOUT_S):
+                partitions = await self._producer.partitions_for(topic)
+        except (KafkaError, TimeoutError):
+            partitions = set()
+        if not partitions:
+            log.info("reply topic is missing", reply_topic=topic)
+            self._missing[topic] = time.monotonic() + MISSING_TTL_S
+            self._forget({topic})
+        return bool(partitions) and (partition is None or partition in partitions)
+
+    def _prune(self, now: float) -> None:
+        if now - self._pruned > UNUSED_TTL_S:
+            self._pruned = now
+            self._missing.clear()
+            self._forget({topic for topic, used in self._last_used.items() if now - used > UNUSED_TTL_S})
+
+    def _forget(self, topics: set[str]) -> None:
+        for topic in topics:
+            self._last_used.pop(topic, None)
+        if topics:
+            self._producer.client.set_topics(set(self._last_used))

@@ -1,7 +1,6 @@
 """A circuit breaker: opens after repeated failures of a profile, then probes it with single requests.
 
-Enters: the outcome of each attempt, and the time. Leaves: whether the next may start. Guaranteed: no attempt starts
-while it is open, and only one at a time while it is half-open, until one succeeds.
+Guaranteed: no attempt starts while it is open, and only one at a time while it is half-open, until one succeeds.
 """
 
 import asyncio

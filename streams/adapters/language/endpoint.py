@@ -1,8 +1,7 @@
 """The requests of one profile: limited concurrency, timeout, retries with backoff, circuit breaker.
 
-Enters: the arguments of a request. Leaves: a completion; or `Unavailable` or `Unanswerable`, with a message for
-operators. Guaranteed: at most `max_concurrency` requests at once, one at a time while the breaker is half-open; no
-secret in any message.
+Leaves: a completion; or `Unavailable` or `Unanswerable`, with a message for operators and no secret in it. Guaranteed:
+at most `max_concurrency` requests at once, one at a time while the breaker is half-open.
 """
 
 import asyncio

@@ -1,16 +1,56 @@
-"""Classifies a provider's errors: whether and when to retry, and what the operator should do.
+"""Classifies a provider's errors: whether and when to retry, and what the operator should do; and redacts secrets.
 
-Enters: any exception of a call. Leaves: a `Fault` without secrets. LiteLLM's exceptions are matched by class name and
-status, so LiteLLM is not loaded here.
+LiteLLM's exceptions are matched by class name and status, so LiteLLM is not loaded here. A `Fault` has no secrets.
 """
 
+import logging
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from schemas.models.language import Profile
-from streams.adapters.language.redaction import redacted
+
+KEY_LIKE = re.compile(r"\bsk-[\w*.-]{4,}")
+"""API keys of OpenAI and many others, also partly masked by asterisks."""
+
+CREDENTIALS = (
+    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=*-]{8,}"), r"\1 ***"),
+    (re.compile(r"(?i)([?&](?:key|api[-_]?key|token)=)[^&\s'\"]+"), r"\1***"),
+    (re.compile(r"(?<=//)[^/@\s]+@"), "***@"),
+)
+"""In a header, in the query of a URL, before the host of a URL."""
+
+MIN_SECRET_CHARS = 8
+"""Shorter values are placeholders such as `none`, which occur in many texts."""
+
+
+def redacted(text: str, secrets: Iterable[str] = ()) -> str:
+    """Mask these secrets, and everything that looks like one."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= MIN_SECRET_CHARS:
+            text = text.replace(secret, "***")
+    text = KEY_LIKE.sub("sk-***", text)
+    for pattern, replacement in CREDENTIALS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+class RedactingFilter(logging.Filter):
+    """Masks secrets in a library's log events and drops tracebacks, which show whole requests."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        super().__init__()
+        self._secrets = tuple(secrets)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Change the event in place; keep every event."""
+        record.msg = redacted(record.getMessage(), self._secrets)
+        record.args = None
+        record.exc_info = record.exc_text = record.stack_info = None
+        return True
+
 
 FaultKind = Literal[
     "timeout", "rate_limit", "server", "quota", "credentials", "not_found", "refused_text", "refused", "other"
@@ -29,7 +69,6 @@ FAULT_BY_STATUS: Mapping[int, FaultKind] = {
 """The faults of statuses below 500; all others are `server`."""
 
 MAX_DETAIL_CHARS = 240
-"""Characters of a provider's message to show."""
 
 ADVICE: Mapping[FaultKind, str] = {
     "timeout": "did not answer within {profile.timeout_s:g} s",

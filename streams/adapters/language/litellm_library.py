@@ -1,8 +1,7 @@
 """The only module that uses LiteLLM: loaded in a thread at the first call, and configured.
 
-Enters: the arguments of one call. Leaves: a `Completion`, or the library's exception. Guaranteed: one HTTP request a
-call (its own retries are off), no network while loading, no `.env` file read, nothing printed, nothing cached; it runs
-on an event loop of its own, so it never blocks the worker's.
+Guaranteed: one HTTP request a call (its own retries are off), no network while loading, no `.env` file read, nothing
+printed, nothing cached; it runs on an event loop of its own, so it never blocks the worker's.
 """
 
 import asyncio
@@ -15,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from streams.adapters.language.redaction import RedactingFilter
+from streams.adapters.language.faults import RedactingFilter
 
 Result = TypeVar("Result")
 

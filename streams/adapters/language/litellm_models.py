@@ -1,7 +1,4 @@
-"""Language models behind the profiles of the settings: implements `agents.ports.language_model.LanguageModel`.
-
-Enters: prompts. Leaves: validated answers, with their cost. LiteLLM is loaded at the first prompt.
-"""
+"""Language models behind the profiles of the settings; LiteLLM is loaded at the first prompt."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -9,21 +6,17 @@ from typing import Any
 
 from schemas.failures import Unavailable
 from schemas.models.language import AnswerT, ModelAnswer, Profile, Profiles, Prompt, Unanswerable
-from streams.adapters.language.answer_text import InvalidAnswer, read_answer
-from streams.adapters.language.completion_request import CompletionRequest
 from streams.adapters.language.endpoint import Endpoint, EndpointDependencies
 from streams.adapters.language.litellm_library import Completion, LiteLLMLibrary
+from streams.adapters.language.structured_output import CompletionRequest, InvalidAnswer, read_answer
 from streams.observability.model_metrics import ModelMeters
 
-FINISH_FILTERED = "content_filter"
-"""The `finish_reason` of an answer that the provider's filter stopped."""
-
-FINISH_CUT_OFF = "length"
-"""The `finish_reason` of an answer that reached `max_tokens`."""
+FINISH_FILTERED, FINISH_CUT_OFF = "content_filter", "length"
+"""The `finish_reason` of an answer that the provider's filter stopped, and of one that reached `max_tokens`."""
 
 
 class LiteLLMModels:
-    """One endpoint for each profile. Belongs to one event loop."""
+    """Implements `agents.ports.language_model.LanguageModel`: an endpoint for each profile, on one event loop."""
 
     def __init__(self, profiles: Profiles, meters: ModelMeters, deps: EndpointDependencies | None = None) -> None:
         """Take the profiles. API keys are read when they are needed, and nothing is loaded yet."""

@@ -17,7 +17,6 @@ NUMBER_BITS = 32
 """Bits of a memory's number in its row id; the boundary's id is above them, so a boundary's rows are adjacent."""
 
 NUMBER_MASK = (1 << NUMBER_BITS) - 1
-"""Masks the memory's number in a row id."""
 
 # AUTOINCREMENT: the ids of traits are never reused, as cached columns refer to them.
 _TABLES = """

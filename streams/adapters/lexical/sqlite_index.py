@@ -13,17 +13,14 @@ from agents.rules.index.bm25 import Postings
 from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryColumns
 from schemas.state.memories import EmbeddingStatus, VectorLocation
-from streams.adapters.lexical.columns_cache import MemoryColumnsCache
 from streams.adapters.lexical.file import KeyCache, delete_file, open_file, translate_sqlite_errors
-from streams.adapters.lexical.reader import LexicalReader
+from streams.adapters.lexical.reader import LexicalReader, MemoryColumnsCache
 from streams.adapters.lexical.text_analysis import category_term, entity_term
 from streams.adapters.lexical.writer import PartitionWriter
 
 
 @dataclass(frozen=True, slots=True)
 class _Partition:
-    """One open index."""
-
     connection: Connection
     writer: PartitionWriter
     reader: LexicalReader

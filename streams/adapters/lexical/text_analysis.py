@@ -9,16 +9,9 @@ COUNT_BITS = 8
 """A posting is a memory's number above the term's frequency; BM25 does not tell 255 from more."""
 
 COUNT_MASK = (1 << COUNT_BITS) - 1
-"""The bits of a posting that hold the frequency."""
 
-ENTITY_PREFIX = "\x1f"
-"""The first character of an entity's term; no word starts with it."""
-
-CATEGORY_PREFIX = "\x1e"
-"""The first character of a category's term; no word or entity starts with it."""
-
-AFTER_PREFIXES = "\x20"
-"""Sorts after every entity and category, and before every word."""
+ENTITY_PREFIX, CATEGORY_PREFIX, AFTER_PREFIXES = "\x1f", "\x1e", "\x20"
+"""The first characters of the terms of entities and of categories; the last sorts between these and all words."""
 
 
 class AnalyzedText(NamedTuple):

@@ -1,7 +1,7 @@
-"""Writes memories to one partition's lexical index: rows, traits and postings.
+"""Writes memories to one partition's lexical index: rows, traits and postings. Every call is atomic.
 
-Every call is atomic. If SQLite rolls back the whole open transaction, and with it earlier calls, all later calls raise
-`Unavailable` until the partition is opened again, at the committed progress.
+If SQLite rolls back the whole open transaction, and with it earlier calls, all later calls raise `Unavailable` until
+the partition is opened again, at the committed progress.
 """
 
 import contextlib
@@ -13,8 +13,8 @@ from agents.rules.index.lexical_document import LexicalDocument
 from agents.rules.index.memory_columns import MemoryRow
 from agents.rules.index.traits import Trait
 from schemas.failures import Unavailable
-from streams.adapters.lexical.columns_cache import MemoryColumnsCache
 from streams.adapters.lexical.file import NUMBER_BITS, NUMBER_MASK, KeyCache, translate_sqlite_errors
+from streams.adapters.lexical.reader import MemoryColumnsCache
 from streams.adapters.lexical.text_analysis import AnalyzedText
 
 _WRITE_MEMORY = """
@@ -28,8 +28,6 @@ ON CONFLICT (memory_id) DO UPDATE SET trait = excluded.trait, occurred_ms = excl
 
 
 class _Stored(NamedTuple):
-    """A memory as it is stored in the index."""
-
     row: int
     trait: int
     analyzed: AnalyzedText
@@ -160,7 +158,6 @@ class PartitionWriter:
 
     @contextlib.contextmanager
     def _savepoint(self) -> Iterator[None]:
-        """Make the writes of one call atomic."""
         self._require_usable()
         with translate_sqlite_errors():
             if not self._connection.in_transaction:
@@ -183,7 +180,6 @@ class PartitionWriter:
 
 
 def _columns_row(document: LexicalDocument, row: int, trait: int, analyzed: AnalyzedText) -> MemoryRow:
-    """Return the columns of a memory."""
     memory = document.memory
     return MemoryRow(
         number=row & NUMBER_MASK,

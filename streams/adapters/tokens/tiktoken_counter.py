@@ -56,7 +56,6 @@ class TiktokenCounter:
     """Implements `agents.ports.tokenizer.TokenCounter`."""
 
     def __init__(self, locate: Callable[[], Path] = encoding_file) -> None:
-        """Take the function that finds the encoding's file."""
         self._locate = locate
         self._load_lock = threading.Lock()
         self._encoding: Encoding | None = None

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from schemas.models.vectors import Matrix
-from streams.adapters.embedding.inference.learned_arrays import read_learned
-from streams.adapters.embedding.inference.pooled_centre import PooledCentre
+from streams.adapters.embedding.inference.fastembed_model import PooledCentre
+from streams.adapters.embedding.inference.local_model import read_learned
 from streams.adapters.embedding.inference.token_vectors import TokenProjection
 from training.projection.components import principal_components
 from training.projection.conversations import read_conversations

@@ -1,19 +1,119 @@
-"""The embedders by name, and the source of each one's model.
+"""The embedders by name: the built-in ones as data, the configured ones, and the source of each one's model.
 
-Enters: the folder of models and the setting `EMBEDDERS`. Leaves: an entry for each name that a mode may use.
-Guaranteed: `general` is always MiniLM, with the small multilingual model for other languages where its package is
-installed; a name means one embedder. No model is loaded.
+Guaranteed: presets have the dimension, pooling, prefixes, token limit and file that each model was published with;
+`general` is always MiniLM, with a small multilingual model where its package is installed. No model is loaded.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from schemas.models.embedders import ConfiguredEmbedder, EmbedderDescription
+from schemas.models.embedders import ConfiguredEmbedder, EmbedderDescription, Pooling
 from schemas.state.modes import GENERAL
-from streams.adapters.embedding.catalog.presets import GENERAL_PRESET, MULTILINGUAL_SMALL, PRESETS, Preset
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.exported_models import E5, Precision
+
+BGE_QUERY = "Represent this sentence for searching relevant passages: "
+"""The query prefix of bge's authors: https://huggingface.co/BAAI/bge-base-en-v1.5. Passages have no prefix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A published model. `hub` is the repository that has it as ONNX; None: it is exported here.
+
+    `learned` names the file of what was learned about its vectors; empty: there is none.
+    """
+
+    name: str
+    model_id: str
+    dim: int
+    max_tokens: int
+    pooling: Pooling
+    model_file: str = "model.onnx"
+    hub: str | None = None
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    learned: str = ""
+
+    @property
+    def model_name(self) -> str:
+        """The model's id without the organisation."""
+        return self.model_id.rsplit("/", 1)[-1]
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """The names that a mode may use: the preset's, the model's id with and without the organisation."""
+        return self.name, self.model_id, self.model_name
+
+
+GENERAL_PRESET = Preset(
+    name="general",
+    model_id="sentence-transformers/all-MiniLM-L6-v2",
+    dim=384,
+    max_tokens=256,
+    pooling="mean",
+    learned="all-MiniLM-L6-v2.bin",
+)
+"""Always loaded: it embeds the mode `general`, which every user has."""
+
+MULTILINGUAL_SMALL = Preset(
+    name="multilingual-small",
+    model_id="intfloat/multilingual-e5-small",
+    dim=384,
+    max_tokens=512,
+    pooling="mean",
+    query_prefix="query: ",
+    passage_prefix="passage: ",
+    learned="multilingual-e5-small.bin",
+)
+"""Embeds texts that are not English in the mode `general`; loaded with the first such text."""
+
+PRESETS = (
+    GENERAL_PRESET,
+    MULTILINGUAL_SMALL,
+    Preset(
+        name="code",
+        model_id="jinaai/jina-embeddings-v2-base-code",
+        dim=768,
+        max_tokens=8192,
+        pooling="mean",
+        model_file="onnx/model.onnx",
+        hub="jinaai/jina-embeddings-v2-base-code",
+    ),
+    Preset(
+        name="journal",
+        model_id="BAAI/bge-base-en-v1.5",
+        dim=768,
+        max_tokens=512,
+        pooling="cls",
+        model_file="model_optimized.onnx",
+        hub="Qdrant/bge-base-en-v1.5-onnx-Q",
+        query_prefix=BGE_QUERY,
+    ),
+    Preset(
+        name="research",
+        model_id="BAAI/bge-large-en-v1.5",
+        dim=1024,
+        max_tokens=512,
+        pooling="cls",
+        hub="Qdrant/bge-large-en-v1.5-onnx",
+        query_prefix=BGE_QUERY,
+    ),
+    Preset(
+        name="multilingual",
+        model_id="intfloat/multilingual-e5-base",
+        dim=768,
+        max_tokens=512,
+        pooling="mean",
+        model_file="onnx/model.onnx",
+        hub="intfloat/multilingual-e5-base",
+        query_prefix="query: ",
+        passage_prefix="passage: ",
+    ),
+)
+"""All presets normalise to length 1. Files and repositories are those that fastembed 0.9.1 downloads, except for
+multilingual-e5-base, which it does not know: there they are the model's own."""
+
 
 AS_FOUND = "as found"
 """The precision of a model that was not exported here: whatever its file has; the file's hash identifies it."""
@@ -57,16 +157,15 @@ def build_catalog(
     A configured embedder replaces the preset of its name. `precision` is that of MiniLM. Raises ValueError for one that
     would replace `general`.
     """
-    reject_general_override(configured)
+    _reject_general_override(configured)
     entries = {preset.name: _entry(models, preset, precision) for preset in PRESETS if preset.name not in configured}
     if E5.is_installed() and MULTILINGUAL_SMALL.name in entries:
         entries[GENERAL] = replace(entries[GENERAL], multilingual=entries[MULTILINGUAL_SMALL.name])
     by_name = {name: entries[preset.name] for preset in PRESETS if preset.name in entries for name in preset.names}
-    return by_name | {name: configured_entry(name, embedder) for name, embedder in configured.items()}
+    return by_name | {name: _configured_entry(name, embedder) for name, embedder in configured.items()}
 
 
-def reject_general_override(configured: Mapping[str, ConfiguredEmbedder]) -> None:
-    """Raise ValueError if a configured embedder has one of the names of `general`."""
+def _reject_general_override(configured: Mapping[str, ConfiguredEmbedder]) -> None:
     for name in GENERAL_PRESET.names:
         if name in configured:
             raise ValueError(
@@ -77,7 +176,7 @@ def reject_general_override(configured: Mapping[str, ConfiguredEmbedder]) -> Non
 
 def _entry(models: Path, preset: Preset, precision: Precision) -> CatalogEntry:
     if preset.hub is not None:
-        return preset_entry(models, preset)
+        return _preset_entry(models, preset)
     return exported_entry(models, preset, precision if preset is GENERAL_PRESET else "int8")
 
 
@@ -87,8 +186,7 @@ def exported_entry(models: Path, preset: Preset, precision: Precision) -> Catalo
     return CatalogEntry(preset.name, local, export=precision)
 
 
-def preset_entry(models: Path, preset: Preset) -> CatalogEntry:
-    """Return the entry of a preset with its model in the folder of its name, or downloaded."""
+def _preset_entry(models: Path, preset: Preset) -> CatalogEntry:
     return CatalogEntry(preset.name, _local(preset, models / preset.name, AS_FOUND), hub=preset.hub)
 
 
@@ -107,8 +205,7 @@ def _local(preset: Preset, directory: Path, precision: str) -> LocalModel:
     )
 
 
-def configured_entry(name: str, configured: ConfiguredEmbedder) -> CatalogEntry:
-    """Return the entry of an embedder of the setting `EMBEDDERS`."""
+def _configured_entry(name: str, configured: ConfiguredEmbedder) -> CatalogEntry:
     local = LocalModel(
         name=name,
         directory=configured.path,

@@ -1,7 +1,6 @@
 """Loads one model in a process of its own, in the background.
 
-Enters: how to start the process. Leaves: the loaded model, or why it is not loaded. Guaranteed: no caller waits; a
-failed attempt is repeated with exponential backoff; a loaded model stays loaded.
+Guaranteed: no caller waits; a failed attempt is repeated with exponential backoff; a loaded model stays loaded.
 """
 
 import asyncio
@@ -24,7 +23,6 @@ class LoadBackoff:
     longest_s: float = 600.0
 
     def __iter__(self) -> Iterator[float]:
-        """Yield the pauses, without end."""
         pause = self.first_s
         while True:
             yield min(pause, self.longest_s)
@@ -35,7 +33,6 @@ class ModelLoader:
     """Loads one model. `loaded` is the loaded model or None, `error` why the last attempt failed."""
 
     def __init__(self, name: str, start: Callable[[], ProcessEmbedder], backoff: LoadBackoff) -> None:
-        """Take what starts a process; it is called by `process_now` or `begin`, not before."""
         self.loaded: ProcessEmbedder | None = None
         self.error: str | None = None
         self._name = name

@@ -1,8 +1,7 @@
 """The embedders of all modes: each model in a process of its own, loaded when a mode first needs it.
 
-Enters: modes. Leaves: their embedders, or why a model is not loaded. Guaranteed: `general` loads from the start; no
-caller waits for a model; one process and one cache for each model, whatever prefixes modes have. The model that
-`general` uses for other languages is exported when the first such text comes, and loaded at every later start.
+Guaranteed: `general` loads from the start; no caller waits for a model; one process and one cache for each model. The
+model that `general` uses for other languages is exported with the first such text, and loaded at every later start.
 """
 
 import asyncio
@@ -17,11 +16,10 @@ from agents.ports.embedder import Embedder
 from schemas.failures import ModelMissing
 from schemas.models.embedders import ConfiguredEmbedder, EmbedderDescription
 from schemas.state.modes import GENERAL, Mode
-from streams.adapters.embedding.catalog.by_language import LanguageRoutingEmbedder, ModeEmbedder
 from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
+from streams.adapters.embedding.catalog.mode_embedders import LanguageRoutingEmbedder, ModeEmbedder, VectorCache
 from streams.adapters.embedding.catalog.model_loading import LoadBackoff, ModelLoader
-from streams.adapters.embedding.catalog.vector_cache import VectorCache
-from streams.adapters.embedding.inference.model_folder import missing_files
+from streams.adapters.embedding.inference.local_model import missing_files
 from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
 from streams.adapters.exported_models import Precision
 
@@ -49,7 +47,7 @@ class EmbedderRegistry:
         backoff: LoadBackoff | None = None,
         classifier: Path | None = None,
     ) -> None:
-        """Take the embedders by all their names, and start the process of `general`.
+        """Start the process of `general`. `entries` has the embedders by all their names.
 
         `threads` is the number of texts that each model embeds at the same time; 0: the number of cores. `classifier`
         is the file of the classifier of interaction modes, which runs on the passages of `general`.
@@ -88,15 +86,10 @@ class EmbedderRegistry:
             self._begin(general.multilingual)
 
     def described(self, name: str) -> EmbedderDescription | None:
-        """Describe the embedder of that preset, model or configured name; None for an unknown name."""
         entry = self._entries.get(name)
         return entry.description if entry else None
 
     def of(self, mode: Mode) -> Embedder:
-        """Return the embedder of a mode, with the mode's prefixes; begin to load the model if it is not loaded.
-
-        Raises ModelMissing, with the reason, until it is.
-        """
         key = (mode.embedder, mode.query_prefix, mode.passage_prefix)
         if (view := self._views.get(key)) is not None:
             return view
@@ -110,7 +103,6 @@ class EmbedderRegistry:
         return self._views.setdefault(key, routing)
 
     def for_text(self, mode: Mode, text: str) -> Embedder:
-        """As `of`, and raise ModelMissing also while the model of this text's language is not loaded."""
         embedder = self.of(mode)
         if isinstance(embedder, LanguageRoutingEmbedder):
             embedder.model_for(text)
@@ -126,12 +118,11 @@ class EmbedderRegistry:
 
     def status(self) -> dict[str, dict[str, Any]]:
         """Return the status of each requested embedder: `state` is ready, loading or missing, `error` says why."""
-        statuses = {name: status_of(self._entries[name], model) for name, model in self._models.items()}
-        unknown = {name: {"state": "missing", "error": unknown_embedder(name)} for name in self._unknown}
+        statuses = {name: _status_of(self._entries[name], model) for name, model in self._models.items()}
+        unknown = {name: {"state": "missing", "error": _unknown_embedder(name)} for name in self._unknown}
         return dict(sorted((statuses | unknown).items()))
 
     async def close(self) -> None:
-        """End all processes; nothing may be called afterwards."""
         await asyncio.gather(*(model.close() for model in self._models.values()))
 
     def _view(
@@ -140,14 +131,14 @@ class EmbedderRegistry:
         """Return a model with these prefixes, None for its own; begin to load it, raise ModelMissing until it is."""
         model = self._begin(entry)
         if model.loaded is None:
-            raise ModelMissing(f"embedder {entry.name!r} is missing: {missing_reason(entry, model) or LOADING_REASON}")
+            raise ModelMissing(f"embedder {entry.name!r} is missing: {_missing_reason(entry, model) or LOADING_REASON}")
         return ModeEmbedder(model.loaded, self._caches[entry.name], query_prefix, passage_prefix)
 
     def _entry(self, name: str) -> CatalogEntry:
         entry = self._entries.get(name)
         if entry is None:
             self._unknown.add(name)
-            raise ModelMissing(unknown_embedder(name))
+            raise ModelMissing(_unknown_embedder(name))
         return entry
 
     def _begin(self, entry: CatalogEntry) -> ModelLoader:
@@ -179,19 +170,17 @@ class EmbedderRegistry:
             log.exception("the callback for a loaded model failed", embedder=name)
 
 
-def status_of(entry: CatalogEntry, model: ModelLoader) -> dict[str, Any]:
-    """Return the status of one model."""
+def _status_of(entry: CatalogEntry, model: ModelLoader) -> dict[str, Any]:
     if model.loaded is not None:
         return {"state": "ready", "error": None}
-    return {"state": "missing" if model.error else "loading", "error": missing_reason(entry, model)}
+    return {"state": "missing" if model.error else "loading", "error": _missing_reason(entry, model)}
 
 
-def missing_reason(entry: CatalogEntry, model: ModelLoader) -> str | None:
+def _missing_reason(entry: CatalogEntry, model: ModelLoader) -> str | None:
     """Return why a model is not loaded, for users: a folder is named by its setting, not by its path."""
     folder = f"MODEL_DIR/{entry.local.directory.name}" if entry.hub else f"the path of {entry.name!r}"
     return model.error and model.error.replace(str(entry.local.directory), folder)
 
 
-def unknown_embedder(name: str) -> str:
-    """Return why a mode that names this embedder has none."""
+def _unknown_embedder(name: str) -> str:
     return f"embedder {name!r} is neither a preset nor in EMBEDDERS"

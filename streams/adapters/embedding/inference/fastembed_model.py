@@ -1,24 +1,116 @@
 """One ONNX embedding model in this process, through fastembed, from a folder and never from the network.
 
-Enters: a folder and how to read the model's output. Leaves: vectors of one text, and the model's fingerprint.
-Guaranteed: thread-safe; each run uses one thread; pooled and token vectors come from the same run.
+Leaves: vectors of one text, and the model's fingerprint. Guaranteed: thread-safe; each run uses one thread; pooled and
+token vectors come from the same run; spans count code points of the given text, without prefix or normalisation.
 """
 
 import hashlib
+import re
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from fastembed import TextEmbedding
 from fastembed.common.model_description import ModelSource, PoolingType
 from fastembed.text.onnx_embedding import OnnxTextEmbedding
+from numpy.typing import NDArray
+from tokenizers import Encoding
 
-from schemas.models.vectors import Encoded, Matrix, Vector
+from schemas.models.vectors import Encoded, Matrix, Spans, Vector
 from schemas.state.modes import Fingerprint
 from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.embedding.inference.model_run import ModelRun
-from streams.adapters.embedding.inference.pooled_centre import PooledCentre, unit_vector
 from streams.adapters.embedding.inference.token_vectors import TokenVectors
+
+PASSAGE_MEAN, QUESTION_MEAN = "passage_mean", "question_mean"
+"""The names of the means in a file of learned arrays, each of shape (1, dim)."""
+
+MIN_NORM = 1e-12
+"""Lower bound of the divisor; the value is fastembed's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class PooledCentre:
+    """The mean vectors of passages and of queries; 0 for a model that needs none.
+
+    Otherwise an anisotropic model, such as the e5 family, gives unrelated texts a cosine of 0.75 and more. Method: the
+    first step of all-but-the-top, Mu and Viswanath 2018, https://arxiv.org/abs/1702.01417.
+    """
+
+    passage: Vector | float = 0.0
+    query: Vector | float = 0.0
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, Matrix]) -> "PooledCentre":
+        """Return the learned means; without them vectors stay as they are."""
+        return cls(arrays[PASSAGE_MEAN][0], arrays[QUESTION_MEAN][0]) if PASSAGE_MEAN in arrays else cls()
+
+    def of_passage(self, vector: Vector) -> Vector:
+        """Centre the vector of a passage."""
+        return _centred(vector, self.passage)
+
+    def of_query(self, vector: Vector) -> Vector:
+        """Centre the vector of a query."""
+        return _centred(vector, self.query)
+
+
+def _centred(vector: Vector, mean: Vector | float) -> Vector:
+    return vector if isinstance(mean, float) else unit_vector(vector - mean)
+
+
+def unit_vector(vector: Vector) -> Vector:
+    """Return the vector scaled to length 1."""
+    scaled: Vector = vector / max(float(np.sqrt(np.dot(vector, vector))), MIN_NORM)
+    return scaled
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOutput:
+    """The output for one text. `states` are those of all tokens, or the one vector of a model that pools by itself.
+
+    `is_own_token` marks the tokens of the text itself, without prefix and special tokens; `spans` are their spans.
+    """
+
+    states: Matrix | Vector
+    is_own_token: NDArray[np.bool_]
+    spans: Spans
+
+
+class ModelRun:
+    """Runs texts, one a call. Thread-safe."""
+
+    def __init__(self, onnx: OnnxTextEmbedding) -> None:
+        assert onnx.model is not None
+        self._onnx = onnx
+        self._session = onnx.model
+        self._input_names = [node.name for node in onnx.model.get_inputs()]
+
+    def __call__(self, prefix: str, text: str) -> ModelOutput:
+        [encoding] = self._onnx.tokenize([_well_formed(prefix + text)])
+        inputs = {
+            "input_ids": encoding.ids,
+            "attention_mask": encoding.attention_mask,
+            "token_type_ids": [0] * len(encoding.ids),
+        }
+        feed = {name: np.array([inputs[name]], np.int64) for name in self._input_names}
+        states = np.asarray(self._session.run(None, feed)[0][0], np.float32)
+        return ModelOutput(states, *_own_spans(encoding, len(prefix)))
+
+
+def _own_spans(encoding: Encoding, prefix: int) -> tuple[NDArray[np.bool_], Spans]:
+    """Return a mask of the tokens that end behind the prefix, and their spans from there. Special tokens have none."""
+    spans = np.array(encoding.offsets, np.int32).reshape(-1, 2) - np.int32(prefix)
+    own = spans[:, 1] > 0
+    return own, spans[own].clip(0)
+
+
+def _well_formed(text: str) -> str:
+    """Replace each lone surrogate by U+FFFD: JSON can carry one, UTF-8 can't."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def open_model(local: LocalModel) -> OnnxTextEmbedding:
@@ -67,7 +159,6 @@ class FastembedModel:
     """A loaded model. All methods block and are thread-safe. A prefix that is None is the model's own."""
 
     def __init__(self, local: LocalModel, onnx: OnnxTextEmbedding, file_sha256: str) -> None:
-        """Take an opened model and run the probe; `load` opens one."""
         max_tokens = limit_tokens(onnx, local.max_tokens)
         self._local = local
         self._onnx = onnx

@@ -21,19 +21,8 @@ import numpy as np
 from agents.rules.interaction.classifier import InteractionClassifier
 from schemas.failures import ModelMissing
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
-from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.embedding.inference.model_folder import ensure_exported, ensure_model_folder
-from streams.adapters.embedding.process.frames import (
-    ERROR,
-    FRAME_HEADER,
-    HELLO,
-    PASSAGE,
-    VECTORS,
-    decode_header,
-    decode_request,
-    encode_frame,
-    encode_vectors,
-)
+from streams.adapters.embedding.inference.local_model import LocalModel, ensure_exported, ensure_model_folder
+from streams.adapters.embedding.process import frames
 from streams.adapters.parent_watch import exit_with_parent
 
 MAX_REASON_BYTES = 1000
@@ -54,7 +43,7 @@ def main() -> None:
     except Exception as problem:
         is_reason = isinstance(problem, FileNotFoundError | ModelMissing)
         reason = str(problem) if is_reason else f"{type(problem).__name__}: {problem}"
-        answers.write(encode_frame(0, ERROR, reason.encode(errors="replace")[:MAX_REASON_BYTES]))
+        answers.write(frames.encode_frame(0, frames.ERROR, reason.encode(errors="replace")[:MAX_REASON_BYTES]))
         os._exit(1)
     file = options["classifier"]
     classifier = InteractionClassifier.loads(Path(file).read_bytes()) if file else None
@@ -84,20 +73,22 @@ class EmbeddingServer:
 
     def serve(self, requests: BinaryIO) -> None:
         """Send the fingerprint, then answer requests until the input ends."""
-        self._write(encode_frame(0, HELLO, self._model.fingerprint.model_dump_json().encode()))
-        while len(head := requests.read(FRAME_HEADER.size)) == FRAME_HEADER.size:
-            number, kind, length = decode_header(head)
-            prefix, text = decode_request(requests.read(length))
-            if kind == PASSAGE:
+        self._write(frames.encode_frame(0, frames.HELLO, self._model.fingerprint.model_dump_json().encode()))
+        while len(head := requests.read(frames.FRAME_HEADER.size)) == frames.FRAME_HEADER.size:
+            number, kind, length = frames.decode_header(head)
+            prefix, text = frames.decode_request(requests.read(length))
+            if kind == frames.PASSAGE:
                 self._passages.submit(self._answer, number, prefix, text, self._passage)
             else:
                 self._answer(number, prefix, text, self._query)
 
     def _answer(self, number: int, prefix: str, text: str, embed: Callable[[str, str], bytes]) -> None:
         try:
-            answer = encode_frame(number, VECTORS, embed(prefix, text))
+            answer = frames.encode_frame(number, frames.VECTORS, embed(prefix, text))
         except Exception as problem:
-            answer = encode_frame(number, ERROR, f"{type(problem).__name__}: {problem}".encode(errors="replace"))
+            answer = frames.encode_frame(
+                number, frames.ERROR, f"{type(problem).__name__}: {problem}".encode(errors="replace")
+            )
         self._write(answer)
 
     def _passage(self, prefix: str, text: str) -> bytes:
@@ -108,10 +99,10 @@ class EmbeddingServer:
                 encoded,
                 interaction_probabilities=self._classifier.probabilities(text, encoded.pooled).astype(np.float32),
             )
-        return encode_vectors(encoded)
+        return frames.encode_vectors(encoded)
 
     def _query(self, prefix: str, text: str) -> bytes:
-        return encode_vectors(self._model.query(text, prefix))
+        return frames.encode_vectors(self._model.query(text, prefix))
 
     def _write(self, data: bytes) -> None:
         with self._writing:

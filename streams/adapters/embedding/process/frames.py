@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.models.vectors import Encoded
-from streams.adapters.embedding.inference.token_grid import dequantise_tokens, quantise_tokens
+from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
 
 FRAME_HEADER = struct.Struct("<IBI")
 """Id, kind, and the number of bytes that follow."""

@@ -1,8 +1,7 @@
-"""An LRU cache of boundaries' vectors in memory.
+"""An LRU cache of boundaries' vectors in memory; writes to the engine are reported here, so the cache equals it.
 
-Writes to the engine are reported here, so the cache equals the engine at any moment. A boundary that can't be cached is
-remembered as such; its own points alone decide that, so the memories of other boundaries never change how its queries
-are scored.
+A boundary that can't be cached is remembered as such; its own points alone decide that, so the memories of other
+boundaries never change how its queries are scored.
 """
 
 import asyncio
@@ -11,9 +10,9 @@ from collections.abc import Iterable, Sequence
 
 from schemas.models.vectors import Point
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
-from streams.adapters.vectors.embedded.edge_packing import PointRow, Unpacked, pack_point, unpack_vectors
 from streams.adapters.vectors.embedded.edge_requests import ScrollOffset, id_page_query, point_query
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard, translate_engine_errors
+from streams.adapters.vectors.embedded.packed_vectors import PointRow, Unpacked, pack_point, unpack_vectors
 from streams.adapters.vectors.shared.vector_contract import VECTOR_BATCH_SIZE
 from streams.batching import batches
 

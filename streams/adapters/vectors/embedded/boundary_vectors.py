@@ -1,8 +1,7 @@
 """The vectors of one boundary as matrices: a query is two products, and touches no ids but those found.
 
-Enters: packed points. Leaves: scored ids. Guaranteed: a memory's score depends on its own vectors and the query alone,
-to the last digit, whatever its row and the other rows. Each cosine is summed by itself, and MaxSim is computed in
-integers that 32-bit floats hold exactly, in any order of summation.
+Guaranteed: a memory's score depends on its own vectors and the query alone, to the last digit, whatever its row and the
+other rows. Each cosine is summed by itself, and MaxSim is computed in integers that 32-bit floats hold exactly.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from schemas.models.vectors import Matrix, MemoryFilter, Scored, Vector
 from schemas.state.modes import Fingerprint
-from streams.adapters.vectors.embedded.edge_packing import (
+from streams.adapters.vectors.embedded.packed_vectors import (
     PACKED_STEPS,
     FilterFields,
     PackedTokens,
@@ -39,13 +38,11 @@ MATMUL_BLOCK_TOKENS = 64
 long as one core needs."""
 
 INITIAL_ROWS = 64
-"""The initial capacity of a boundary."""
 
 MAX_DEAD_ROWS = 64
 """Dead rows that are tolerated in addition to one for each live row."""
 
 NO_ROW = -1
-"""In place of the row of an unknown memory."""
 
 _Number = TypeVar("_Number", bound=np.generic)
 

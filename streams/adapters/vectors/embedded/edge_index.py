@@ -1,11 +1,8 @@
 """The vector index in this process: Qdrant Edge, one shard directory a collection under one root directory.
 
-Enters: points and queries of the port. Leaves: scored ids. Guaranteed: one owner of the root (`edge_collections`); a
-write that returned survives `kill -9` and a power cut. The engine's optimiser never runs: it would hold the GIL for
-seconds, and filtered searches are exact and fast without.
-
-The engine is the source of truth. The vectors of queried boundaries are cached in memory (`boundary_cache`), as the
-engine takes 5 ms to return 500 ids, and 25 ms for the MaxSim of 900 memories.
+A write that returned survives `kill -9` and a power cut. The engine's optimiser never runs: it would hold the GIL for
+seconds, and filtered searches are exact and fast without. The engine is the source of truth; the vectors of queried
+boundaries are cached, as the engine takes 5 ms to return 500 ids, and 25 ms for the MaxSim of 900 memories.
 """
 
 import asyncio
@@ -17,33 +14,13 @@ from qdrant_edge import CountRequest, FieldCondition, Filter, MatchValue, Query,
 
 from schemas.models.vectors import Encoded, Matrix, MemoryFilter, Point, Scored, Vector
 from schemas.state.modes import Fingerprint, VectorSpace
+from streams.adapters.vectors.embedded import edge_requests
 from streams.adapters.vectors.embedded.boundary_cache import BoundaryCache, read_boundary
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
-from streams.adapters.vectors.embedded.edge_collections import EdgeCollections
-from streams.adapters.vectors.embedded.edge_packing import pack_point, unpack_vectors
-from streams.adapters.vectors.embedded.edge_requests import (
-    edge_filter,
-    edge_point,
-    hash_query,
-    score_query,
-    vector_query,
-)
-from streams.adapters.vectors.embedded.edge_shard import CollectionShard, translate_engine_errors
-from streams.adapters.vectors.shared.qdrant_payload import PARTITION, admits_none
-from streams.adapters.vectors.shared.qdrant_vectors import TOKENS, pooled_name
-from streams.adapters.vectors.shared.vector_contract import (
-    POINT_BATCH_SIZE,
-    VECTOR_BATCH_SIZE,
-    check_rows,
-    check_vector,
-    count_token_rows,
-    fetch_nearest,
-    sort_by_cosine,
-    sort_by_score,
-    validate_ids,
-    validate_points,
-    write_batches,
-)
+from streams.adapters.vectors.embedded.edge_shard import CollectionShard, EdgeCollections, translate_engine_errors
+from streams.adapters.vectors.embedded.packed_vectors import pack_point, unpack_vectors
+from streams.adapters.vectors.shared import vector_contract as contract
+from streams.adapters.vectors.shared.qdrant_payload import PARTITION, TOKENS, admits_none, pooled_name
 from streams.batching import batches
 
 MAX_UNFLUSHED_WRITES = 4096
@@ -58,28 +35,27 @@ class EdgeIndex:
     """Implements `agents.ports.vector_index.VectorIndex` on Qdrant Edge."""
 
     def __init__(self, root: Path, cache: BoundaryCache | None = None) -> None:
-        """Lock the directory. Raises RuntimeError if another process owns it."""
         self._collections = EdgeCollections(root)
         self._unflushed: dict[str, int] = {}
         self._cache = cache or BoundaryCache()
         self._reading = asyncio.Lock()
 
     async def upsert(self, space: VectorSpace, points: Sequence[Point]) -> None:
-        unique = validate_points(space, points)
+        unique = contract.validate_points(space, points)
         if not unique:
             return
         shard = self._collections.writable(space, unique)
-        for batch in write_batches(unique):
+        for batch in contract.write_batches(unique):
             self._upsert_batch(shard, space, batch)
             await asyncio.sleep(0)
-        rows = sum(map(count_token_rows, unique))
+        rows = sum(map(contract.count_token_rows, unique))
         await self._make_durable(shard, space, max(len(unique), rows // TYPICAL_TOKEN_ROWS))
 
     async def delete(self, space: VectorSpace, memory_ids: Sequence[str]) -> None:
-        ids = validate_ids(memory_ids)
+        ids = contract.validate_ids(memory_ids)
         if not ids or (shard := self._collections.readable(space)) is None:
             return
-        for batch in batches(ids, POINT_BATCH_SIZE):
+        for batch in batches(ids, contract.POINT_BATCH_SIZE):
             # The packed store first: after a kill in between it lacks a row, which is read from the engine.
             translate_engine_errors(partial(shard.packed.remove, batch))
             self._update(shard, space, UpdateOperation.delete_points(list(batch)))
@@ -88,15 +64,15 @@ class EdgeIndex:
         await self._make_durable(shard, space, len(ids))
 
     async def search(self, space: VectorSpace, vector: Vector, where: MemoryFilter, limit: int) -> list[Scored]:
-        check_vector(space, vector)
+        contract.check_vector(space, vector)
         if (vectors := await self._boundary(space, where)) is not None:
             return vectors.nearest(vector, where, limit)
         query = Query.Nearest(vector.tolist(), using=pooled_name(space.fingerprint))
 
         async def fetch(count: int) -> list[Scored]:
-            return sort_by_cosine(self._query(space, query, where, count))
+            return contract.sort_by_cosine(self._query(space, query, where, count))
 
-        return await fetch_nearest(fetch, limit)
+        return await contract.fetch_nearest(fetch, limit)
 
     async def maxsim(
         self,
@@ -106,38 +82,38 @@ class EdgeIndex:
         limit: int,
         memory_ids: Sequence[str] | None = None,
     ) -> list[Scored]:
-        check_rows(space, question)
+        contract.check_rows(space, question)
         if not len(question) or (memory_ids is not None and not memory_ids):
             return []
         if (vectors := await self._boundary(space, where)) is not None:
             # Known ids were validated when they were written.
-            validate_ids([memory_id for memory_id in memory_ids or () if memory_id not in vectors.rows])
+            contract.validate_ids([memory_id for memory_id in memory_ids or () if memory_id not in vectors.rows])
             return vectors.maxsim(question, where, limit, memory_ids)
-        ids = None if memory_ids is None else validate_ids(memory_ids)
+        ids = None if memory_ids is None else contract.validate_ids(memory_ids)
         query = Query.Nearest(question.tolist(), using=TOKENS)
 
         async def fetch(count: int) -> list[Scored]:
-            return sort_by_score(self._query(space, query, where, count, ids))
+            return contract.sort_by_score(self._query(space, query, where, count, ids))
 
-        return await fetch_nearest(fetch, limit)
+        return await contract.fetch_nearest(fetch, limit)
 
     async def hashes(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, str]:
-        ids = validate_ids(memory_ids)
+        ids = contract.validate_ids(memory_ids)
         found: dict[str, str] = {}
         if (shard := self._collections.readable(space)) is None:
             return found
-        for batch in batches(ids, POINT_BATCH_SIZE):
-            found |= shard.ask(hash_query(batch))
+        for batch in batches(ids, contract.POINT_BATCH_SIZE):
+            found |= shard.ask(edge_requests.hash_query(batch))
             await asyncio.sleep(0)
         return found
 
     async def vectors(self, space: VectorSpace, memory_ids: Sequence[str]) -> Mapping[str, Encoded]:
-        ids = validate_ids(memory_ids)
+        ids = contract.validate_ids(memory_ids)
         found: dict[str, Encoded] = {}
         if (shard := self._collections.readable(space)) is None:
             return found
-        for batch in batches(ids, VECTOR_BATCH_SIZE):
-            found |= shard.ask(vector_query(space.fingerprint, batch))
+        for batch in batches(ids, contract.VECTOR_BATCH_SIZE):
+            found |= shard.ask(edge_requests.vector_query(space.fingerprint, batch))
             await asyncio.sleep(0)
         return found
 
@@ -158,7 +134,7 @@ class EdgeIndex:
     ) -> list[tuple[object, float]]:
         if admits_none(where) or (shard := self._collections.readable(space)) is None:
             return []
-        return shard.ask(score_query(query, edge_filter(where, memory_ids), limit))
+        return shard.ask(edge_requests.score_query(query, edge_requests.edge_filter(where, memory_ids), limit))
 
     async def _boundary(self, space: VectorSpace, where: MemoryFilter) -> BoundaryVectors | None:
         """Return the boundary's vectors, reading them if needed; None if the query goes to the engine."""
@@ -184,7 +160,7 @@ class EdgeIndex:
         packed = [pack_point(fingerprint, point) for point in points]
         # The packed store first: after a kill in between it has an extra row, which is ignored, not one too few.
         translate_engine_errors(lambda: shard.packed.put(zip(points, packed, strict=True)))
-        edge_points = [edge_point(fingerprint, point) for point in points]
+        edge_points = [edge_requests.edge_point(fingerprint, point) for point in points]
         self._update(shard, space, UpdateOperation.upsert_points(edge_points))
         vectors = [None if data is None else unpack_vectors(fingerprint, data) for data in packed]
         self._cache.written(space.collection, zip(points, vectors, strict=True))

@@ -1,49 +1,33 @@
-"""One collection of the embedded index on disk: a Qdrant Edge shard, with its fingerprint and packed vectors.
+"""The collections of the embedded index: Qdrant Edge shards, each in its directory, under a root with one owner.
 
-Enters: operations and requests in Qdrant's classes. Leaves: its responses. Guaranteed: a directory under its final name
-is complete, so a kill at any moment leaves the collection or nothing; any error of the engine is `Unavailable`.
+Guaranteed: shards are open only while this process owns the root; a shard with another fingerprint than the space is
+refused; a directory under its final name is complete, whenever a kill comes; any error of the engine is `Unavailable`.
 """
 
 import asyncio
+import fcntl
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Self, TypeVar
 
-from qdrant_edge import (
-    Distance,
-    EdgeConfig,
-    EdgeShard,
-    EdgeVectorParams,
-    IntegerIndexParams,
-    KeywordIndexParams,
-    MultiVectorComparator,
-    MultiVectorConfig,
-    UpdateOperation,
-    VectorStorageDatatype,
-)
+import qdrant_edge as edge
 
 from schemas.failures import Unavailable
-from schemas.state.modes import Fingerprint
+from schemas.models.vectors import Point
+from schemas.state.modes import Fingerprint, VectorSpace
 from streams.adapters.durable_files import fsync_path, write_durably
 from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
-from streams.adapters.vectors.shared.qdrant_payload import PARTITION, TENANT, TIME, indexed_fields
-from streams.adapters.vectors.shared.qdrant_vectors import POOLED, TOKENS
+from streams.adapters.vectors.shared import qdrant_payload as payload
+from streams.adapters.vectors.shared.vector_contract import check_fingerprint
 
 T = TypeVar("T")
 
-FINGERPRINT_FILE = "fingerprint.json"
-"""The file with the fingerprint in a shard's directory."""
-
-WAL_DIR = "wal"
-"""The directory of the engine's write-ahead log in a shard's directory."""
-
-PACKED_DIR = "packed"
-"""The directory of the packed vectors in a shard's directory."""
+FINGERPRINT_FILE, WAL_DIR, PACKED_DIR = "fingerprint.json", "wal", "packed"
+"""In a shard's directory: its fingerprint, the engine's write-ahead log, the packed vectors."""
 
 STAGING_PREFIX = ".creating-"
-"""Starts the name of the directory of a shard while it is created."""
 
 
 class CollectionShard:
@@ -69,11 +53,11 @@ class CollectionShard:
             self.update(create_index_operation(field))
             self._indexed.add(field)
 
-    def update(self, operation: UpdateOperation) -> None:
+    def update(self, operation: edge.UpdateOperation) -> None:
         """Apply a write. From then on it survives a kill of the process (write-ahead log), but no power cut."""
         self.ask(lambda shard: shard.update(operation))
 
-    def ask(self, request: Callable[[EdgeShard], T]) -> T:
+    def ask(self, request: Callable[[edge.EdgeShard], T]) -> T:
         """Call a request with the engine, and translate its errors."""
         return translate_engine_errors(lambda: request(self._shard))
 
@@ -108,8 +92,8 @@ class CollectionShard:
         self.ask(lambda shard: shard.close())
         translate_engine_errors(self.packed.close)
 
-    def _load(self) -> EdgeShard:
-        return translate_engine_errors(lambda: EdgeShard.load(str(self._path), shard_config(self.fingerprint)))
+    def _load(self) -> edge.EdgeShard:
+        return translate_engine_errors(lambda: edge.EdgeShard.load(str(self._path), shard_config(self.fingerprint)))
 
 
 def make_collection(path: Path, fingerprint: Fingerprint) -> None:
@@ -125,40 +109,39 @@ def make_collection(path: Path, fingerprint: Fingerprint) -> None:
 
 def make_shard(path: Path, fingerprint: Fingerprint) -> None:
     """Write an empty shard with the indexes of every collection."""
-    shard = EdgeShard.create(str(path), shard_config(fingerprint))
-    for field in indexed_fields(()):
+    shard = edge.EdgeShard.create(str(path), shard_config(fingerprint))
+    for field in payload.indexed_fields(()):
         shard.update(create_index_operation(field))
     shard.flush()
     shard.close()
 
 
-def shard_config(fingerprint: Fingerprint) -> EdgeConfig:
+def shard_config(fingerprint: Fingerprint) -> edge.EdgeConfig:
     """Return the configuration of a shard: one search thread, not eight, as there are many modes and few cores."""
-    return EdgeConfig(vectors=edge_vector_params(fingerprint), max_search_threads=1)
+    return edge.EdgeConfig(vectors=_edge_vector_params(fingerprint), max_search_threads=1)
 
 
-def edge_vector_params(fingerprint: Fingerprint) -> EdgeVectorParams | dict[str, EdgeVectorParams]:
-    """Return the parameters of the pooled vector and, if the space has them, of the token vectors."""
-    pooled = EdgeVectorParams(size=fingerprint.dim, distance=Distance.Cosine)
+def _edge_vector_params(fingerprint: Fingerprint) -> edge.EdgeVectorParams | dict[str, edge.EdgeVectorParams]:
+    pooled = edge.EdgeVectorParams(size=fingerprint.dim, distance=edge.Distance.Cosine)
     if not fingerprint.token_dim:
         return pooled
-    tokens = EdgeVectorParams(
+    tokens = edge.EdgeVectorParams(
         size=fingerprint.token_dim,
-        distance=Distance.Dot,
-        multivector_config=MultiVectorConfig(MultiVectorComparator.MaxSim),
-        datatype=VectorStorageDatatype.Float16,
+        distance=edge.Distance.Dot,
+        multivector_config=edge.MultiVectorConfig(edge.MultiVectorComparator.MaxSim),
+        datatype=edge.VectorStorageDatatype.Float16,
     )
-    return {POOLED: pooled, TOKENS: tokens}
+    return {payload.POOLED: pooled, payload.TOKENS: tokens}
 
 
-def create_index_operation(field: str) -> UpdateOperation:
+def create_index_operation(field: str) -> edge.UpdateOperation:
     """Return the operation that creates a payload field's index."""
-    schemas: dict[str, KeywordIndexParams | IntegerIndexParams] = {
-        TENANT: KeywordIndexParams(is_tenant=True),
-        PARTITION: IntegerIndexParams(lookup=True, range=False),
-        TIME: IntegerIndexParams(lookup=False, range=True),
+    schemas: dict[str, edge.KeywordIndexParams | edge.IntegerIndexParams] = {
+        payload.TENANT: edge.KeywordIndexParams(is_tenant=True),
+        payload.PARTITION: edge.IntegerIndexParams(lookup=True, range=False),
+        payload.TIME: edge.IntegerIndexParams(lookup=False, range=True),
     }
-    return UpdateOperation.create_field_index(field, schemas.get(field, KeywordIndexParams()))
+    return edge.UpdateOperation.create_field_index(field, schemas.get(field, edge.KeywordIndexParams()))
 
 
 def translate_engine_errors(call: Callable[[], T]) -> T:
@@ -181,3 +164,62 @@ def sync_files(directory: Path) -> None:
                 fsync_path(path)
         synced = present
     fsync_path(directory)
+
+
+OWNER_LOCK_FILE = ".owner.lock"
+"""The file in the root that the owner locks. The kernel releases the lock with the process."""
+
+
+class EdgeCollections:
+    """The shards under one root directory, opened at the first use."""
+
+    def __init__(self, root: Path) -> None:
+        """Lock the directory. Raises RuntimeError if another process owns it."""
+        root.mkdir(parents=True, exist_ok=True)
+        self._root = root
+        self._lock = (root / OWNER_LOCK_FILE).open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock.close()
+            raise RuntimeError(f"another process owns the vector index in {root}") from error
+        self._shards: dict[str, CollectionShard] = {}
+
+    def readable(self, space: VectorSpace) -> CollectionShard | None:
+        """Return the collection, None if it does not exist. Raises ValueError for another fingerprint."""
+        if self._lock.closed:
+            # Another process may own the shard by now; opening it would damage it.
+            raise RuntimeError(f"the vector index in {self._root} is closed")
+        name = space.collection
+        if name not in self._shards:
+            if not (self._root / name).exists():
+                return None
+            self._shards[name] = CollectionShard(self._root / name)
+        check_fingerprint(space, self._shards[name].fingerprint)
+        return self._shards[name]
+
+    def writable(self, space: VectorSpace, points: Sequence[Point]) -> CollectionShard:
+        """Return a collection that is ready for these points: created, indexed, with its alias."""
+        shard = self.readable(space) or self._create(space)
+        shard.index(payload.indexed_fields(points))
+        return shard
+
+    def fingerprints(self) -> Mapping[str, Fingerprint]:
+        """Return the fingerprints of the existing collections, by name."""
+        files = self._root.glob(f"[!.]*/{FINGERPRINT_FILE}")
+        return {file.parent.name: Fingerprint.model_validate_json(file.read_text()) for file in files}
+
+    def close(self) -> None:
+        """Flush and close every shard, then release the directory."""
+        try:
+            while self._shards:
+                self._shards.popitem()[1].close()
+        finally:
+            self._lock.close()
+
+    def _create(self, space: VectorSpace) -> CollectionShard:
+        # The alias first: after a kill in between, the repeated write creates the collection that it names.
+        translate_engine_errors(lambda: write_durably(self._root / payload.alias_name(space.mode), space.collection))
+        shard = CollectionShard.create(self._root / space.collection, space.fingerprint)
+        self._shards[space.collection] = shard
+        return shard

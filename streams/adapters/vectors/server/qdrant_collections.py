@@ -1,47 +1,31 @@
 """The collections of a Qdrant server: created at the first write, with fingerprint, payload indexes and alias.
 
-Enters: vector spaces. Leaves: names of collections to read or write. Guaranteed: a collection with another fingerprint
-is refused; every filtered field has its index before data arrives. The fingerprint is in the collection's metadata,
-which needs Qdrant 1.16 or later.
+Guaranteed: a collection with another fingerprint is refused (it is in the metadata, which needs Qdrant 1.16); every
+filtered field has its index before data arrives; a request gets its response, or `Unavailable` within the timeout, or
+the client's own error if the same request would be rejected again (a defect).
 """
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
+from json import JSONDecodeError
 from typing import TypeVar
 
-from qdrant_client import AsyncQdrantClient
-from qdrant_client.http.exceptions import UnexpectedResponse
-from qdrant_client.models import (
-    CreateAlias,
-    CreateAliasOperation,
-    Datatype,
-    Distance,
-    HnswConfigDiff,
-    IntegerIndexParams,
-    IntegerIndexType,
-    KeywordIndexParams,
-    KeywordIndexType,
-    MultiVectorComparator,
-    MultiVectorConfig,
-    UpdateResult,
-    VectorParams,
-)
+from qdrant_client import AsyncQdrantClient, models
+from qdrant_client.common.client_exceptions import QdrantException
+from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from schemas.failures import Unavailable
 from schemas.models.vectors import Point
 from schemas.state.modes import Fingerprint, VectorSpace
-from streams.adapters.vectors.server.qdrant_calls import await_answer, await_applied, is_missing
-from streams.adapters.vectors.shared.qdrant_payload import PARTITION, TENANT, TIME, alias_name, indexed_fields
-from streams.adapters.vectors.shared.qdrant_vectors import POOLED, TOKENS
+from streams.adapters.vectors.shared import qdrant_payload as payload
 from streams.adapters.vectors.shared.vector_contract import check_fingerprint
 
 T = TypeVar("T")
 
 FINGERPRINT_KEY = "fingerprint"
-"""The key in a collection's metadata."""
 
-NO_GRAPHS = HnswConfigDiff(m=0, payload_m=0)
+NO_GRAPHS = models.HnswConfigDiff(m=0, payload_m=0)
 """No HNSW graph: every search is exact and within one boundary, which the payload index finds."""
 
 
@@ -57,7 +41,6 @@ class ServerCollections:
     """Creates a server's collections, and caches what this process knows of them."""
 
     def __init__(self, client: AsyncQdrantClient, prefix: str, timeout_s: float) -> None:
-        """`prefix` starts the name of every collection and alias; `timeout_s` is that of one request."""
         self._client = client
         self._prefix = prefix
         self._timeout_s = timeout_s
@@ -81,9 +64,9 @@ class ServerCollections:
             indexed = self._known[name].indexed
             if not indexed:
                 await self._ensure_alias(space, name)
-            for path in [path for path in indexed_fields(points) if path not in indexed]:
+            for path in [path for path in payload.indexed_fields(points) if path not in indexed]:
                 await self.write(
-                    name, self._client.create_payload_index(name, path, server_index_params(path), wait=True)
+                    name, self._client.create_payload_index(name, path, _server_index_params(path), wait=True)
                 )
                 indexed.add(path)
         return name
@@ -103,7 +86,7 @@ class ServerCollections:
             self._forget_missing(name, error)
             raise
 
-    async def write(self, name: str, request: Awaitable[UpdateResult]) -> None:
+    async def write(self, name: str, request: Awaitable[models.UpdateResult]) -> None:
         """Await that a write is applied; forget the collection if it was deleted meanwhile."""
         try:
             await await_applied(request, self._timeout_s)
@@ -113,7 +96,7 @@ class ServerCollections:
 
     async def _create(self, space: VectorSpace) -> str:
         name = self._prefix + space.collection
-        shape = server_vector_params(space.fingerprint)
+        shape = _server_vector_params(space.fingerprint)
         metadata = {FINGERPRINT_KEY: space.fingerprint.model_dump()}
         create = self._client.create_collection(name, shape, hnsw_config=NO_GRAPHS, metadata=metadata)
         try:
@@ -129,12 +112,14 @@ class ServerCollections:
     async def _ensure_alias(self, space: VectorSpace, name: str) -> None:
         """Set the alias if it is missing after a failure; one to another collection stays."""
         present = (await self.ask(name, self._client.get_aliases())).aliases
-        if self._prefix + alias_name(space.mode) not in {one.alias_name for one in present}:
+        if self._prefix + payload.alias_name(space.mode) not in {one.alias_name for one in present}:
             await self._point_alias(space, name)
 
     async def _point_alias(self, space: VectorSpace, name: str) -> None:
-        pointer = CreateAlias(collection_name=name, alias_name=self._prefix + alias_name(space.mode))
-        await self.ask(name, self._client.update_collection_aliases([CreateAliasOperation(create_alias=pointer)]))
+        pointer = models.CreateAlias(collection_name=name, alias_name=self._prefix + payload.alias_name(space.mode))
+        await self.ask(
+            name, self._client.update_collection_aliases([models.CreateAliasOperation(create_alias=pointer)])
+        )
 
     async def _look_up(self, name: str) -> KnownCollection | None:
         if not await self.ask(name, self._client.collection_exists(name)):
@@ -155,25 +140,63 @@ class ServerCollections:
             self._known.pop(name, None)
 
 
-def server_vector_params(fingerprint: Fingerprint) -> VectorParams | dict[str, VectorParams]:
-    """Return the parameters of the pooled vector and, if the space has them, of the token vectors."""
-    pooled = VectorParams(size=fingerprint.dim, distance=Distance.COSINE)
+def _server_vector_params(fingerprint: Fingerprint) -> models.VectorParams | dict[str, models.VectorParams]:
+    pooled = models.VectorParams(size=fingerprint.dim, distance=models.Distance.COSINE)
     if not fingerprint.token_dim:
         return pooled
-    tokens = VectorParams(
+    tokens = models.VectorParams(
         size=fingerprint.token_dim,
-        distance=Distance.DOT,
-        multivector_config=MultiVectorConfig(comparator=MultiVectorComparator.MAX_SIM),
-        datatype=Datatype.FLOAT16,
+        distance=models.Distance.DOT,
+        multivector_config=models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM),
+        datatype=models.Datatype.FLOAT16,
     )
-    return {POOLED: pooled, TOKENS: tokens}
+    return {payload.POOLED: pooled, payload.TOKENS: tokens}
 
 
-def server_index_params(path: str) -> KeywordIndexParams | IntegerIndexParams:
-    """Return the parameters of a payload field's index."""
-    keyword = KeywordIndexParams(type=KeywordIndexType.KEYWORD, is_tenant=True if path == TENANT else None)
+def _server_index_params(path: str) -> models.KeywordIndexParams | models.IntegerIndexParams:
+    keyword = models.KeywordIndexParams(
+        type=models.KeywordIndexType.KEYWORD, is_tenant=True if path == payload.TENANT else None
+    )
     numbers = {
-        PARTITION: IntegerIndexParams(type=IntegerIndexType.INTEGER, lookup=True, range=False),
-        TIME: IntegerIndexParams(type=IntegerIndexType.INTEGER, lookup=False, range=True),
+        payload.PARTITION: models.IntegerIndexParams(type=models.IntegerIndexType.INTEGER, lookup=True, range=False),
+        payload.TIME: models.IntegerIndexParams(type=models.IntegerIndexType.INTEGER, lookup=False, range=True),
     }
     return numbers.get(path, keyword)
+
+
+TRANSIENT_STATUSES = frozenset({401, 403, 404, 408, 429})
+"""Statuses below 500 that a retry may not get: the API key is corrected, the collection created again."""
+
+NO_ANSWER_ERRORS = (TimeoutError, ResponseHandlingException, QdrantException, JSONDecodeError, UnicodeDecodeError)
+"""No connection, a timeout, a busy server, or a proxy's page in place of a response."""
+
+
+async def await_answer(request: Awaitable[T], timeout_s: float) -> T:
+    """Await a response, at most `timeout_s` in all (the client's own timeout is between two bytes)."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await request
+    except NO_ANSWER_ERRORS as error:
+        raise Unavailable(f"no answer from the vector server: {error!r}") from error
+    except UnexpectedResponse as error:
+        if is_transient(error.status_code):
+            raise Unavailable(f"the vector server answered {error.status_code}") from error
+        raise
+
+
+async def await_applied(write: Awaitable[models.UpdateResult], timeout_s: float) -> None:
+    """Await that a write is applied. Raises Unavailable if the server will apply it only later."""
+    status = (await await_answer(write, timeout_s)).status
+    if status != models.UpdateStatus.COMPLETED:
+        raise Unavailable(f"the vector server has not applied a write yet: {status}")
+
+
+def is_transient(status_code: int | None) -> bool:
+    """True if a retry may succeed."""
+    return status_code is None or status_code in TRANSIENT_STATUSES or status_code >= 500
+
+
+def is_missing(error: Unavailable) -> bool:
+    """True if the server answered that the collection does not exist."""
+    cause = error.__cause__
+    return isinstance(cause, UnexpectedResponse) and cause.status_code == 404

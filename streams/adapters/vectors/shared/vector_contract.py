@@ -1,7 +1,6 @@
 """The contract that all vector indexes share: validation of arguments and order of results.
 
-Enters: the port's arguments and what an engine found. Leaves: validated arguments and ranked ids. Guaranteed: nothing
-that an engine would store silently (NaN) or reject late (a dimension, an id) reaches it.
+Guaranteed: nothing that an engine would store silently (NaN) or reject late (a dimension, an id) reaches it.
 """
 
 import re

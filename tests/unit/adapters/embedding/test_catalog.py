@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from schemas.models.embedders import ConfiguredEmbedder
-from streams.adapters.embedding.catalog.entries import build_catalog
-from streams.adapters.embedding.catalog.presets import PRESETS
+from streams.adapters.embedding.catalog.entries import PRESETS, build_catalog
 from streams.adapters.exported_models import ExportedModel
 
 MODELS = Path("models")

@@ -10,7 +10,7 @@ import pytest
 from fastembed import TextEmbedding
 from onnx import TensorProto, helper
 
-from streams.adapters.embedding.catalog.presets import GENERAL_PRESET
+from streams.adapters.embedding.catalog.entries import GENERAL_PRESET
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.inference.token_vectors import PLAIN_DIM, TokenProjection

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
-from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.embedding.inference.model_folder import ensure_model_folder, missing_files
+from streams.adapters.embedding.inference.local_model import LocalModel, ensure_model_folder, missing_files
 from tests.builders.tiny_models import write_tiny_model
 
 HUB = "some/where"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from schemas.models.vectors import Vector
-from streams.adapters.embedding.inference.pooled_centre import PASSAGE_MEAN, QUESTION_MEAN, PooledCentre
+from streams.adapters.embedding.inference.fastembed_model import PASSAGE_MEAN, QUESTION_MEAN, PooledCentre
 
 MEAN = np.array([[0.8, 0.0, 0.1]], np.float32)
 CENTRE = PooledCentre.of({PASSAGE_MEAN: MEAN, QUESTION_MEAN: -MEAN})

@@ -16,7 +16,7 @@ import pytest
 from schemas.failures import ModelMissing, Unavailable
 from schemas.models.vectors import Encoded
 from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.embedding.inference.token_grid import dequantise_tokens
+from streams.adapters.embedding.inference.token_vectors import dequantise_tokens
 from streams.adapters.embedding.process.frames import decode_request, decode_vectors, encode_request, encode_vectors
 from streams.adapters.embedding.process.process_embedder import ProcessEmbedder
 from tests.builders.tiny_models import write_tiny_model

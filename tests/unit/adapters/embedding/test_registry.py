@@ -16,8 +16,8 @@ from schemas.failures import ModelMissing, Unavailable
 from schemas.models.embedders import ConfiguredEmbedder
 from schemas.models.vectors import Vector
 from schemas.state.modes import GENERAL, GENERAL_MODE, Mode
-from streams.adapters.embedding.catalog.by_language import ModeEmbedder
 from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
+from streams.adapters.embedding.catalog.mode_embedders import ModeEmbedder
 from streams.adapters.embedding.catalog.model_loading import LoadBackoff
 from streams.adapters.embedding.catalog.registry import MAX_VIEWS, EmbedderRegistry
 from streams.adapters.embedding.inference.local_model import LocalModel

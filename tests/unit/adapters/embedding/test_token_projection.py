@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from schemas.models.vectors import Matrix
-from streams.adapters.embedding.catalog.presets import GENERAL_PRESET
-from streams.adapters.embedding.inference import learned_arrays
-from streams.adapters.embedding.inference.learned_arrays import LEARNED_MAGIC, read_learned
+from streams.adapters.embedding.catalog.entries import GENERAL_PRESET
+from streams.adapters.embedding.inference import local_model
+from streams.adapters.embedding.inference.local_model import LEARNED_MAGIC, read_learned
 from streams.adapters.embedding.inference.token_vectors import PLAIN_DIM, TokenProjection
 
-LEARNED = Path(learned_arrays.__file__).with_name(GENERAL_PRESET.learned)
+LEARNED = Path(local_model.__file__).with_name(GENERAL_PRESET.learned)
 
 SHORT = LEARNED_MAGIC + b'{"kind":"x","arrays":[{"name":"passage","shape":[2,2]}]}\n' + bytes(12)
 

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from schemas.models.vectors import Matrix, Spans
-from streams.adapters.embedding.inference.token_grid import QUANTISATION_STEPS, dequantise_tokens, quantise_tokens
 from streams.adapters.embedding.inference.token_vectors import (
     MAX_TOKEN_ROWS,
+    QUANTISATION_STEPS,
     TokenProjection,
     TokenVectors,
     content_token_mask,
+    dequantise_tokens,
+    quantise_tokens,
 )
 
 PIECE = re.compile(r"\w{1,4}|[^\w\s]")

@@ -7,7 +7,7 @@ import pytest
 
 from schemas.failures import Unavailable
 from schemas.models.vectors import Encoded
-from streams.adapters.embedding.catalog.vector_cache import VectorCache
+from streams.adapters.embedding.catalog.mode_embedders import VectorCache
 
 
 class Passes:

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from schemas.failures import ModelMissing
-from streams.adapters.embedding.inference import model_folder
-from streams.adapters.embedding.inference.local_model import LocalModel
-from streams.adapters.embedding.inference.model_folder import EXPORT_COMMAND, ensure_exported
+from streams.adapters.embedding.inference import local_model
+from streams.adapters.embedding.inference.local_model import EXPORT_COMMAND, LocalModel, ensure_exported
 from streams.adapters.exported_models import MINILM, is_complete
 
 
@@ -18,7 +17,7 @@ def minilm(folder: Path) -> LocalModel:
 
 
 def run_instead(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
-    monkeypatch.setattr(model_folder, "EXPORT_COMMAND", (sys.executable, "-c", code))
+    monkeypatch.setattr(local_model, "EXPORT_COMMAND", (sys.executable, "-c", code))
 
 
 def test_missing_export_is_made_once(

@@ -17,8 +17,7 @@ from tokenizers import Tokenizer
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.embedding.inference.token_vectors import TokenProjection
-from streams.adapters.export.minilm import minilm_folder, parse_safetensors, read_weights
-from streams.adapters.export.model_export import export_model
+from streams.adapters.export.model_export import export_model, minilm_folder, parse_safetensors, read_weights
 from streams.adapters.exported_models import Precision, is_complete
 from tests.builders.exported_models import exported_minilm
 

@@ -6,8 +6,7 @@ from pydantic import BaseModel, Field
 
 from schemas.models.language import Prompt, StructuredOutput
 from schemas.state.understanding import Understanding
-from streams.adapters.language.answer_text import InvalidAnswer, read_answer
-from streams.adapters.language.completion_request import CompletionRequest, strict_schema
+from streams.adapters.language.structured_output import CompletionRequest, InvalidAnswer, read_answer, strict_schema
 from tests.fakes.model_server import smallest
 
 PROMPT = Prompt(system="Describe.", user="The turn [[code]].", version="v1")

@@ -3,8 +3,7 @@ import logging
 import pytest
 
 from schemas.models.language import Profile
-from streams.adapters.language.faults import FaultKind, RetryPolicy, fault_of
-from streams.adapters.language.redaction import RedactingFilter, redacted
+from streams.adapters.language.faults import FaultKind, RedactingFilter, RetryPolicy, fault_of, redacted
 
 SECRET = "the-whole-secret-of-this-test"
 PROFILE = Profile(model="openai/any", api_key_env="ANY_KEY", timeout_s=3)

@@ -3,7 +3,7 @@
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import Trait
 from agents.rules.index.vocabulary import Vocabulary
-from streams.adapters.lexical.columns_cache import MemoryColumnsCache
+from streams.adapters.lexical.reader import MemoryColumnsCache
 from tests.builders.memories import made
 
 

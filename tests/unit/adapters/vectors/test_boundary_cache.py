@@ -12,12 +12,18 @@ from qdrant_edge import UpdateOperation
 from schemas.failures import Unavailable
 from schemas.models.vectors import Matrix, MemoryFilter, Point, Scored
 from schemas.state.modes import VectorSpace
-from streams.adapters.embedding.inference.token_grid import dequantise_tokens, quantise_tokens
+from streams.adapters.embedding.inference.token_vectors import dequantise_tokens, quantise_tokens
 from streams.adapters.vectors.embedded.boundary_cache import POINT_PAGE_SIZE, BoundaryCache
 from streams.adapters.vectors.embedded.boundary_vectors import BoundaryVectors
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.adapters.vectors.embedded.edge_packing import FilterFields, PointRow, Unpacked, pack_point, unpack_vectors
 from streams.adapters.vectors.embedded.edge_shard import CollectionShard
+from streams.adapters.vectors.embedded.packed_vectors import (
+    FilterFields,
+    PointRow,
+    Unpacked,
+    pack_point,
+    unpack_vectors,
+)
 from tests.fakes.vector_indexes import memory, point, space_of
 
 SPACE = space_of(dim=16, token_dim=32)

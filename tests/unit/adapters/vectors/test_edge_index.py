@@ -109,7 +109,7 @@ CHILD = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from streams.adapters import durable_files
-from streams.adapters.vectors.embedded import edge_collections, edge_shard
+from streams.adapters.vectors.embedded import edge_shard
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
 from tests.unit.adapters.vectors.test_edge_index import SPACE, points
 
@@ -158,7 +158,8 @@ async def test_kill_loses_no_acknowledged_write(tmp_path: Path, acknowledged: in
         "edge_shard.make_shard = die",
         "edge_shard.create_index_operation = die",
         "edge_shard.write_durably = die",
-        "edge_collections.write_durably = die",
+        "edge_shard.CollectionShard.create = die",
+        "edge_shard.Fingerprint.model_dump_json = die",
         "durable_files.os.fsync = die",
         "Path.rename = die",
         "edge_shard.CollectionShard.__init__ = die",

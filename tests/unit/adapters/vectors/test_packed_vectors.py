@@ -11,9 +11,8 @@ import pytest
 from schemas.failures import Unavailable
 from schemas.models.vectors import MemoryFilter, Point
 from streams.adapters.vectors.embedded.edge_index import EdgeIndex
-from streams.adapters.vectors.embedded.edge_packing import pack_point
 from streams.adapters.vectors.embedded.edge_shard import PACKED_DIR
-from streams.adapters.vectors.embedded.packed_vectors import PackedVectors
+from streams.adapters.vectors.embedded.packed_vectors import PackedVectors, pack_point
 from tests.fakes.vector_indexes import memory, point, space_of
 
 SPACE = space_of(dim=4, token_dim=2)
