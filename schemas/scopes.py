@@ -6,7 +6,7 @@ The boundary key is the Kafka key of all events of a boundary, so that they are 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_serializer
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_serializer
 from pydantic_core import PydanticCustomError
 
 MAX_VALUE_LENGTH = 256
@@ -49,10 +49,8 @@ VALUE_SCHEMA = Field(
 ScopeValue = Annotated[str, VALUE_SCHEMA, AfterValidator(check_scope_value)]
 
 
-class Scope(BaseModel):
+class Scope(BaseModel, extra="forbid", frozen=True, strict=True):
     """The full scope of a write."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     user_id: ScopeValue
     project_id: ScopeValue = "default"
@@ -98,10 +96,8 @@ SelectedValues = Annotated[
 ]
 
 
-class Selector(BaseModel):
+class Selector(BaseModel, extra="forbid", frozen=True, strict=True):
     """The scopes of a read: the boundary is one value; other fields are one value, a list of values, or `*`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     user_id: Annotated[ScopeValue, BeforeValidator(require_exact, json_schema_input_type=ScopeValue)]
     project_id: SelectedValues = ("default",)

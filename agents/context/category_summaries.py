@@ -7,10 +7,9 @@ from agents.ports.categories import Categories
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
 from agents.rules.answer.drill_down import select_scopes
-from agents.rules.answer.sufficiency import match_entries
-from agents.rules.answer.term_coverage import TermCoverage
+from agents.rules.answer.term_coverage import TermCoverage, match_entries
 from agents.rules.categories.view import category_text
-from agents.rules.context.capsules import capsule_of
+from agents.rules.context.rendering import capsule_of
 from agents.rules.index.bm25 import idf
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.text.tokenizer import content_terms

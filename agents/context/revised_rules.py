@@ -10,9 +10,8 @@ import numpy as np
 
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
-from agents.rules.context.outdated import CURRENT_STATE_LABELS, is_contradicted, remaining_labels
 from agents.rules.context.sticky import STICKY_LABELS
-from agents.rules.context.visible_memories import VisibleSet
+from agents.rules.context.visible_memories import CURRENT_STATE_LABELS, VisibleSet, is_contradicted, remaining_labels
 from agents.rules.cues.labels import LABEL_BY_ITEM_KIND, SentenceLabel
 from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns

@@ -11,8 +11,7 @@ from agents.memory.write_memory import WriteMemory
 from agents.ports.claims import ClaimWriter
 from agents.ports.stores import MemoryWriter
 from agents.rules.items.claims import apply_successor, claims_of, preceding_item_ids, successor, update_claim
-from schemas.state.claims import Claim
-from schemas.state.memories import Memory
+from schemas.state.memories import Claim, Memory
 
 
 class ResolveClaims:

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from schemas.state.claims import Claim
+from schemas.state.memories import Claim
 
 
 class ClaimWriter(Protocol):

@@ -11,10 +11,8 @@ from agents.ports.categories import Categories
 from agents.ports.intentions import Intentions
 from agents.ports.stores import Memories
 from agents.rules.answer.drill_down import LayerResult, category_layer, group_by_part, intention_layer, select_scopes
-from agents.rules.answer.sufficiency import match_entries
-from agents.rules.answer.term_coverage import TermCoverage
-from agents.rules.categories.view import category_text
-from agents.rules.categories.visibility import visible_category
+from agents.rules.answer.term_coverage import TermCoverage, match_entries
+from agents.rules.categories.view import category_text, visible_category
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.ranking.query_features import QueryFeatures
 from schemas.models.vectors import MemoryFilter

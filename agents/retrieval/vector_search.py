@@ -21,7 +21,6 @@ from agents.rules.index.columns import MISSING
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.query.mode_searches import ModeSearch
 from agents.rules.query.plans import SearchPlan
-from agents.rules.ranking.candidates import select_candidates
 from agents.rules.ranking.cross_lingual import (
     CROSS_LINGUAL_BIAS,
     is_worth_asking,
@@ -29,8 +28,8 @@ from agents.rules.ranking.cross_lingual import (
     other_language_mask,
     split_by_language,
 )
+from agents.rules.ranking.late_interaction import select_candidates, weight_query_tokens
 from agents.rules.ranking.rank_fusion import ModeSearchResult
-from agents.rules.ranking.token_weights import weight_query_tokens
 from schemas.failures import ModelMissing, Unavailable
 from schemas.models.vectors import Encoded, Matrix, Scored
 from schemas.state.modes import VectorSpace

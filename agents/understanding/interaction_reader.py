@@ -11,14 +11,15 @@ import numpy as np
 
 from agents.ports.embedder import Embedder
 from agents.rules.interaction.classifier import InteractionClassifier
-from agents.rules.interaction.smoothing import (
+from agents.rules.interaction.decision import (
     DRIFT_WINDOW,
     HISTORY_TURNS,
+    apply_threshold,
     has_drifted,
     has_error_spike,
+    pool_votes,
     smooth_interaction,
 )
-from agents.rules.interaction.voting import apply_threshold, pool_votes
 from agents.rules.text.embedding_text import embedding_text
 from schemas.messages.assemble import AssembleRequest
 from schemas.state.interaction import Interaction, InteractionMode

@@ -13,7 +13,7 @@ from agents.ports.language_model import LanguageModel
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories, Modes
 from agents.rules.categories.assignment import keep_known_categories
-from agents.rules.interaction.voting import apply_threshold
+from agents.rules.interaction.decision import apply_threshold
 from agents.rules.memory.understanding import current_text_hash, needs_understanding
 from agents.rules.prompts.prompting import RecentTurn, Template, build_understanding_prompt
 from agents.rules.text.embedding_text import embedding_text

@@ -5,7 +5,7 @@ Its record carries the headers of the command, so that the command is answered w
 
 from typing import Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from schemas.scopes import Scope
 from schemas.state.memories import CategoryAssignment
@@ -13,7 +13,7 @@ from schemas.state.memories import CategoryAssignment
 EntryT = TypeVar("EntryT")
 
 
-class Change(BaseModel):
+class Change(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
     """Which memories of a boundary change, and how.
 
     Selected is the memory of an id; or those in `mode`, of `project` or, if that is None, of all projects except
@@ -25,8 +25,6 @@ class Change(BaseModel):
     `turns_before` is the end offset of the partition's turns when the command arrived: earlier turns are applied before
     the change. Turns from there up to `turns_until` were published after the command, which does not forget them.
     """
-
-    model_config = ConfigDict(frozen=True, populate_by_name=True, extra="ignore")
 
     schema_: Literal["change.v1"] = Field(default="change.v1", alias="schema")
     scope: Scope
@@ -48,15 +46,13 @@ MAX_ISSUED = 64
 """Changes, and answers, stored per boundary: more than it has commands between two offset commits."""
 
 
-class IssuedCommands(BaseModel):
+class IssuedCommands(BaseModel, frozen=True):
     """The last commands of a boundary, by partition and offset of their records, for redelivery after a crash.
 
     `changes` are the changes that commands issued: a redelivered command issues the same one, whatever was said since.
     `answered` are the results of commands without a change: carried out twice, a declaration would restore what was
     renamed or deleted since.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     changes: dict[str, Change] = Field(default_factory=dict)
     answered: dict[str, dict[str, Any]] = Field(default_factory=dict)

@@ -7,7 +7,7 @@ continues the same run over the same memories.
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from schemas.scopes import Scope
 from schemas.state.memories import Memory
@@ -17,22 +17,18 @@ Operation = Literal["distil", "merge", "decay", "assign_category", "refresh_cate
 reassign an item's categories, refresh a category's summary, merge an intention's entry with its item."""
 
 
-class ConsolidationTrigger(BaseModel):
+class ConsolidationTrigger(BaseModel, extra="ignore", strict=True, frozen=True):
     """`consolidate.v1`: consolidate the memories of a scope in one mode, or in each mode by itself."""
-
-    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
     scope: Scope
     mode: Annotated[str, Field(min_length=1)] | None = None
 
 
-class Distilled(BaseModel):
+class Distilled(BaseModel, frozen=True, populate_by_name=True):
     """A memory that supersedes several turns: all of them, or it is not written.
 
     `sources` are the ids and content hashes of the turns when they were distilled.
     """
-
-    model_config = ConfigDict(frozen=True, populate_by_name=True)
 
     schema_: Literal["distilled.v1"] = Field(default="distilled.v1", alias="schema")
     run: str
@@ -40,14 +36,12 @@ class Distilled(BaseModel):
     sources: dict[str, str]
 
 
-class ItemsMerged(BaseModel):
+class ItemsMerged(BaseModel, frozen=True, populate_by_name=True):
     """A run's change to an item; it applies while the item's content has this `content_hash`.
 
     `into` is the older duplicate that supersedes the item, None if there is none; `stability` is the item's decayed
     stability, None if it is unchanged.
     """
-
-    model_config = ConfigDict(frozen=True, populate_by_name=True)
 
     schema_: Literal["evolved.v1"] = Field(default="evolved.v1", alias="schema")
     run: str
@@ -57,10 +51,8 @@ class ItemsMerged(BaseModel):
     stability: float | None = None
 
 
-class Difference(BaseModel):
+class Difference(BaseModel, frozen=True):
     """One change of a run: to a memory, named by its id, or to a category or an entry, by its name."""
-
-    model_config = ConfigDict(frozen=True)
 
     op: Operation
     memory_id: str | None = Field(default=None, exclude_if=lambda memory_id: memory_id is None)
@@ -84,10 +76,8 @@ class ModeCounts(BaseModel):
     """Clusters left for the next run."""
 
 
-class Consolidated(BaseModel):
+class Consolidated(BaseModel, frozen=True, populate_by_name=True):
     """The result of a run: its reply, and its last record on its topic."""
-
-    model_config = ConfigDict(frozen=True, populate_by_name=True)
 
     schema_: Literal["consolidated.v1"] = Field(default="consolidated.v1", alias="schema")
     run: str
@@ -99,13 +89,11 @@ class Consolidated(BaseModel):
     diff: tuple[Difference, ...] = ()
 
 
-class StoredRun(BaseModel):
+class StoredRun(BaseModel, frozen=True):
     """A run over the turns of its partition before the offset `until`.
 
     `left` is set at its end: by mode the digest of the turns in which it found nothing more to consolidate.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     run: str
     until: int
@@ -113,10 +101,8 @@ class StoredRun(BaseModel):
     left: dict[str, str] = Field(default_factory=dict)
 
 
-class RunHistory(BaseModel):
+class RunHistory(BaseModel, frozen=True):
     """The last runs of one scope, oldest first: a value of the table `consolidations`."""
-
-    model_config = ConfigDict(frozen=True)
 
     runs: tuple[StoredRun, ...] = ()
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from schemas.state.aims import IntentionUpdate
 from schemas.state.interaction import Interaction
@@ -11,23 +11,19 @@ from schemas.state.memories import CategoryAssignment, Memory, VectorLocation
 from schemas.state.understanding import Understanding
 
 
-class Remembered(BaseModel):
+class Remembered(BaseModel, frozen=True, populate_by_name=True):
     """A memory was accepted or changed, and its vector is due. `memory` is its record at that time.
 
     `strays` are locations that may hold outdated vectors of the memory, which must be removed.
     """
-
-    model_config = ConfigDict(frozen=True, populate_by_name=True)
 
     schema_: Literal["remembered.v1"] = Field(default="remembered.v1", alias="schema")
     memory: Memory
     strays: tuple[VectorLocation, ...] = ()
 
 
-class Forgotten(BaseModel):
+class Forgotten(BaseModel, frozen=True, populate_by_name=True):
     """A memory was deleted; its vectors in `places` must be deleted too."""
-
-    model_config = ConfigDict(frozen=True, populate_by_name=True)
 
     schema_: Literal["forgotten.v1"] = Field(default="forgotten.v1", alias="schema")
     memory_id: str
@@ -39,7 +35,7 @@ class Forgotten(BaseModel):
         return cls(memory_id=memory_id, places=() if location is None else (location,))
 
 
-class Embedded(BaseModel):
+class Embedded(BaseModel, frozen=True, populate_by_name=True):
     """A memory's vector was written, failed, waits for its model, or must be made again.
 
     `content_hash` is that of the embedded text and `mode` the mode that it was embedded for; the record may have
@@ -48,8 +44,6 @@ class Embedded(BaseModel):
     present vector until then. `categories` match an item's vector, None if matching was skipped. `run` is the worker
     run that wrote the vector, None if unknown: the disk of another run may be lost.
     """
-
-    model_config = ConfigDict(frozen=True, populate_by_name=True)
 
     schema_: Literal["embedded.v1"] = Field(default="embedded.v1", alias="schema")
     memory_id: str
@@ -64,14 +58,12 @@ class Embedded(BaseModel):
     run: str | None = None
 
 
-class Understood(BaseModel):
+class Understood(BaseModel, frozen=True, populate_by_name=True):
     """A language model was asked about a turn's text with this `text_hash`.
 
     `found` is its answer, None if it was invalid; `interaction` is the turn's interaction mode, read without the turns
     before it and with the model's vote.
     """
-
-    model_config = ConfigDict(frozen=True, populate_by_name=True)
 
     schema_: Literal["understood.v1"] = Field(default="understood.v1", alias="schema")
     memory_id: str
@@ -83,14 +75,12 @@ class Understood(BaseModel):
     at: datetime
 
 
-class Learned(BaseModel):
+class Learned(BaseModel, frozen=True, populate_by_name=True):
     """Everything that was found in a turn; consumers replace what they derived from the turn before.
 
     `memory` is the turn, None if it was forgotten; `items` are the current items with the turn as evidence, without the
     evidence of other turns; `update` is a language model's answer on how the turn changes the user's intention.
     """
-
-    model_config = ConfigDict(frozen=True, populate_by_name=True)
 
     schema_: Literal["learned.v1"] = Field(default="learned.v1", alias="schema")
     memory_id: str

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from schemas.scopes import Scope
 
@@ -17,10 +17,8 @@ JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
 """The commands that start a job."""
 
 
-class Job(BaseModel):
+class Job(BaseModel, frozen=True, populate_by_name=True, extra="ignore"):
     """One job. Vectors made since `started_at` count as made by it, also before an interruption and redelivery."""
-
-    model_config = ConfigDict(frozen=True, populate_by_name=True, extra="ignore")
 
     schema_: Literal["job.v1"] = Field(default="job.v1", alias="schema")
     scope: Scope
@@ -30,10 +28,8 @@ class Job(BaseModel):
     started_at: datetime
 
 
-class BackfillTimes(BaseModel):
+class BackfillTimes(BaseModel, frozen=True):
     """When a backfill or rebuild last finished in each mode of a boundary: the value of the table `jobs`."""
-
-    model_config = ConfigDict(frozen=True)
 
     last: dict[str, datetime] = Field(default_factory=dict)
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from schemas.messages.retrieval import MAX_QUERY_LENGTH
 from schemas.scopes import Selector
@@ -29,10 +29,8 @@ MAX_PINS = 1000
 """Pins of one request. The budget runs out long before; this bounds the lookups of a request."""
 
 
-class AssembleRequest(BaseModel):
+class AssembleRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     """`assemble.v1`. Without `conversation_id` there is no recent window."""
-
-    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
     scope: Selector
     query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_LENGTH)]
@@ -45,19 +43,15 @@ class AssembleRequest(BaseModel):
     read_after: Annotated[int, Field(ge=0)] | None = None
 
 
-class Message(BaseModel):
+class Message(BaseModel, frozen=True):
     """One message of a prompt."""
-
-    model_config = ConfigDict(frozen=True)
 
     role: Literal["system", "user", "assistant"]
     content: str
 
 
-class Breach(BaseModel):
+class Breach(BaseModel, frozen=True):
     """A sticky item that did not fit."""
-
-    model_config = ConfigDict(frozen=True)
 
     memory_id: str
     priority: int

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from schemas.messages.turns import Identifier
 from schemas.scopes import Scope
@@ -10,20 +10,16 @@ from schemas.state.categories import CategoryDescription, CategoryName
 from schemas.state.modes import Decay
 
 
-class Command(BaseModel):
+class Command(BaseModel, extra="ignore", strict=True, frozen=True):
     """A command; its arguments are validated by the command's own model."""
-
-    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
     command: Annotated[str, Field(min_length=1)]
     scope: Scope
     arguments: dict[str, Any] = Field(default_factory=dict)
 
 
-class _Arguments(BaseModel):
+class _Arguments(BaseModel, extra="ignore", strict=True, frozen=True):
     """Arguments of a command; unknown ones are ignored."""
-
-    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
 
 class GetMemory(_Arguments):

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from schemas.moments import Moment
 from schemas.scopes import Selector
@@ -15,10 +15,8 @@ MAX_QUERY_LENGTH = 32768
 Strategy = Literal["hybrid", "lexical", "cross_mode"]
 
 
-class RetrieveRequest(BaseModel):
+class RetrieveRequest(BaseModel, extra="ignore", strict=True, frozen=True):
     """`retrieve.v1`."""
-
-    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
     scope: Selector
     query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_LENGTH)]
@@ -34,10 +32,8 @@ class RetrieveRequest(BaseModel):
     include_superseded: bool = False
 
 
-class Scores(BaseModel):
+class Scores(BaseModel, frozen=True):
     """The features of one hit, each in 0..1."""
-
-    model_config = ConfigDict(frozen=True)
 
     dense: float = 0.0
     late: float = 0.0
@@ -49,10 +45,8 @@ class Scores(BaseModel):
     speaker: float = 0.0
 
 
-class ItemInside(BaseModel):
+class ItemInside(BaseModel, frozen=True):
     """An item extracted from a turn, shown in the turn's hit. `score` is the share of the query that it covers."""
-
-    model_config = ConfigDict(frozen=True)
 
     memory_id: str
     type: MemoryType

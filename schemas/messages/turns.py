@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError, to_json
 
 from schemas.moments import Moment
@@ -44,10 +44,8 @@ def _depth(value: object) -> int:
     return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
 
 
-class Turn(BaseModel):
+class Turn(BaseModel, extra="ignore", strict=True, frozen=True):
     """A turn as published. Unknown fields are ignored."""
-
-    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
     turn_id: Identifier | None = None
     scope: Scope

@@ -3,16 +3,14 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 Pooling = Literal["mean", "cls"]
 """How token states are pooled into one vector: their mean, or the state of the first token."""
 
 
-class EmbedderDescription(BaseModel):
+class EmbedderDescription(BaseModel, frozen=True):
     """What is known of an embedder before its model is loaded. `name` is the one that modes store."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     dim: int
@@ -20,10 +18,8 @@ class EmbedderDescription(BaseModel):
     passage_prefix: str = ""
 
 
-class ConfiguredEmbedder(BaseModel):
+class ConfiguredEmbedder(BaseModel, frozen=True, extra="forbid"):
     """One entry of the setting `EMBEDDERS`: a folder with an ONNX model and its tokenizer."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     path: Path
     dim: int = Field(ge=1)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, model_validator
+from pydantic import BaseModel, Field, RootModel, model_validator
 
 DEFAULT_PROFILE = "default"
 """The profile of steps and roles without one of their own."""
@@ -17,14 +17,12 @@ StructuredOutput = Literal["json_schema", "json_object", "prompt"]
 Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class Profile(BaseModel):
+class Profile(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
     """How to call a model. Times are in seconds, prices in US dollars a token.
 
     `roles` are steps and roles that use this profile, besides those of its name. `temperature` None leaves it to the
     model. `retries` are attempts after the first. Prices are for models that LiteLLM has no price for.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     model: str = Field(min_length=1)
     api_base: str | None = None
@@ -40,10 +38,8 @@ class Profile(BaseModel):
     max_concurrency: int = Field(default=8, ge=1)
 
 
-class Profiles(RootModel[dict[str, Profile]]):
+class Profiles(RootModel[dict[str, Profile]], frozen=True, hide_input_in_errors=True):
     """Profiles by name. Empty: no language model, rules alone decide. Otherwise `default` is required."""
-
-    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
 
     root: dict[str, Profile] = Field(default_factory=dict)
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 ShortText = Annotated[str, Field(max_length=512)]
 """A name or a phrase."""
@@ -11,10 +11,8 @@ MAX_ENTRIES = 64
 """Entries of any list in an answer: a model that gives more repeats itself."""
 
 
-class IntentionUpdate(BaseModel):
+class IntentionUpdate(BaseModel, frozen=True):
     """What the turn changes in what its user is after."""
-
-    model_config = ConfigDict(frozen=True)
 
     goals: Annotated[tuple[ShortText, ...], Field(max_length=MAX_ENTRIES)] = ()
     constraints: Annotated[tuple[ShortText, ...], Field(max_length=MAX_ENTRIES)] = ()

@@ -1,13 +1,13 @@
 """Categories: topics that the items of a scope are assigned to, declared by the deployment or by a user.
 
-A category's summary and anchors derive from memories and must be filtered by `agents.rules.categories.visibility`
+A category's summary and anchors derive from memories and must be filtered by `agents.rules.categories.view`
 before they are shown.
 """
 
 import unicodedata
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel
+from pydantic import AfterValidator, BaseModel, Field, RootModel
 
 MAX_CATEGORY_NAME_CHARS = 64
 """Characters of a category's name; docs/contract.md sets no limit."""
@@ -31,15 +31,13 @@ CategoryDescription = Annotated[str, Field(max_length=4096)]
 """What belongs to a category, in the words of a user or an operator."""
 
 
-class NamedCategories(RootModel[dict[CategoryName, CategoryDescription]]):
+class NamedCategories(RootModel[dict[CategoryName, CategoryDescription]], frozen=True):
     """The categories of a deployment: descriptions by name."""
-
-    model_config = ConfigDict(frozen=True)
 
     root: Annotated[dict[CategoryName, CategoryDescription], Field(max_length=256)] = Field(default_factory=dict)
 
 
-class Category(BaseModel):
+class Category(BaseModel, frozen=True):
     """One category of a scope, as of its last declaration or refresh.
 
     `anchors` are the ids of its most representative members, best first. `rests_on` holds the ids and content hashes of
@@ -47,8 +45,6 @@ class Category(BaseModel):
     counts descriptions and summaries. `profile` is the language model profile that wrote the summary, None for an
     extractive one. `declared`: by a user, in this scope.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     description: str = ""
@@ -61,10 +57,8 @@ class Category(BaseModel):
     declared: bool = False
 
 
-class Taxonomy(BaseModel):
+class Taxonomy(BaseModel, frozen=True):
     """All categories of one scope, by name: the value of the table `categories`."""
-
-    model_config = ConfigDict(frozen=True)
 
     categories: dict[str, Category] = Field(default_factory=dict)
 
@@ -84,9 +78,7 @@ class Taxonomy(BaseModel):
         return Taxonomy(categories={**self.categories, **{one.name: one for one in changed}})
 
 
-class CategorySummary(BaseModel):
+class CategorySummary(BaseModel, frozen=True, extra="ignore"):
     """What a language model answers when it is asked for a category's summary."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     summary: Annotated[str, Field(max_length=2000)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from schemas.state.memories import Evidence
 
@@ -20,7 +20,7 @@ EntrySource = Literal["said", "model", "set"]
 """An item found in a turn, a language model's answer on a turn, or the command `set_intention`."""
 
 
-class IntentionEntry(BaseModel):
+class IntentionEntry(BaseModel, frozen=True):
     """One goal, constraint, blocking error or decision.
 
     `evidence` names the turns that say so, empty if it was `set`; `item_id` is the item behind it. `conversation_id`,
@@ -28,8 +28,6 @@ class IntentionEntry(BaseModel):
     `offset` is that of the command. `resolved_by` is the memory id of the turn that reports it done, `resolved_at` that
     turn's time; `advanced_by` are the turns that report a part of it done. `categories` are those of the item.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     text: str
     source: EntrySource
@@ -61,14 +59,12 @@ class IntentionEntry(BaseModel):
         return tuple(dict.fromkeys(memory_id for memory_id in found if memory_id is not None))
 
 
-class ResolutionSignal(BaseModel):
+class ResolutionSignal(BaseModel, frozen=True):
     """A turn's report that something is done, or with `works` that it works again.
 
     Stored even without effect, as the entry that it resolves may arrive later. Forgetting the turn removes the signal
     and reopens what it resolved.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     text: str
     source: Literal["said", "model"]
@@ -80,14 +76,12 @@ class ResolutionSignal(BaseModel):
     conversation_id: str | None = None
 
 
-class Intention(BaseModel):
+class Intention(BaseModel, frozen=True):
     """A user's intention in a scope, each list oldest first. `version` counts the changes.
 
     The table holds one entry for each turn that says something; in the shown form repetitions are merged into one entry
     with the evidence of all, and there are no `signs`.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     version: int = 0
     goals: tuple[IntentionEntry, ...] = ()

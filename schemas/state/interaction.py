@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 InteractionMode = Literal["TASK", "EXPLORATION", "DEBUGGING", "LEARNING", "GENERAL"]
 
@@ -11,10 +11,8 @@ INTERACTION_MODES: tuple[InteractionMode, ...] = ("TASK", "EXPLORATION", "DEBUGG
 Confidence = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
-class Interaction(BaseModel):
+class Interaction(BaseModel, frozen=True):
     """An interaction mode with its confidence."""
-
-    model_config = ConfigDict(frozen=True)
 
     mode: InteractionMode
     confidence: Confidence

@@ -1,9 +1,9 @@
 """The record of a memory: the value of the `memories` table, and the base of `get_memory`'s reply."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from schemas.moments import milliseconds_of
 from schemas.state.aims import IntentionUpdate
@@ -32,10 +32,8 @@ ItemKind = Literal[
 ]
 
 
-class Evidence(BaseModel):
+class Evidence(BaseModel, frozen=True):
     """A span of a turn's text, or of one of its resources; offsets count Unicode code points."""
-
-    model_config = ConfigDict(frozen=True)
 
     turn_id: str
     start: int
@@ -45,10 +43,8 @@ class Evidence(BaseModel):
     """The turn's memory, if that is not the memory with this evidence."""
 
 
-class Resource(BaseModel):
+class Resource(BaseModel, frozen=True, strict=True):
     """An attachment of a turn; `text` is its caption or transcript."""
-
-    model_config = ConfigDict(frozen=True, strict=True)
 
     uri: str = Field(min_length=1, max_length=2048)
     media_type: str | None = None
@@ -56,23 +52,19 @@ class Resource(BaseModel):
     text: str | None = Field(default=None, max_length=32768)
 
 
-class VectorLocation(BaseModel):
+class VectorLocation(BaseModel, frozen=True):
     """The collection that holds a vector: of a mode, and of the space with this fingerprint digest."""
-
-    model_config = ConfigDict(frozen=True)
 
     mode: str
     space: str
 
 
-class Embedding(BaseModel):
+class Embedding(BaseModel, frozen=True):
     """The state of a memory's vector. `place` is the location of its last vector known to be in the index.
 
     Unless the status is `ready`, that vector belongs to another text or mode, and no read uses it. `pending` with an
     `error` waits for the mode's model.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     status: EmbeddingStatus = "pending"
     place: VectorLocation | None = None
@@ -86,7 +78,7 @@ class Embedding(BaseModel):
         return self.place.space if self.place and self.status == "ready" else None
 
 
-class TurnUnderstanding(BaseModel):
+class TurnUnderstanding(BaseModel, frozen=True):
     """The understanding of a turn's text with this `text_hash`.
 
     `pending`: rules have answered, a language model has not yet. `interaction` is the interaction mode of the turn
@@ -94,8 +86,6 @@ class TurnUnderstanding(BaseModel):
     answer. `times` are the ISO dates that the text mentions. `aims` is a model's answer on how the turn changes the
     user's intention.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     status: UnderstandingStatus = "rules"
     text_hash: str = ""
@@ -109,33 +99,27 @@ class TurnUnderstanding(BaseModel):
     aims: IntentionUpdate | None = Field(default=None, exclude_if=lambda aims: aims is None)
 
 
-class TextVersion(BaseModel):
+class TextVersion(BaseModel, frozen=True):
     """A text version of a memory, by its hash; a replaced text itself is not stored."""
-
-    model_config = ConfigDict(frozen=True)
 
     text_hash: str
     first_seen: datetime
 
 
-class CategoryAssignment(BaseModel):
+class CategoryAssignment(BaseModel, frozen=True):
     """A category of an item with its confidence (0..1): by vector similarity (`likeness`) or by a language model."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     confidence: float
     by: Literal["likeness", "model"] = "likeness"
 
 
-class Support(BaseModel):
+class Support(BaseModel, frozen=True):
     """What one turn contributes to an item.
 
     `text_hash`, `occurred_at` and `source` are those of the turn; `start` and `end` are the span in its text or
     resource. The latest support gives the item its text.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     memory_id: str
     turn_id: str
@@ -155,7 +139,7 @@ class Support(BaseModel):
     times: tuple[str, ...] = ()
 
 
-class Item(BaseModel):
+class Item(BaseModel, frozen=True):
     """The fields of an extracted or distilled memory; its turns are the evidence.
 
     `kind` is None for a document segment and a distilled memory. `confidence` is the probability that the evidence says
@@ -163,8 +147,6 @@ class Item(BaseModel):
     supersedes it. It held from `valid_from`, and until `valid_until` if superseded. `run` is the consolidation that
     made it. `supports` are the contributions of its turns, the latest last.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     kind: ItemKind | None = None
     confidence: float = 0.5
@@ -177,7 +159,7 @@ class Item(BaseModel):
     supports: tuple[Support, ...] = ()
 
 
-class Memory(BaseModel):
+class Memory(BaseModel, frozen=True):
     """One memory. Applying the same input twice gives the same record.
 
     `versions` are the different texts in order of first occurrence, `version` is their number, `current` the index of
@@ -188,8 +170,6 @@ class Memory(BaseModel):
     A turn has in `items` the ids of the items extracted from it; extracted and distilled memories have `item`.
     `superseded_in` is the consolidation run that superseded it.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     memory_id: str
     turn_id: str | None
@@ -247,3 +227,17 @@ def item_index_name(boundary: str) -> str:
 def index_names(boundary: str) -> tuple[str, str]:
     """Return the index names of a boundary: of its turns and distilled memories, and of its items."""
     return boundary, item_index_name(boundary)
+
+
+class ClaimEntry(NamedTuple):
+    """An item that makes the claim; `occurred_at` and `source` are time and offset of its latest turn."""
+
+    occurred_at: datetime
+    source: int
+    memory_id: str
+
+
+class Claim(BaseModel, frozen=True):
+    """All items of one claim, oldest first; the last one is current."""
+
+    held: tuple[ClaimEntry, ...] = ()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 GENERAL = "general"
 """The mode that every user has, and its embedder preset."""
@@ -21,14 +21,12 @@ ModeSource = Literal["caller", "model", "project_default", "user_default", "fall
 Decay = Literal["fast", "medium", "slow", "none"]
 
 
-class Mode(BaseModel):
+class Mode(BaseModel, frozen=True):
     """A named register with a fixed embedder. `project` is the only project that it is declared in; None: all.
 
     A prefix of None is the embedder's own. `formerly` holds earlier names. `embedded_since` is the offset of the
     command that changed the vector space, so that a redelivered command is carried out again.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     embedder: str
@@ -49,15 +47,13 @@ GENERAL_MODE = Mode(
 """`general` until a user redeclares it."""
 
 
-class ModeDeclarations(BaseModel):
+class ModeDeclarations(BaseModel, frozen=True):
     """The declarations of one boundary: the value of the table `modes`. `general` exists without any declaration.
 
     `deleted` holds for each deleted mode the argument `memories` of its `delete_mode`. `corrections` counts memories
     moved to another mode by command; `counted` is the offset of the last counted command, so that a redelivered one is
     not counted again.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     modes: tuple[Mode, ...] = ()
     user_default: str | None = None
@@ -86,15 +82,13 @@ class ModeDeclarations(BaseModel):
         return (self.user_default, "user_default") if self.user_default else (GENERAL, "fallback")
 
 
-class Fingerprint(BaseModel):
+class Fingerprint(BaseModel, frozen=True):
     """All parameters that determine a passage's vector. Another fingerprint is another vector space.
 
     The query prefix is not part of it: it moves queries, not memories. `tokens` names the projection of the token
     vectors and `token_dim` is their dimension, None and 0 for a space without token vectors. `others` names the model
     of texts that the embedder itself can't read, None if there is none.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     embedder: str
     file_sha256: str

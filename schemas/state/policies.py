@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from schemas.scopes import ANY_VALUE, Scope, ScopeValue
 
@@ -22,10 +22,8 @@ def _values(value: object) -> object:
 GrantedValues = Annotated[tuple[ScopeValue, ...] | None, Field(strict=False), BeforeValidator(_values)]
 
 
-class Grant(BaseModel):
+class Grant(BaseModel, extra="forbid", frozen=True, strict=True):
     """A principal's permissions in some scopes. An omitted project means any, as do other fields of a scope model."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     user_id: GrantedValues
     project_id: GrantedValues = None
@@ -36,10 +34,8 @@ class Grant(BaseModel):
         return all(admits(getattr(self, field, None), value) for field, value in scope.model_dump().items())
 
 
-class Policy(BaseModel):
+class Policy(BaseModel, extra="forbid", frozen=True, strict=True):
     """Grants by principal. Other principals have no permissions."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     principals: dict[str, Annotated[tuple[Grant, ...], Field(strict=False)]]
 

@@ -6,17 +6,15 @@ trusted: a mode must be declared, a quote must occur in the text, a category mus
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from schemas.state.aims import MAX_ENTRIES, IntentionUpdate, ShortText
 from schemas.state.interaction import Confidence, InteractionMode
 from schemas.state.memories import ItemKind
 
 
-class FoundItem(BaseModel):
+class FoundItem(BaseModel, frozen=True):
     """Something worth keeping by itself; `quote` is the part of the turn that says it, word for word."""
-
-    model_config = ConfigDict(frozen=True)
 
     kind: ItemKind
     text: Annotated[str, Field(max_length=2048)]
@@ -24,19 +22,15 @@ class FoundItem(BaseModel):
     confidence: Confidence = 0.5
 
 
-class FoundCategory(BaseModel):
+class FoundCategory(BaseModel, frozen=True):
     """One of the declared categories that the turn belongs to."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: ShortText
     confidence: Confidence = 0.5
 
 
-class Understanding(BaseModel):
+class Understanding(BaseModel, frozen=True, extra="ignore"):
     """One turn, understood. `mode` is the register, one of the declared names, or null when unclear."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     topic: ShortText | None = None
     intent: ShortText | None = None

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from agents.rules.categories.taxonomy import merge_deployment_categories
 from schemas.scopes import BOUNDARY_FIELD, PROJECT_FIELD, boundary_key
 from schemas.state.categories import Taxonomy
-from schemas.state.claims import Claim
+from schemas.state.memories import Claim
 from streams.runtime.awaited_table import create_table
 from streams.runtime.kafka_app import App
 from streams.tables.parsed_values import ParsedValueCache

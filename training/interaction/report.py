@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.rules.interaction.voting import MIN_MODE_CONFIDENCE
+from agents.rules.interaction.decision import MIN_MODE_CONFIDENCE
 from schemas.state.interaction import INTERACTION_MODES
 from training.interaction.calibration import expected_error, reliability
 from training.interaction.examples import Turn

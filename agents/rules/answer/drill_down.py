@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agents.rules.answer.sufficiency import is_sufficient, match_entries
-from agents.rules.answer.term_coverage import TermCoverage
+from agents.rules.answer.term_coverage import TermCoverage, is_sufficient, match_entries
 from agents.rules.categories.view import category_text
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.intentions.view import build_intention_view

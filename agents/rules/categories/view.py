@@ -1,10 +1,47 @@
-"""Categories as commands return them, and as queries are compared with them. Pure."""
+"""Categories as commands and queries see them. Pure.
 
-from collections.abc import Iterable
+A category's summary and anchors are refreshed some time after its memories change. Every reader filters a category
+here first, so that forgotten, replaced and superseded memories disappear at once.
+"""
+
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from agents.rules.categories.summary import summary_of
 from schemas.state.categories import Category
 from schemas.state.memories import Memory
+
+ReadMemory = Callable[[str], Memory | None]
+"""Return the current record of a memory id; None if it is gone."""
+
+
+def is_current(category: Category, read: ReadMemory) -> bool:
+    """True if all memories behind the category's summary and anchors are unchanged."""
+    return all(_is_unchanged(category, memory_id, read) for memory_id in category.rests_on)
+
+
+def visible_category(category: Category, read: ReadMemory) -> Category:
+    """Return the category, reduced to its unchanged anchors and a summary of their texts if it is not current."""
+    if is_current(category, read):
+        return category
+    unchanged = {
+        one: memory for one in category.anchors if _is_unchanged(category, one, read) and (memory := read(one))
+    }
+    return category.model_copy(
+        update={
+            "summary": summary_of(memory.text for memory in unchanged.values()),
+            "anchors": tuple(unchanged),
+            "rests_on": {one: category.rests_on[one] for one in unchanged},
+            "profile": None,
+        }
+    )
+
+
+def _is_unchanged(category: Category, memory_id: str, read: ReadMemory) -> bool:
+    memory = read(memory_id)
+    expected_hash = category.rests_on.get(memory_id)
+    return memory is not None and memory.superseded_by is None and memory.content_hash == expected_hash
+
 
 MAX_SHOWN_ITEMS = 100
 """Items listed under a category, newest first; `size` counts all of them."""

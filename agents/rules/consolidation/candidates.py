@@ -1,13 +1,14 @@
-"""Cluster the turns of a mode that can be distilled into one memory. Pure.
+"""Select what to consolidate: scopes that are due, and clusters of turns to distil into one memory. Pure.
 
-Enters: a boundary's memory columns, then the turns with their vectors. Leaves: clusters of turns of one speaker that
-share more than courtesies: the same words of two speakers are two facts. Excluded are turns that must stay verbatim:
-rules, corrections and errors, which a context may have to keep, system turns and turns with resources; and courtesies,
-which have no content.
+Clusters hold turns of one speaker that share more than courtesies: the same words of two speakers are two facts.
+Excluded are turns that must stay verbatim (rules, corrections and errors, which a context may have to keep, system
+turns and turns with resources) and courtesies, which have no content.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +21,37 @@ from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.index.traits import TURN_TYPE
 from agents.rules.memory.identity import hash_texts
 from agents.rules.text.tokenizer import tokenize
+from schemas.internal.consolidation import RunHistory
 from schemas.models.vectors import Matrix
 from schemas.state.memories import Memory
+
+MIN_SCOPE_TURNS = 3
+"""Turns of a scope below which nothing can be distilled."""
+
+
+@dataclass(slots=True)
+class ScopeTurns:
+    """The number of current turns of one scope, and the offset of the newest."""
+
+    scope: Mapping[str, str] = field(default_factory=dict)
+    boundary: str = ""
+    count: int = 0
+    newest: int = -1
+
+    def add(self, memory: Memory) -> None:
+        """Count a turn of the scope."""
+        self.scope, self.boundary = memory.scope, memory.boundary
+        self.count += 1
+        self.newest = max(self.newest, memory.source)
+
+
+def is_consolidation_due(turns: ScopeTurns, runs: RunHistory, now: datetime, every: timedelta) -> bool:
+    """True if the scope has new turns since its last run, and that run is at least `every` ago."""
+    if turns.count < MIN_SCOPE_TURNS:
+        return False
+    last = runs.runs[-1] if runs.runs else None
+    return last is None or (turns.newest >= last.until and now - last.at >= every)
+
 
 EXCLUDED_LABELS = (
     SentenceLabel.COURTESY

@@ -1,15 +1,20 @@
-"""The memories that a context may contain, with their labels; memories are numbers, as in `MemoryColumns`. Pure."""
+"""The memories that a context may contain, with their current labels. Pure.
 
-from collections.abc import Callable, Mapping
+Memories are numbers, as in `MemoryColumns`. A contradicted item points to the outdated sentence of its turn; items
+superseded by consolidation are still true, and outdate nothing.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
-from agents.rules.cues.labels import NO_LABELS, SentenceLabel
+from agents.rules.cues.labels import NO_LABELS, SentenceLabel, label_memory
 from agents.rules.index.columns import MISSING, ColumnArrays, IntArray, Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from schemas.models.vectors import MemoryFilter
+from schemas.state.memories import Memory
 
 MAX_CONVERSATION_TURNS = 100_000
 """Turns of a conversation that are considered; more than any real conversation has."""
@@ -74,3 +79,35 @@ class VisibleSet:
             return int(self.time_rank[number]) if 0 <= number < len(self.time_rank) else MISSING
 
         return age
+
+
+CURRENT_STATE_LABELS = (
+    SentenceLabel.SAFETY
+    | SentenceLabel.CORRECTION
+    | SentenceLabel.CONSTRAINT
+    | SentenceLabel.ERROR
+    | SentenceLabel.PREFERENCE
+    | SentenceLabel.INSTRUCTION
+)
+CURRENT_STATE_LABELS |= SentenceLabel.DECISION | SentenceLabel.GOAL | SentenceLabel.PENDING
+"""Labels that qualify a memory for sections on the current state."""
+
+
+def is_contradicted(item: Memory) -> bool:
+    """Return whether a later statement contradicts the item."""
+    return item.superseded_by is not None and item.item is not None and item.item.valid_until is not None
+
+
+def remaining_labels(turn: Memory, outdated: Iterable[Memory]) -> SentenceLabel:
+    """Return the labels of the turn without the sentences behind these items."""
+    spans = [
+        (one.start, one.end)
+        for item in outdated
+        for one in item.evidence
+        if one.memory_id == turn.memory_id and one.resource is None
+    ]
+    text, start = "", 0
+    for begins, ends in sorted(spans):
+        text += turn.text[start:begins]
+        start = max(start, ends)
+    return label_memory(turn.model_copy(update={"text": text + turn.text[start:]}))

@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from agents.rules.items.fact_forms import NOUN_PATTERN, OPENING_PATTERN
 from agents.rules.items.facts import has_specific_value
 from agents.rules.text.sentences import parse_sentence, written_words
-from schemas.state.claims import Claim, ClaimEntry
-from schemas.state.memories import Memory
+from schemas.state.memories import Claim, ClaimEntry, Memory
 
 _SLOT = (
     r"(?:target|port|deadline|budget|name|password|passphrase|address|email|e-mail|number|date|birthday|database|host|"

@@ -7,17 +7,18 @@ the last turns of the request's conversation, as for an assembled context. Most 
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import numpy as np
 
 from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.index.window import last_turns
-from agents.rules.query.filters import where_of
 from agents.rules.query.mode_searches import ModeSearch, current_mode, mode_searches_of, requested_modes
 from agents.rules.query.questions import Question, parse_question
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.models.vectors import MemoryFilter
+from schemas.moments import milliseconds_of
 from schemas.scopes import PROJECT_FIELD
 from schemas.state.memories import MemoryType, item_index_name
 from schemas.state.modes import ModeDeclarations
@@ -118,3 +119,18 @@ def _select_indexes(request: RetrieveRequest, turns: MemoryColumns) -> list[_Ind
 def _window(request: RetrieveRequest, turns: MemoryColumns) -> frozenset[str]:
     where = MemoryFilter(boundary=request.scope.boundary, scope=request.scope.fields())
     return frozenset(last_turns(turns, where, request.conversation_id, 0))
+
+
+def where_of(request: RetrieveRequest) -> MemoryFilter:
+    """Return the filter for the selector, types and times of a request, over all modes."""
+    return MemoryFilter(
+        boundary=request.scope.boundary,
+        scope=request.scope.fields(),
+        types=None if request.types is None else tuple(request.types),
+        since_ms=_milliseconds(request.since),
+        until_ms=_milliseconds(request.until),
+    )
+
+
+def _milliseconds(moment: datetime | None) -> int | None:
+    return None if moment is None else milliseconds_of(moment)

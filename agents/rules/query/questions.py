@@ -1,16 +1,71 @@
-"""Parse a question: separate the names of speakers from the text and terms to search for. Pure.
+"""Parse a question: its types, speaker names, and the text and terms to search for. Pure.
 
-Speaker names blur a search: they are attached to every turn and rarely occur in the text of the answering one.
+Speaker names blur a search: they are attached to every turn and rarely occur in the text of the answering one. Types
+are patterns in English, German, Spanish, French, Italian and Portuguese, used as features crossed with labels of a
+memory: an answer to `when` has a date. A question has any number of types; in other languages few.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from agents.rules.query.question_types import detect_question_types
 from agents.rules.text.entities import extract_entities
 from agents.rules.text.non_english import is_non_english
 from agents.rules.text.tokenizer import content_terms, fold, question_terms
+
+MAX_QUESTION_CHARS = 4096
+"""Characters of a question that are read; longer text is a pasted page."""
+
+_OPENING = re.compile(r"^[^\w]+")
+
+_FORMS: Mapping[str, str] = {
+    "when": (
+        r"\b(?:when|wann|seit wann|cuando|quand|quando)\b|^how long ago\b"
+        r"|\b(?:what|which) (?:date|day|month|year|time)\b"
+        r"|\ban welchem tag\b|\bin welche[mr] (?:monat|jahr|woche)\b|\ben que (?:ano|mes|fecha|dia)\b"
+        r"|\bque (?:dia|fecha)\b|\bquel(?:le)? (?:jour|date|annee|mois)\b"
+        r"|\b(?:em|in) (?:que|che) (?:dia|mes|ano|anno|mese)\b"
+    ),
+    "how_many": (
+        r"\bhow (?:many|much|often|long|old|far|big|tall|fast|large)\b"
+        r"|\bwie ?(?:viel\w*|oft|lange|alt|gross|hoch|weit|teuer)\b"
+        r"|\bcuant[oa]s?\b|\bcombien\b|\bquant[oaie]s?\b"
+    ),
+    "where": r"\b(?:where|wo|woher|wohin|donde|dove|onde|ou)\b|\b(?:what|which) (?:city|country|place|state|town)\b",
+    "who": r"\b(?:who|whom|whose|wer|wem|wen|wessen|quien(?:es)?|chi|quem)\b|^(?:a |avec |de |pour )?qui\b",
+    "why": (
+        r"\b(?:why|warum|wieso|weshalb|pourquoi|perche)\b|\bpor que\b|\breason\b"
+        r"|\bwhat (?:made|inspired|motivated|prompted|caused)\b"
+    ),
+    "yes_no": (
+        r"^(?:is|are|was|were|do|does|did|has|have|had|would|could|can|should|will|might"
+        r"|ist|sind|war|hat|haben|kann|wurde|soll)\b"
+    ),
+    "would": r"\b(?:would|might|likely|probably|could|considered)\b",
+    "several": (
+        r"\b(?:what|which) (?:\w+ )?(?:\w+[^s\W]s|kind|type)\b|\b(?:step by step|change[ds]?|each|all)\b"
+        r"|\bwelche \w+en\b|\b(?:que|quais|quali) \w+[si]\b|\bquel(?:le)?s\b"
+    ),
+    "what": r"^(?:what|which|welche\w*|was|que|cual(?:es)?|quel\w*|che|qual\w*)\b",
+    "what_kind": r"\b(?:what|which) (?:kind|type|sort)s?\b",
+    "own": (
+        r"\b(?:i|my|me|we|our|us|ich|mein\w*|mir|mich|wir|uns\w*|yo|mi|mis|nos|je|j'ai|mon|ma|mes|nous|io|mio|mia|miei"
+        r"|eu|meus?|minhas?)\b"
+    ),
+    "yours": r"\b(?:you|your|du|dein\w*|tu|tus|usted|tuo|tua|voce|vous|votre)\b",
+}
+
+QUESTION_TYPES = frozenset(_FORMS)
+"""Names of all question types."""
+
+_PATTERNS = {name: re.compile(form) for name, form in _FORMS.items()}
+
+
+def detect_question_types(question: str) -> frozenset[str]:
+    """Return the names of the types that a question matches."""
+    text = _OPENING.sub("", fold(question[:MAX_QUESTION_CHARS]))
+    return frozenset(name for name, pattern in _PATTERNS.items() if pattern.search(text))
+
 
 MAX_QUESTION_TERMS = 256
 """Distinct terms that are looked up; bounds the cost of a pasted page."""
@@ -24,7 +79,7 @@ class Question:
     """A parsed question; `text` and `terms` do not contain speaker names.
 
     `asked` is the original text. `named` are the mentioned speakers, spelt as on the memories. `traits` come from
-    `agents.rules.query.question_types`, `foreign` from `agents.rules.text.non_english`.
+    `agents.rules.query.questions`, `foreign` from `agents.rules.text.non_english`.
     """
 
     text: str

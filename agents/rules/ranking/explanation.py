@@ -5,13 +5,23 @@ from collections.abc import Mapping
 import numpy as np
 
 from agents.rules.index.columns import FloatArray
-from agents.rules.ranking.conversation_features import take_or_zero
-from agents.rules.ranking.feature_names import CALIBRATION_TEXT, INTERCEPT_TEXT, describe_feature
-from agents.rules.ranking.field_scores import FEATURE_SCALES
-from agents.rules.ranking.lexical_features import matched_term_share
+from agents.rules.ranking.field_scores import FEATURE_SCALES, matched_term_share
+from agents.rules.ranking.memory_features import take_or_zero
 from agents.rules.ranking.query_features import QueryFeatures
 from agents.rules.ranking.ranking import SCORE_DECIMALS, TOPIC_WEIGHT, Ranking
+from agents.rules.ranking.weights import NEIGHBOUR_OFFSETS
 from schemas.messages.retrieval import Scores
+
+INTERCEPT_TEXT = "where every memory begins"
+"""Description of the intercept."""
+
+CALIBRATION_TEXT = "memories with a vector that its words stand beside"
+"""Description of the calibration offset of a memory without a vector."""
+
+_SPEAKER_FEATURES = ("named", "only_named", "not_named", "user", "assistant", "system", "tool")
+_TIME_FEATURES = ("said_then", "lateness", "recency")
+_PLACE_FEATURES = ("length", "longer", "length2", "first", "second", "last", "standing")
+_NEIGHBOUR_FEATURES = ("asked_before", "asked_after")
 
 
 class Explanation:
@@ -64,3 +74,35 @@ def _neighbour_mean(values: FloatArray, features: QueryFeatures) -> FloatArray:
     """Return the mean over the turn before and the turn after; a missing turn counts 0."""
     mean: FloatArray = (take_or_zero(values, features.order.before) + take_or_zero(values, features.order.after)) / 2
     return mean
+
+
+def describe_feature(name: str) -> str:
+    """Return a description for users; many features share one."""
+    parts = [part for part in name.split("*") if not part.startswith("?")]
+    for part in parts:
+        if text := _describe_field(part):
+            return text
+    return "what the question asks for" if name.startswith("?") else _describe_memory_feature(parts[0])
+
+
+def _describe_field(part: str) -> str | None:
+    if part == "around" or part[-2:] in NEIGHBOUR_OFFSETS or part.endswith(".answers"):
+        return "the turns before and after it"
+    if part == "conversation" or part.endswith(".best"):
+        return "the rest of its conversation"
+    names = {"late": "its meaning, word by word", "dense": "its meaning as a whole"}
+    names["words"] = "words of the question that it has"
+    return names.get(part.partition(".")[0])
+
+
+def _describe_memory_feature(part: str) -> str:
+    if part in _SPEAKER_FEATURES:
+        return "who said it"
+    if part in _TIME_FEATURES:
+        return "when it was said"
+    if part in _PLACE_FEATURES:
+        return "its length and its place in the conversation"
+    if part in _NEIGHBOUR_FEATURES:
+        return "the turns before and after it"
+    named = "names of the question that it has"
+    return {"entity": named, "identifier": named, "importance": "its importance"}.get(part, "what it looks like")

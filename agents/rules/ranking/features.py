@@ -14,15 +14,17 @@ import numpy as np
 
 from agents.rules.index.columns import FloatArray, IntArray
 from agents.rules.index.recency import DAY_MS
-from agents.rules.ranking.conversation_features import conversation_best, shift_turns, take_or_zero
 from agents.rules.ranking.memory_features import (
     BINARY_MEMORY_FEATURES,
     EPOCH_DAY,
     LABEL_BITS,
     MEMORY_FEATURES,
+    conversation_best,
     has_label,
     question_traits,
     said_in_ranges,
+    shift_turns,
+    take_or_zero,
     time_range_ms,
 )
 from agents.rules.ranking.query_features import FeatureArrays, QueryFeatures

@@ -1,6 +1,6 @@
 """Features of a memory apart from the match of its words: speaker, position, time, sentence labels. Pure.
 
-Arrays have the shape of `numbers`.
+Arrays have the shape of `numbers`. Fields are aggregated over neighbouring turns and whole conversations.
 """
 
 import math
@@ -12,12 +12,50 @@ import numpy as np
 from agents.rules.cues.labels import SentenceLabel
 from agents.rules.index.columns import MISSING, ColumnArrays, FloatArray, IntArray, Mask
 from agents.rules.index.recency import DAY_MS
-from agents.rules.query.question_types import QUESTION_TYPES
-from agents.rules.ranking.conversation_features import last_positions
-from agents.rules.ranking.lexical_features import matched_term_share
+from agents.rules.index.turn_order import TurnOrder
+from agents.rules.query.questions import QUESTION_TYPES
+from agents.rules.ranking.field_scores import matched_term_share
 from agents.rules.ranking.query_features import QueryFeatures
 from agents.rules.text.date_ranges import DateRange
 from agents.rules.text.tokenizer import IDENTIFIER_JOINTS
+
+MIN_SCALED_SCORE = -9.0
+"""Less than any scaled field."""
+
+
+def shift_turns(numbers: IntArray, order: TurnOrder, step: int) -> IntArray:
+    """Return the turn `step` places after each turn (before, if negative), `MISSING` beyond the conversation."""
+    towards = order.after if step > 0 else order.before
+    found = numbers
+    for _ in range(abs(step)):
+        found = np.where(found == MISSING, MISSING, towards[found])
+    return found
+
+
+def take_or_zero(field: FloatArray, numbers: IntArray) -> FloatArray:
+    """Return the field of these memories, 0 for `MISSING`."""
+    return np.where(numbers == MISSING, 0.0, field[numbers])
+
+
+def conversation_best(field: FloatArray, conversations: IntArray, numbers: IntArray) -> FloatArray:
+    """Return the maximum over each memory's conversation; its own value if it belongs to none."""
+    own = conversations[numbers]
+    # Skip all other conversations: they may have fifty thousand turns.
+    needed = np.zeros(int(conversations.max(initial=MISSING)) + 2, np.bool_)
+    needed[own] = True
+    members = np.flatnonzero(needed[conversations])
+    best = np.full(len(needed), MIN_SCALED_SCORE)
+    np.maximum.at(best, conversations[members], field[members])
+    return np.where(own == MISSING, field[numbers], best[own])
+
+
+def last_positions(order: TurnOrder, conversations: IntArray) -> IntArray:
+    """Return the position of the last turn of each of these conversations, 0 for `MISSING`."""
+    different, places = np.unique(conversations, return_inverse=True)
+    lasts = [order.last_turns.get(conversation, MISSING) for conversation in different.tolist()]
+    found: IntArray = np.array([0 if last == MISSING else order.positions[last] for last in lasts], np.int64)[places]
+    return found
+
 
 _MEASURE = re.compile(r"\d+[a-z]{1,2}")
 """A number with a unit, which is no identifier: `5pm`, `2nd`, `10km`, `90s`."""

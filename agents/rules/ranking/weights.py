@@ -11,8 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from agents.rules.ranking.feature_names import is_feature_name
+from agents.rules.ranking.memory_features import LABEL_BITS, MEMORY_FEATURES, QUESTION_TRAITS
 from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
+
+LEXICAL_FIELDS = ("words", "around", "conversation")
+"""Fields available without vectors."""
+
+NEIGHBOUR_OFFSETS = ("-2", "-1", "+1", "+2")
+"""Suffixes of a field taken from a neighbouring turn."""
+
+FIELD_TRANSFORMS = ("best", "answers")
+"""Suffixes of a transformed field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +61,23 @@ def _number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"{name!r} in the ranking weights must be a finite number")
     return float(value)
+
+
+def is_feature_name(name: str, *, maxsim: bool, dense: bool) -> bool:
+    """Return whether a model with these fields can compute the feature."""
+    fields = {*LEXICAL_FIELDS, *(["late"] if maxsim else []), *(["dense"] if dense else [])}
+    parts = name.split("*")
+    return any(part[:1] != "?" for part in parts) and all(
+        part[1:] in QUESTION_TRAITS if part.startswith("?") else _is_primitive(part, fields) for part in parts
+    )
+
+
+def _is_primitive(name: str, fields: set[str]) -> bool:
+    if name in LABEL_BITS or name in MEMORY_FEATURES or name == "said_then":
+        return True
+    field, _, form = name.partition(".")
+    return (
+        name in fields
+        or (field in fields and form in FIELD_TRANSFORMS)
+        or (name[:-2] in fields and name[-2:] in NEIGHBOUR_OFFSETS)
+    )

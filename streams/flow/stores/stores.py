@@ -14,7 +14,7 @@ from agents.ports.lexical_index import LexicalWriter
 from agents.ports.stores import MemoryWriter, ModeWriter
 from schemas.scopes import ScopeFields
 from schemas.state.categories import Taxonomy
-from schemas.state.claims import Claim
+from schemas.state.memories import Claim
 from schemas.state.modes import ModeDeclarations
 from streams.flow.stores.partition_views import at_partition
 from streams.flow.stores.tables import IntentionStore, LexicalStore, MemoryStore, Table

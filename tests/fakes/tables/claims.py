@@ -3,7 +3,7 @@
 from collections.abc import Awaitable
 from typing import Any
 
-from schemas.state.claims import Claim
+from schemas.state.memories import Claim
 
 
 class FakeClaims:

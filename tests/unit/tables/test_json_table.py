@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import faust
 import pytest
 
-from schemas.state.claims import Claim, ClaimEntry
+from schemas.state.memories import Claim, ClaimEntry
 from schemas.state.modes import Mode, ModeDeclarations
 from streams.tables.json_table import ClaimTable, JsonTable
 from tests.fakes.tables.table_store import dict_store

@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.rules.ranking.feature_names import is_feature_name
 from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
-from agents.rules.ranking.weights import RankingWeights
+from agents.rules.ranking.weights import RankingWeights, is_feature_name
 from agents.rules.text.non_english import is_non_english
 from tests.builders.query_features import Said, clues_of
 from training.ranking.conversations import CROSSING, OWN, LabelledQuestion, read_conversations

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agents.ports.embedder import Embedder
-from agents.rules.interaction.smoothing import DRIFT_WINDOW
+from agents.rules.interaction.decision import DRIFT_WINDOW
 from agents.understanding.interaction_reader import InteractionReader
 from schemas.failures import ModelMissing, Unavailable
 from schemas.messages.assemble import AssembleRequest

@@ -3,7 +3,7 @@
 import pytest
 
 from agents.rules.categories.taxonomy import declare_category, merge_deployment_categories
-from agents.rules.categories.visibility import is_current, visible_category
+from agents.rules.categories.view import is_current, visible_category
 from schemas.state.categories import Category, Taxonomy
 from schemas.state.memories import Memory
 from tests.builders.memories import made

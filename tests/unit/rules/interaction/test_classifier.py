@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from agents.rules.interaction.classifier import MODEL_FILE_MAGIC, InteractionClassifier, pool_confidences
-from agents.rules.interaction.voting import MIN_MODE_CONFIDENCE
+from agents.rules.interaction.decision import MIN_MODE_CONFIDENCE
 from schemas.state.interaction import INTERACTION_MODES
 
 FILE = Path(__file__).parents[4] / "agents" / "data" / "interaction_model.bin"

@@ -1,6 +1,6 @@
 """Drift and error spikes of a deployment's classifications."""
 
-from agents.rules.interaction.smoothing import (
+from agents.rules.interaction.decision import (
     DRIFT_WINDOW,
     MAX_DIVERGENCE,
     MIN_ERRORS,

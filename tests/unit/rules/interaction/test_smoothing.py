@@ -2,8 +2,12 @@
 
 import pytest
 
-from agents.rules.interaction.smoothing import HIGH_CONFIDENCE, SWITCHING_CONFIDENCE, smooth_interaction
-from agents.rules.interaction.voting import MIN_MODE_CONFIDENCE
+from agents.rules.interaction.decision import (
+    HIGH_CONFIDENCE,
+    MIN_MODE_CONFIDENCE,
+    SWITCHING_CONFIDENCE,
+    smooth_interaction,
+)
 from schemas.state.interaction import INTERACTION_MODES, Interaction, InteractionMode
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agents.rules.interaction.voting import MIN_MODE_CONFIDENCE, apply_threshold, pool_votes
+from agents.rules.interaction.decision import MIN_MODE_CONFIDENCE, apply_threshold, pool_votes
 from schemas.state.interaction import INTERACTION_MODES, Interaction, InteractionMode
 
 

@@ -8,8 +8,7 @@ from agents.rules.items.claims import (
     successor,
     update_claim,
 )
-from schemas.state.claims import Claim, ClaimEntry
-from schemas.state.memories import Item, Memory, Support
+from schemas.state.memories import Claim, ClaimEntry, Item, Memory, Support
 from tests.builders.memories import made
 
 

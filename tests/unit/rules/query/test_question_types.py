@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.rules.query.question_types import QUESTION_TYPES, detect_question_types
+from agents.rules.query.questions import QUESTION_TYPES, detect_question_types
 
 
 @pytest.mark.parametrize(

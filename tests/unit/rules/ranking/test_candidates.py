@@ -5,8 +5,8 @@ import numpy as np
 from agents.rules.index.bm25 import Postings
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import MemoryKind, Trait
-from agents.rules.ranking.candidates import MAX_LEXICAL_CANDIDATES, select_candidates
 from agents.rules.ranking.field_scores import lexical_fields
+from agents.rules.ranking.late_interaction import MAX_LEXICAL_CANDIDATES, select_candidates
 
 KIND = MemoryKind((("user_id", "ana"),), "general", "episodic", "medium")
 MANY = 1000

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from agents.rules.ranking.conversation_features import conversation_best, last_positions, shift_turns, take_or_zero
+from agents.rules.ranking.memory_features import conversation_best, last_positions, shift_turns, take_or_zero
 from tests.builders.query_features import Said, clues_of
 
 FIELD = np.array([1.0, 5.0, 3.0, 4.0, 2.0, 7.0, 6.0])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from agents.rules.index.bm25 import Postings
-from agents.rules.ranking.lexical_features import conversation_bm25, matched_term_share, neighbourhood_bm25
+from agents.rules.ranking.field_scores import conversation_bm25, matched_term_share, neighbourhood_bm25
 from tests.builders.query_features import Said, clues_of
 
 TALK = [

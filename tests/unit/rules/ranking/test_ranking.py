@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.rules.ranking.explanation import Explanation
-from agents.rules.ranking.feature_names import CALIBRATION_TEXT, INTERCEPT_TEXT, describe_feature, is_feature_name
+from agents.rules.ranking.explanation import CALIBRATION_TEXT, INTERCEPT_TEXT, Explanation, describe_feature
 from agents.rules.ranking.features import FEATURE_DECIMALS, MAX_CONTEXT_SCORE, MAX_NEIGHBOUR_SCORE, RankingFeatures
 from agents.rules.ranking.field_scores import compute_fields
 from agents.rules.ranking.query_features import MODEL_VARIANTS
 from agents.rules.ranking.ranking import MAX_RERANKED, Ranking, rank_memories
-from agents.rules.ranking.weights import LinearModel, RankingWeights
+from agents.rules.ranking.weights import LinearModel, RankingWeights, is_feature_name
 from tests.builders.query_features import Said, clues_of
 from tests.harnesses.retrieval import WEIGHTS
 

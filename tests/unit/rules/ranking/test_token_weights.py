@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agents.rules.ranking.token_weights import CONTINUATION_WEIGHT, weight_query_tokens
+from agents.rules.ranking.late_interaction import CONTINUATION_WEIGHT, weight_query_tokens
 
 TEXT = "Is the violin new?"
 SPANS = np.array([(0, 2), (3, 6), (7, 10), (10, 13), (14, 17), (17, 18)], np.int32)

@@ -1,4 +1,7 @@
-"""Weight the tokens of a question for late interaction: idf within the user's memories, little for stop words. Pure."""
+"""Late interaction: select candidates in a large boundary, and weight the tokens of a question. Pure.
+
+Weights are idf within the user's memories, and little for stop words.
+"""
 
 import math
 import re
@@ -7,10 +10,35 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from agents.rules.index.bm25 import idf
+from agents.rules.index.columns import MISSING, FloatArray, IntArray, Mask
+from agents.rules.index.memory_columns import MemoryColumns
+from agents.rules.ranking.query_features import FeatureArrays
 from agents.rules.text.languages import detect_language, stop_words_of
 from agents.rules.text.stemming import stems
 from agents.rules.text.tokenizer import fold, tokenize
 from schemas.models.vectors import Matrix, Spans
+
+MAX_LEXICAL_CANDIDATES = 300
+"""Candidates taken by BM25 of the turn, and again by BM25 of the turn with its neighbours."""
+
+
+def select_candidates(
+    near: Sequence[str], by_words: FeatureArrays, memory_columns: MemoryColumns, admitted: Mask
+) -> list[str]:
+    """Return the ids of `near` (the ANN result), of the best by words, and of the neighbours of both."""
+    order = memory_columns.order()
+    nearest = np.array([memory_columns.number_of[one] for one in near if one in memory_columns.number_of], np.int64)
+    chosen = np.concatenate([nearest, _best(by_words["words"], admitted), _best(by_words["around"], admitted)])
+    wide = np.unique(np.concatenate([chosen, order.before[chosen], order.after[chosen]]))
+    return [memory_columns.id_of[number] for number in wide[wide != MISSING].tolist()]
+
+
+def _best(scores: FloatArray, admitted: Mask) -> IntArray:
+    numbers = np.flatnonzero(admitted & (scores > 0))
+    if len(numbers) <= MAX_LEXICAL_CANDIDATES:
+        return numbers
+    return numbers[np.argsort(-scores[numbers], kind="stable")[:MAX_LEXICAL_CANDIDATES]]
+
 
 IDF_POWER = 0.75
 """Exponent of idf / maximal idf; 0 would weight all words alike, 1 by idf alone."""
