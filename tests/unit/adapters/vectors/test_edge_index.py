@@ -159,7 +159,7 @@ async def test_kill_loses_no_acknowledged_write(tmp_path: Path, acknowledged: in
         "edge_shard.create_index_operation = die",
         "edge_shard.write_durably = die",
         "edge_shard.CollectionShard.create = die",
-        "edge_shard.Fingerprint.model_dump_json = die",
+        "edge_shard.make_shard = lambda *_: setattr(edge_shard, 'write_durably', die)",
         "durable_files.os.fsync = die",
         "Path.rename = die",
         "edge_shard.CollectionShard.__init__ = die",
