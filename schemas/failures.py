@@ -3,21 +3,10 @@
 from typing import Literal
 
 ErrorCode = Literal[
-    "invalid_json",
-    "unknown_schema",
-    "invalid_value",
-    "unknown_scope_field",
-    "selector_refused",
-    "unknown_mode",
-    "unknown_command",
-    "not_found",
-    "conflict",
-    "too_large",
-    "reply_topic_refused",
-    "not_allowed",
-    "unavailable",
+    "invalid_json", "unknown_schema", "invalid_value", "unknown_scope_field", "selector_refused", "unknown_mode",
+    "unknown_command", "not_found", "conflict", "too_large", "reply_topic_refused", "not_allowed", "unavailable",
     "internal",
-]
+]  # fmt: skip
 
 
 class Rejected(Exception):

@@ -82,7 +82,6 @@ def _is_model(model: object) -> TypeGuard[type[BaseModel]]:
 
 
 def _problem_of_model(model: type[BaseModel]) -> str | None:
-    """Return why a model can't be a scope."""
     if BOUNDARY_FIELD not in model.model_fields:
         return f"it has no field {BOUNDARY_FIELD}, which is the boundary of every scope"
     if decorated := ", ".join(sorted(model.__pydantic_decorators__.field_validators)):
@@ -92,7 +91,6 @@ def _problem_of_model(model: type[BaseModel]) -> str | None:
 
 
 def _problem_of_field(name: str, field: FieldInfo) -> str | None:
-    """Return why a field can't be one of a scope."""
     if name in RESERVED_NAMES:
         return "this name has a meaning of its own in a scope"
     choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
@@ -133,20 +131,12 @@ def _scope_field(field: FieldInfo) -> tuple[Any, Any]:
 
 
 def _selector_field(name: str, field: FieldInfo) -> tuple[Any, Any]:
-    """Return type and default of a selector's field: one value for the boundary, admitted values for others."""
+    """Return type and default of a selector's field: one value for the boundary; else one value, a list, or `*`."""
+    value: Any = _value(field)
     if name == BOUNDARY_FIELD:
-        return _exact_value(field), REQUIRED if field.is_required() else field.default
-    return _selected_values(field), REQUIRED if field.is_required() else (field.default,)
-
-
-def _exact_value(field: FieldInfo) -> Any:
-    value: Any = _value(field)
-    return Annotated[value, BeforeValidator(require_exact, json_schema_input_type=value)]
-
-
-def _selected_values(field: FieldInfo) -> Any:
-    """Return the type of admitted values, which a request gives as one value, a list, or `*`."""
-    value: Any = _value(field)
+        exact = Annotated[value, BeforeValidator(require_exact, json_schema_input_type=value)]
+        return exact, REQUIRED if field.is_required() else field.default
     given: Any = value | Annotated[list[value], Field(min_length=1)] | Literal["*"]
     admitted: Any = tuple[value, ...] | None
-    return Annotated[admitted, Field(strict=False), BeforeValidator(parse_selected, json_schema_input_type=given)]
+    selected = Annotated[admitted, Field(strict=False), BeforeValidator(parse_selected, json_schema_input_type=given)]
+    return selected, REQUIRED if field.is_required() else (field.default,)

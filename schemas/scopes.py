@@ -86,13 +86,11 @@ def parse_selected(value: object) -> object:
     return tuple(value)
 
 
+_GivenValues = ScopeValue | Annotated[list[ScopeValue], Field(min_length=1)] | Literal["*"]
 SelectedValues = Annotated[
     tuple[ScopeValue, ...] | None,
     Field(strict=False),
-    BeforeValidator(
-        parse_selected,
-        json_schema_input_type=ScopeValue | Annotated[list[ScopeValue], Field(min_length=1)] | Literal["*"],
-    ),
+    BeforeValidator(parse_selected, json_schema_input_type=_GivenValues),
 ]
 
 

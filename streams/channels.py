@@ -5,9 +5,8 @@ The topology and the API documents are built from them.
 
 from dataclasses import dataclass
 
-from schemas.internal.changes import Change
+from schemas.internal.changes import Change, Job
 from schemas.internal.consolidation import ConsolidationTrigger
-from schemas.internal.jobs import Job
 from schemas.messages.assemble import AssembleRequest
 from schemas.messages.commands import Command
 from schemas.messages.retrieval import RetrieveRequest

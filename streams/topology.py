@@ -31,7 +31,7 @@ from agents.modes.suggest_modes import SuggestModes
 from agents.ports.command_types import CommandHandler
 from agents.retrieval.retrieve import Retrieve
 from agents.understanding.understand import Understand
-from schemas.internal.jobs import JOB_KINDS
+from schemas.internal.changes import JOB_KINDS
 from streams.channels import input_channels
 from streams.flow.consolidation.run_consolidations import RunConsolidations
 from streams.flow.requests.admission import Admission

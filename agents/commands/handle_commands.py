@@ -22,8 +22,7 @@ from agents.rules.modes.declaring import (
     unknown_mode_error,
 )
 from schemas.failures import Rejected
-from schemas.internal.changes import Change
-from schemas.internal.jobs import Job
+from schemas.internal.changes import Change, Job
 from schemas.messages.commands import (
     Command,
     DeclareMode,

@@ -9,7 +9,7 @@ from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Modes
 from agents.ports.vector_index import VectorIndex
 from schemas.failures import ModelMissing, Unavailable
-from schemas.internal.jobs import JobProgress
+from schemas.internal.changes import JobProgress
 from schemas.messages.commands import Command
 from schemas.moments import iso
 from schemas.state.memories import EmbeddingStatus, index_names

@@ -24,8 +24,8 @@ from agents.rules.memory.maintaining import (
     job_outcome,
     maintenance_action,
 )
+from schemas.internal.changes import Job
 from schemas.internal.events import Embedded
-from schemas.internal.jobs import Job
 from schemas.models.vectors import MemoryFilter
 from schemas.state.memories import Memory, VectorLocation, index_names
 from schemas.state.modes import VectorSpace, collection_name

@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from schemas.failures import Rejected
-from schemas.internal.changes import Change
-from schemas.internal.jobs import Job
+from schemas.internal.changes import Change, Job
 from schemas.messages.commands import Command
 from schemas.messages.decoding import drop_nulls, to_rejected
 

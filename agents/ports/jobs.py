@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from schemas.internal.jobs import JobProgress
+from schemas.internal.changes import JobProgress
 
 
 class Jobs(Protocol):

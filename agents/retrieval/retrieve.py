@@ -25,8 +25,7 @@ from agents.retrieval.lexical_features import LexicalFeatures
 from agents.retrieval.vector_search import VectorSearch
 from agents.rules.answer.hits import SearchWarning, warn_cross_mode, warn_degraded, warn_other_modes
 from agents.rules.index.memory_columns import MemoryColumns
-from agents.rules.query.mode_searches import count_other_modes
-from agents.rules.query.plans import SearchPlan, plan_searches, where_of
+from agents.rules.query.plans import SearchPlan, count_other_modes, plan_searches, where_of
 from agents.rules.ranking.rank_fusion import FusionMethod, ModeSearchResult, choose_fusion_method, strategy_of
 from agents.rules.ranking.weights import RankingWeights
 from schemas.messages.retrieval import Hit, RetrieveRequest, RetrieveResult, Strategy

@@ -19,8 +19,7 @@ from agents.ports.vector_index import VectorIndex
 from agents.retrieval.lexical_features import LexicalFeatures
 from agents.rules.index.columns import MISSING
 from agents.rules.index.memory_columns import MemoryColumns
-from agents.rules.query.mode_searches import ModeSearch
-from agents.rules.query.plans import SearchPlan
+from agents.rules.query.plans import ModeSearch, SearchPlan
 from agents.rules.ranking.cross_lingual import (
     CROSS_LINGUAL_BIAS,
     is_worth_asking,

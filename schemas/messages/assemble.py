@@ -1,6 +1,6 @@
 """Assemble requests and the contexts that answer them (docs/contract.md)."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, Field
 
@@ -10,14 +10,7 @@ from schemas.state.interaction import Confidence, InteractionMode
 
 Section = Literal["rules", "task_state", "recent_window", "retrieved_evidence", "relevant_decisions", "capsules"]
 
-SECTIONS: tuple[Section, ...] = (
-    "rules",
-    "task_state",
-    "recent_window",
-    "retrieved_evidence",
-    "relevant_decisions",
-    "capsules",
-)
+SECTIONS: tuple[Section, ...] = get_args(Section)
 
 MIN_BUDGET_TOKENS = 300
 """Tokens. The three messages without any memory take about a third of it."""

@@ -24,7 +24,8 @@ def decode(value: bytes | None, kinds: Mapping[str, type[MessageT]]) -> MessageT
     Raises Rejected: `invalid_json`, `unknown_schema`, or the first validation error with its field.
     """
     message = _parse_object(value)
-    kind = _schema_name(message)
+    named = message.get("schema")
+    kind = named if isinstance(named, str) else None
     if kind is None or kind not in kinds:
         known = ", ".join(sorted(kinds))
         raise Rejected("unknown_schema", f"schema {str(kind)[:80]!r} is not known here; known are: {known}", "schema")
@@ -86,11 +87,6 @@ def _parse_object(value: bytes | None) -> dict[str, Any]:
     if not isinstance(parsed, dict):
         raise Rejected("invalid_json", f"a JSON object was expected, not {type(parsed).__name__}")
     return parsed
-
-
-def _schema_name(message: dict[str, Any]) -> str | None:
-    kind = message.get("schema")
-    return kind if isinstance(kind, str) else None
 
 
 def _code(error: ErrorDetails) -> ErrorCode:

@@ -38,7 +38,6 @@ def _bounded(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def _depth(value: object) -> int:
-    """Return the nesting depth of lists and objects."""
     if isinstance(value, dict):
         value = list(value.values())
     return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0

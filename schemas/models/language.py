@@ -1,7 +1,6 @@
 """Language model profiles, prompts and answers.
 
-Enters: the profiles of the settings. Guaranteed: unknown fields are refused, and an error names the profile. A profile
-never contains an API key, only the name of the environment variable that holds it.
+Unknown fields are refused, and an error names the profile. A profile names the environment variable of its API key.
 """
 
 from collections.abc import Iterator
@@ -62,12 +61,9 @@ class Profiles(RootModel[dict[str, Profile]], frozen=True, hide_input_in_errors=
 
     def profile_for(self, step: str, role: str) -> str | None:
         """Return the profile name of a step: the step's own, else its role's, else `default`; None without profiles."""
-        return next((name for wanted in (step, role, DEFAULT_PROFILE) if (name := self._for(wanted))), None)
-
-    def _for(self, wanted: str) -> str | None:
-        if wanted in self.root:
-            return wanted
-        return next((name for name, profile in self.root.items() if wanted in profile.roles), None)
+        by_role = {role: name for name, profile in self.root.items() for role in profile.roles}
+        by_name = by_role | {name: name for name in self.root}
+        return next((by_name[wanted] for wanted in (step, role, DEFAULT_PROFILE) if wanted in by_name), None)
 
 
 @dataclass(frozen=True, slots=True)

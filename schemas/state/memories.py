@@ -19,17 +19,9 @@ Origin = Literal["said", "extracted", "distilled"]
 """A turn itself; an item extracted from turns and shown in their hits; a summary that supersedes several turns."""
 
 ItemKind = Literal[
-    "fact",
-    "preference",
-    "decision",
-    "constraint",
-    "correction",
-    "procedure",
-    "open_question",
-    "error",
-    "safety",
+    "fact", "preference", "decision", "constraint", "correction", "procedure", "open_question", "error", "safety",
     "goal",
-]
+]  # fmt: skip
 
 
 class Evidence(BaseModel, frozen=True):

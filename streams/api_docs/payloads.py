@@ -9,8 +9,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaV
 from pydantic_core import core_schema
 
 from schemas.failures import ErrorCode
+from schemas.internal.changes import JOB_KINDS
 from schemas.internal.consolidation import Difference, ModeCounts
-from schemas.internal.jobs import JOB_KINDS
 from schemas.messages.assemble import AssembleResult
 from schemas.messages.commands import (
     Command,

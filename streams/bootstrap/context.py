@@ -1,7 +1,7 @@
 """Builds the context of a worker: its tables in the Faust app, and the services that its steps share."""
 
+from schemas.internal.changes import BackfillTimes
 from schemas.internal.consolidation import RunHistory
-from schemas.internal.jobs import BackfillTimes
 from schemas.scope_models import bind_issued_scope
 from schemas.state.modes import ModeDeclarations
 from streams.bootstrap.adapters import SystemClock, open_admission

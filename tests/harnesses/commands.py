@@ -8,8 +8,7 @@ from agents.commands.dispatch import DispatchCommands
 from agents.commands.handle_commands import HandleCommands
 from agents.ports.command_types import CommandHandler, CommandResult
 from schemas.failures import Rejected
-from schemas.internal.changes import Change
-from schemas.internal.jobs import JOB_KINDS
+from schemas.internal.changes import JOB_KINDS, Change
 from schemas.messages.commands import Command
 from schemas.scopes import Scope
 from schemas.state.modes import ModeDeclarations

@@ -14,10 +14,9 @@ from agents.rules.interaction.classifier import InteractionClassifier
 from agents.rules.prompts.prompting import Template
 from agents.understanding.interaction_reader import InteractionReader
 from agents.understanding.understand import Understand
-from schemas.internal.changes import Change, IssuedCommands
+from schemas.internal.changes import BackfillTimes, Change, IssuedCommands
 from schemas.internal.consolidation import RunHistory
 from schemas.internal.events import Embedded, Forgotten, Remembered, Understood
-from schemas.internal.jobs import BackfillTimes
 from schemas.messages.records import Record
 from schemas.messages.turns import Turn
 from schemas.state.memories import Memory

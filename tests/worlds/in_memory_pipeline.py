@@ -17,9 +17,8 @@ from typing import Any, Literal, cast
 
 from agents.modes.vector_spaces import VectorSpaces
 from agents.understanding.understand import Understand
-from schemas.internal.changes import Change, IssuedCommands
+from schemas.internal.changes import BackfillTimes, Change, IssuedCommands
 from schemas.internal.consolidation import RunHistory
-from schemas.internal.jobs import BackfillTimes
 from schemas.messages.records import Headers, Outgoing, Record
 from schemas.models.language import Profiles
 from schemas.state.memories import Memory

@@ -43,13 +43,13 @@ class LayerResult:
     suffices: bool
 
 
-def select_scopes(where: MemoryFilter, memory_columns: MemoryColumns) -> Sequence[ScopeFields]:
+def select_scopes(where: MemoryFilter, columns: MemoryColumns) -> Sequence[ScopeFields]:
     """Return the scopes that a filter selects: the only one that it names, or all with memories, in order."""
     named = {name: values[0] for name, values in where.scope.items() if values is not None and len(values) == 1}
     if len(named) == len(where.scope):
         return [named]
     selected = MemoryFilter(boundary=where.boundary, scope=where.scope)
-    known = sorted({kind.scope for kind in memory_columns.kinds if kind.admitted(selected)})[:MAX_SCOPES]
+    known = sorted({kind.scope for kind in columns.kinds if kind.admitted(selected)})[:MAX_SCOPES]
     return [{name: dict(scope)[name] for name in where.scope} for scope in known]
 
 
@@ -75,10 +75,12 @@ def intention_layer(
 
 def group_by_part(shown: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Group shown entries by part of the intention; None without entries."""
-    lists: dict[str, Any] = {
-        part: [_without_part(one) for one in shown if one["of"] == part] for part in INTENTION_PARTS
+    if not shown:
+        return None
+    return {
+        part: [{name: one[name] for name in one if name != "of"} for one in shown if one["of"] == part]
+        for part in INTENTION_PARTS
     }
-    return lists if shown else None
 
 
 def category_layer(
@@ -100,13 +102,8 @@ def category_layer(
 
 
 def _show_entry(scope: ScopeFields, part: IntentionPart, entry: IntentionEntry, share: float) -> dict[str, Any]:
-    alone = Intention.model_validate({part: (entry,)})
-    [shown] = build_intention_view(alone)[part]
+    [shown] = build_intention_view(Intention.model_validate({part: (entry,)}))[part]
     return {"of": part, **shown, "scope": dict(scope), "score": share}
-
-
-def _without_part(shown: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in shown.items() if name != "of"}
 
 
 def _supporting_ids(entry: IntentionEntry) -> list[str]:

@@ -39,7 +39,7 @@ class TermCoverage:
                 known.setdefault(stem, set()).add(place)
 
     @classmethod
-    def of(cls, features: QueryFeatures, memory_columns: MemoryColumns, *, weigh_unknown: bool) -> Self:
+    def of(cls, features: QueryFeatures, columns: MemoryColumns, *, weigh_unknown: bool) -> Self:
         """Weight the terms of a question by idf among the memories (`agents.rules.index.bm25.idf`).
 
         `weigh_unknown`: terms without any memory have the highest idf, because nothing can cover them; otherwise weight
@@ -47,7 +47,7 @@ class TermCoverage:
         """
         frequencies = [len(one.numbers) for one in features.postings]
         weights = [idf(count, features.documents) if count or weigh_unknown else 0.0 for count in frequencies]
-        return cls(features.question.terms, weights, memory_columns.languages())
+        return cls(features.question.terms, weights, columns.languages())
 
     def terms_in(self, text: str) -> TermIndexes:
         """Return the terms that a text contains."""
@@ -147,7 +147,6 @@ def is_sufficient(found: Sequence[Match], texts: Sequence[str], question: Questi
 
 
 def _has_answer_forms(texts: Sequence[str], question: Question) -> bool:
-    """Return whether the texts have a label for each type of the question that needs one."""
     asked = [ANSWER_LABELS[trait] for trait in question.traits if trait in ANSWER_LABELS]
     forms = set[str]().union(*(find_form_labels(text, extract_entities(text)) for text in texts)) if asked else set()
     return all(not wanted.isdisjoint(forms) for wanted in asked)

@@ -1,14 +1,12 @@
 """Assign categories to items by their vectors. Pure.
 
-Enters: item vectors, the vectors of each category's description, and background vectors. Leaves: the matching
-categories with confidences. Similarity to a category is the maximum cosine over its phrases, standardised by the
-space's mean and spread. A logistic regression combines it with its margin over the nearest other topics: the other
-categories and the background.
+Similarity to a category is the maximum cosine over its phrases, standardised by the space's mean and spread. A logistic
+regression combines it with its margin over the nearest other topics: the other categories and the background.
 
 Its weights were fitted to synthetic sentences of seven categories and of none, with vectors of all-MiniLM-L6-v2
 (`tests/builders/categories.py`). On seven other categories: precision 0.84, recall 0.68; a threshold on the cosine
-alone: 0.73 and 0.80. Shared words improved nothing. Similarity to a category's anchors is not used: it improved no
-figure, and assignments would depend on the order in which items arrive.
+alone: 0.73 and 0.80. Shared words improved nothing; nor did similarity to a category's anchors, which would make
+assignments depend on the order in which items arrive.
 """
 
 import re
@@ -26,31 +24,13 @@ from schemas.state.memories import CategoryAssignment
 from schemas.state.understanding import FoundCategory
 
 BACKGROUND_TOPICS: tuple[str, ...] = (
-    "food and cooking",
-    "sports and health",
-    "work meetings and colleagues",
-    "family and relatives",
-    "travel and holidays",
-    "money and shopping",
-    "films, books and music",
-    "computers and software",
-    "weather and nature",
-    "politics and history",
-    "home and furniture",
-    "cars and transport",
-    "school and studies",
-    "feelings and moods",
-    "friends and parties",
-    "animals",
-    "science and mathematics",
-    "clothes and fashion",
-    "law and contracts",
-    "languages and writing",
-    "art and photography",
-    "time and calendar",
-    "religion and traditions",
-    "games and hobbies",
-)
+    "food and cooking", "sports and health", "work meetings and colleagues", "family and relatives",
+    "travel and holidays", "money and shopping", "films, books and music", "computers and software",
+    "weather and nature", "politics and history", "home and furniture", "cars and transport", "school and studies",
+    "feelings and moods", "friends and parties", "animals", "science and mathematics", "clothes and fashion",
+    "law and contracts", "languages and writing", "art and photography", "time and calendar",
+    "religion and traditions", "games and hobbies",
+)  # fmt: skip
 """Everyday life and work, in the few words that users describe categories with. After a change of this list the
 weights of `agents.rules.categories.assignment` must be fitted again."""
 
@@ -154,7 +134,6 @@ def reassign_categories(
 
 
 def _confidences(similarity: Matrix, background_similarity: Matrix, background: Background) -> Matrix:
-    """Return each item's confidence in each category, shape (items, categories)."""
     confidences = np.empty_like(similarity)
     for number in range(similarity.shape[1]):
         rest = np.concatenate([background_similarity, np.delete(similarity, number, axis=1)], axis=1)

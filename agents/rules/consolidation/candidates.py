@@ -53,15 +53,8 @@ def is_consolidation_due(turns: ScopeTurns, runs: RunHistory, now: datetime, eve
     return last is None or (turns.newest >= last.until and now - last.at >= every)
 
 
-EXCLUDED_LABELS = (
-    SentenceLabel.COURTESY
-    | SentenceLabel.SYSTEM
-    | SentenceLabel.SAFETY
-    | SentenceLabel.CONSTRAINT
-    | SentenceLabel.CORRECTION
-    | SentenceLabel.INSTRUCTION
-    | SentenceLabel.ERROR
-)
+EXCLUDED_LABELS = SentenceLabel.COURTESY | SentenceLabel.SYSTEM | SentenceLabel.SAFETY | SentenceLabel.CONSTRAINT
+EXCLUDED_LABELS |= SentenceLabel.CORRECTION | SentenceLabel.INSTRUCTION | SentenceLabel.ERROR
 """Labels of turns that are not distilled: `agents.rules.context.sticky` needs them, or they have no content."""
 
 
@@ -121,7 +114,6 @@ def cluster_turns(
 
 
 def _mean_cosine(vectors: Matrix) -> float:
-    """Return the mean cosine of the first row with the others."""
     lengths = np.linalg.norm(vectors, axis=1)
     cosines = vectors[1:] @ vectors[0] / np.maximum(lengths[1:] * lengths[0], 1e-9)
     return float(np.clip(cosines.mean(), 0, 1))

@@ -1,14 +1,11 @@
-"""Deduplicate the items of a scope and mode. Pure.
+"""Deduplicate the items of a scope and mode; of duplicates the oldest is the original. Pure.
 
-Enters: items. Leaves: each duplicate with its oldest original. Two items are duplicates if they have the same type,
-kind and claim, and the same words in the same order, except articles, intensifiers, "please", and contractions of
-"not", "am", "are", "have" and "will".
-
-Vectors can't decide this. With MiniLM, of 20 duplicate pairs and 20 near misses (`tests/builders/item_pairs.py`), the
-cosines of duplicates are 0.79 to 0.98, those of near misses 0.77 to 0.99. Even among pairs with the same content stems
-in the same order, 15 are duplicates, at 0.79 to 0.97, and 11 are not, at 0.77 to 0.96: "we should use Postgres",
-"under the mat", "she lived in Lisbon" differ by a stop word or an ending. A threshold above these 11 would find 2 of
-the 20 duplicates, with a margin of a hundredth. A wrong merge loses a fact; a missed one only repeats it.
+Duplicates have the same type, kind and claim, and the same words in the same order, except articles, intensifiers,
+"please", and contractions of "not", "am", "are", "have" and "will". Vectors can't decide this: with MiniLM, of 20
+duplicate pairs and 20 near misses (`tests/builders/item_pairs.py`), the cosines of duplicates are 0.79 to 0.98, those
+of near misses 0.77 to 0.99. Of pairs with the same content stems in the same order, 15 are duplicates, at 0.79 to 0.97,
+and 11 are not, at 0.77 to 0.96: they differ by a stop word or an ending. A threshold above these 11 would find 2 of the
+20, with a margin of a hundredth. A wrong merge loses a fact; a missed one only repeats it.
 """
 
 from collections import defaultdict

@@ -1,10 +1,8 @@
 """Extractive summary of a cluster of turns, and the check of a language model's summary. Pure.
 
-Enters: the turns of a cluster, the medoid first. Leaves: a text of bounded length; deterministic.
-
 The text is the medoid, then the sentences of other turns that add most: greedy coverage of content stems within a
 budget, gain over length (Lin and Bilmes, "A Class of Submodular Functions for Document Summarization", 2011). A
-sentence from another day than the medoid is dated.
+sentence from another day than the medoid is dated. Bounded length; deterministic.
 """
 
 import json

@@ -1,13 +1,21 @@
-"""Budget the sections of a context, and collect their candidates: memory ids, most important first. Pure.
+"""Budgets, retention policies and candidates of the sections of a context, by interaction mode. Pure.
 
-Sticky memories and standing instructions come from the whole scope. All others come from the conversation and from the
-hits for the query, so that a long history does not crowd out current matters.
+Candidates are memory ids, most important first. Sticky memories and standing instructions come from the whole scope;
+all others from the conversation and the hits for the query, so that a long history does not crowd out current matters.
+
+| mode | keeps | drops |
+| --- | --- | --- |
+| TASK | goal, constraints, state, safety | exploration, options not chosen, noise |
+| EXPLORATION | recent turns, insights, decisions, open questions | task and implementation details |
+| DEBUGGING | errors, recent changes, known constraints | successful task history, exploration |
+| LEARNING | principles, examples, patterns | recent turns, implementation details |
+| GENERAL | all in balance | nothing |
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from agents.rules.context.retention import RETENTION_POLICIES, apply_retention
 from agents.rules.context.sticky import RULE_ROLES, Invariant, sticky_memories
 from agents.rules.context.visible_memories import VisibleSet
 from agents.rules.cues.labels import NO_LABELS, SentenceLabel
@@ -15,6 +23,95 @@ from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns
 from schemas.messages.assemble import SECTIONS, Section
 from schemas.state.interaction import InteractionMode
+
+
+class RetentionPolicy(NamedTuple):
+    """Labels of the memories for three sections, and of wanted and unwanted evidence.
+
+    `unwanted_interactions`: turns said in these interaction modes are unwanted. A memory both wanted and unwanted is
+    kept. `overflow_sections` may use the room left by others, in this order.
+    """
+
+    rules: SentenceLabel
+    task_state: SentenceLabel
+    decisions: SentenceLabel
+    overflow_sections: tuple[Section, ...]
+    wanted: SentenceLabel = NO_LABELS
+    unwanted: SentenceLabel = NO_LABELS
+    unwanted_interactions: frozenset[InteractionMode] = frozenset()
+
+
+_WISHES = SentenceLabel.PREFERENCE | SentenceLabel.INSTRUCTION
+_RULES = SentenceLabel.SAFETY | SentenceLabel.CONSTRAINT
+_PROGRESS = SentenceLabel.GOAL | SentenceLabel.DONE | SentenceLabel.PENDING
+_WORK = SentenceLabel.TOOL | SentenceLabel.DONE | SentenceLabel.PENDING
+_WINDOW_LAST: tuple[Section, ...] = ("retrieved_evidence", "recent_window")
+_WINDOW_FIRST: tuple[Section, ...] = ("recent_window", "retrieved_evidence")
+_EXPLORED: frozenset[InteractionMode] = frozenset({"EXPLORATION"})
+
+RETENTION_POLICIES: Mapping[InteractionMode, RetentionPolicy] = {
+    "TASK": RetentionPolicy(
+        rules=_RULES | _WISHES,
+        task_state=_PROGRESS,
+        decisions=SentenceLabel.DECISION,
+        wanted=_RULES | _PROGRESS | SentenceLabel.DECISION | SentenceLabel.CORRECTION,
+        unwanted=SentenceLabel.SPECULATION | SentenceLabel.OPEN_QUESTION | SentenceLabel.COURTESY,
+        unwanted_interactions=_EXPLORED,
+        overflow_sections=_WINDOW_LAST,
+    ),
+    "EXPLORATION": RetentionPolicy(
+        rules=_RULES | _WISHES,
+        task_state=SentenceLabel.GOAL,
+        decisions=SentenceLabel.DECISION | SentenceLabel.INSIGHT | SentenceLabel.OPEN_QUESTION,
+        wanted=SentenceLabel.INSIGHT | SentenceLabel.DECISION | SentenceLabel.OPEN_QUESTION,
+        unwanted=SentenceLabel.CODE | SentenceLabel.TOOL | SentenceLabel.ERROR | SentenceLabel.COURTESY,
+        overflow_sections=_WINDOW_FIRST,
+    ),
+    "DEBUGGING": RetentionPolicy(
+        rules=_RULES,
+        task_state=SentenceLabel.ERROR | SentenceLabel.CHANGE | SentenceLabel.GOAL,
+        decisions=SentenceLabel.DECISION | SentenceLabel.CHANGE,
+        wanted=_RULES | SentenceLabel.ERROR | SentenceLabel.CHANGE | SentenceLabel.CORRECTION,
+        unwanted=SentenceLabel.DONE | SentenceLabel.SPECULATION | SentenceLabel.OPEN_QUESTION | SentenceLabel.COURTESY,
+        unwanted_interactions=_EXPLORED,
+        overflow_sections=_WINDOW_FIRST,
+    ),
+    "LEARNING": RetentionPolicy(
+        rules=_RULES | _WISHES | SentenceLabel.PRINCIPLE,
+        task_state=NO_LABELS,
+        decisions=SentenceLabel.PRINCIPLE | SentenceLabel.PATTERN | SentenceLabel.EXAMPLE | SentenceLabel.INSIGHT,
+        wanted=SentenceLabel.PRINCIPLE | SentenceLabel.EXAMPLE | SentenceLabel.PATTERN | SentenceLabel.REASON,
+        unwanted=_WORK | SentenceLabel.ERROR | SentenceLabel.CHANGE | SentenceLabel.COURTESY,
+        overflow_sections=("retrieved_evidence",),
+    ),
+    "GENERAL": RetentionPolicy(
+        rules=_RULES | _WISHES, task_state=_PROGRESS, decisions=SentenceLabel.DECISION, overflow_sections=_WINDOW_LAST
+    ),
+}
+"""By interaction mode."""
+
+PROTECTED_TOP_K = 3
+"""Best hits that are kept even if unwanted: they are relevant to the request."""
+
+WANTED_RANK_DIVISOR = 2.0
+"""Divides the rank of a wanted hit: the tenth moves up to the fifth."""
+
+
+def apply_retention(
+    hits: list[tuple[str, SentenceLabel, InteractionMode | None]], policy: RetentionPolicy
+) -> tuple[list[str], list[str]]:
+    """Return the ids of kept hits, most important first, and of dropped ones; `hits` come best first."""
+    ranked: list[tuple[float, int, str]] = []
+    dropped: list[str] = []
+    for rank, (memory_id, labels, interaction_mode) in enumerate(hits):
+        wanted = bool(labels & policy.wanted)
+        unwanted = bool(labels & policy.unwanted) or interaction_mode in policy.unwanted_interactions
+        if unwanted and not wanted and rank >= PROTECTED_TOP_K:
+            dropped.append(memory_id)
+        else:
+            ranked.append((rank / WANTED_RANK_DIVISOR if wanted else float(rank), rank, memory_id))
+    return [memory_id for _, _, memory_id in sorted(ranked)], dropped
+
 
 SECTION_BUDGETS: Mapping[InteractionMode, tuple[int, ...]] = {
     "TASK": (10000, 5000, 2000, 28000, 4000, 4000),
@@ -71,20 +168,20 @@ class SectionCandidates:
 def collect_section_candidates(
     mode: InteractionMode,
     visible: VisibleSet,
-    memory_columns: MemoryColumns,
+    columns: MemoryColumns,
     hits: Sequence[str],
     interaction_modes: Mapping[str, InteractionMode],
 ) -> SectionCandidates:
     """Return the candidates for this mode; `hits` come best first, `interaction_modes` are those of the hits by id."""
-    policy, id_of = RETENTION_POLICIES[mode], memory_columns.id_of
-    numbers = [memory_columns.number_of[hit] for hit in hits if hit in memory_columns.number_of]
-    numbers = [number for number in numbers if visible.admitted[number]]
+    policy, id_of = RETENTION_POLICIES[mode], columns.id_of
+    known = (columns.number_of[hit] for hit in hits if hit in columns.number_of)
+    numbers = [number for number in known if visible.admitted[number]]
 
     def labelled_ids(labels: SentenceLabel, by: SentenceLabel = NO_LABELS, *, first_found: bool = True) -> list[str]:
         mask = visible.labelled(labels, by)
         latest = visible.newest_first(mask & visible.in_conversation)[:MAX_LABELLED]
         found = [number for number in numbers if mask[number]]
-        return _ids(memory_columns, [*found, *latest] if first_found else [*latest, *found])
+        return _ids(columns, [*found, *latest] if first_found else [*latest, *found])
 
     ranked = [
         (id_of[one], SentenceLabel(int(visible.columns.labels[one])), interaction_modes.get(id_of[one]))
@@ -94,25 +191,22 @@ def collect_section_candidates(
     instructions = visible.newest_first(visible.labelled(policy.rules & SentenceLabel.INSTRUCTION, RULE_ROLES))
     return SectionCandidates(
         sticky=[(invariant, id_of[number]) for invariant, number in sticky_memories(visible)],
-        rules=_unique(
-            labelled_ids(policy.rules, RULE_ROLES), _ids(memory_columns, instructions[:MAX_SCOPE_INSTRUCTIONS])
-        ),
+        rules=_unique(labelled_ids(policy.rules, RULE_ROLES), _ids(columns, instructions[:MAX_SCOPE_INSTRUCTIONS])),
         task_state=labelled_ids(policy.task_state, first_found=False),
         evidence=evidence,
         decisions=labelled_ids(policy.decisions, SentenceLabel.USER | SentenceLabel.ASSISTANT),
-        capsules=_ids(memory_columns, _distilled(visible, memory_columns, numbers)),
+        capsules=_ids(columns, _distilled(visible, columns, numbers)),
         excluded=excluded,
     )
 
 
-def _distilled(visible: VisibleSet, memory_columns: MemoryColumns, found: Iterable[int]) -> list[int]:
-    """Return distilled memories: those among the hits, then the latest."""
-    mask: Mask = visible.admitted & (memory_columns.of_kind(lambda kind: float(kind.type == "semantic")) > 0)
+def _distilled(visible: VisibleSet, columns: MemoryColumns, found: Iterable[int]) -> list[int]:
+    mask: Mask = visible.admitted & (columns.of_kind(lambda kind: float(kind.type == "semantic")) > 0)
     return [*(number for number in found if mask[number]), *visible.newest_first(mask)[:MAX_CAPSULES]]
 
 
-def _ids(memory_columns: MemoryColumns, numbers: Iterable[int]) -> list[str]:
-    return [memory_columns.id_of[number] for number in dict.fromkeys(numbers)]
+def _ids(columns: MemoryColumns, numbers: Iterable[int]) -> list[str]:
+    return [columns.id_of[number] for number in dict.fromkeys(numbers)]
 
 
 def _unique(*lists: Iterable[str]) -> list[str]:

@@ -83,7 +83,6 @@ def _candidates(visible: VisibleSet) -> Iterator[tuple[Invariant, int]]:
 
 
 def _latest_corrections(visible: VisibleSet) -> list[int]:
-    """Return the user's latest corrections in the conversation, and the latest one of the scope."""
     corrections = visible.labelled(SentenceLabel.CORRECTION, SentenceLabel.USER)
     return [
         *visible.newest_first(corrections & visible.in_conversation)[:MAX_CORRECTIONS],
@@ -101,7 +100,6 @@ def _current_errors(visible: VisibleSet) -> list[int]:
 
 
 def _unresolved(visible: VisibleSet) -> Mask:
-    """Return errors without a later resolution in their conversation."""
     conversations = visible.columns.conversations
     errors = visible.labelled(SentenceLabel.ERROR, REPORTER_ROLES) & (conversations != MISSING)
     resolved = visible.labelled(SentenceLabel.RESOLVED, REPORTER_ROLES) & (conversations != MISSING)

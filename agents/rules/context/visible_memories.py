@@ -81,14 +81,8 @@ class VisibleSet:
         return age
 
 
-CURRENT_STATE_LABELS = (
-    SentenceLabel.SAFETY
-    | SentenceLabel.CORRECTION
-    | SentenceLabel.CONSTRAINT
-    | SentenceLabel.ERROR
-    | SentenceLabel.PREFERENCE
-    | SentenceLabel.INSTRUCTION
-)
+CURRENT_STATE_LABELS = SentenceLabel.SAFETY | SentenceLabel.CORRECTION | SentenceLabel.CONSTRAINT | SentenceLabel.ERROR
+CURRENT_STATE_LABELS |= SentenceLabel.PREFERENCE | SentenceLabel.INSTRUCTION
 CURRENT_STATE_LABELS |= SentenceLabel.DECISION | SentenceLabel.GOAL | SentenceLabel.PENDING
 """Labels that qualify a memory for sections on the current state."""
 

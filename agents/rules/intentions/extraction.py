@@ -1,8 +1,7 @@
 """Extract intention entries and resolution signals from one turn. Pure.
 
-Enters: everything that was found in a turn. Leaves: an entry for each current goal, constraint, error or decision among
-its items and for each that a language model added; a signal for each sentence that reports something done.
-Deterministic; a forgotten turn gives nothing.
+Leaves: an entry for each current goal, constraint, error or decision among its items and for each that a language model
+added; a signal for each sentence that reports something done. A forgotten turn gives nothing.
 """
 
 import re
@@ -93,7 +92,6 @@ def _entries_by_model(event: Learned, turn: Memory) -> Iterable[PlacedEntry]:
 
 
 def _repeats_entry(one: PlacedEntry, entries: Iterable[PlacedEntry]) -> bool:
-    """Return True if an entry of the same list says the same."""
     part, entry = one
     stems = content_stems(entry.text)
     others = (content_stems(other.text) for other_part, other in entries if other_part == part)
@@ -140,7 +138,6 @@ def _stripped(texts: Iterable[str]) -> list[str]:
 
 
 def _without_repetitions(entries: Iterable[PlacedEntry]) -> list[PlacedEntry]:
-    """Keep the first of the entries with the same list and text."""
     first: dict[tuple[IntentionPart, str], PlacedEntry] = {}
     for part, entry in entries:
         first.setdefault((part, entry.text), (part, entry))

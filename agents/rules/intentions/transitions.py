@@ -51,7 +51,7 @@ def _apply_signal(
         for number in [number for number, about in enumerate(stems[part]) if not reported.isdisjoint(about)]:
             entry, about = entries[number], stems[part][number]
             if _is_earlier(entry, signal) and entry.resolved_by is None:
-                resolves = _RESOLVES[part](signal, reported, about)
+                resolves = _resolves(signal, part, reported, about)
                 entries[number] = _resolved(entry, signal) if resolves else _advanced(entry, signal)
                 is_applied = True
     return is_applied
@@ -72,23 +72,13 @@ def _is_open_in_conversation(entry: IntentionEntry, signal: ResolutionSignal) ->
     return entry.resolved_by is None and is_same_conversation and _is_earlier(entry, signal)
 
 
-def _resolves_goal(signal: ResolutionSignal, reported: frozenset[str], about: frozenset[str]) -> bool:
+def _resolves(signal: ResolutionSignal, part: IntentionPart, reported: frozenset[str], about: frozenset[str]) -> bool:
+    of_signal, of_entry = stem_coverage(about, reported), stem_coverage(reported, about)
     if signal.source == "model":
-        return max(stem_coverage(reported, about), stem_coverage(about, reported)) >= MIN_SIGNAL_COVERAGE
-    is_covered = stem_coverage(about, reported) >= MIN_SIGNAL_COVERAGE
-    return is_covered and stem_coverage(reported, about) >= MIN_GOAL_COVERAGE
-
-
-def _resolves_error(signal: ResolutionSignal, reported: frozenset[str], about: frozenset[str]) -> bool:
-    if signal.source == "model":
-        return max(stem_coverage(reported, about), stem_coverage(about, reported)) >= MIN_SIGNAL_COVERAGE
-    return stem_coverage(about, reported) >= MIN_ERROR_COVERAGE
-
-
-_RESOLVES: dict[IntentionPart, Callable[[ResolutionSignal, frozenset[str], frozenset[str]], bool]] = {
-    "goals": _resolves_goal,
-    "blocking_errors": _resolves_error,
-}
+        return max(of_entry, of_signal) >= MIN_SIGNAL_COVERAGE
+    if part == "blocking_errors":
+        return of_signal >= MIN_ERROR_COVERAGE
+    return of_signal >= MIN_SIGNAL_COVERAGE and of_entry >= MIN_GOAL_COVERAGE
 
 
 def _is_earlier(entry: IntentionEntry, signal: ResolutionSignal) -> bool:
@@ -136,11 +126,11 @@ def apply_learned(before: Intention, event: Learned) -> Intention:
     if (entries, signals) == _statements_of_turn(before, event):
         return before
     lists: dict[IntentionPart, list[IntentionEntry]] = {
-        part: [one for one in before.of(part) if not _rests_on(one, event)] for part in INTENTION_PARTS
+        part: [one for one in before.of(part) if event.memory_id not in one.memory_ids] for part in INTENTION_PARTS
     }
     for part, entry in entries:
         lists[part].append(entry)
-    others = [signal for signal in before.signs if signal.memory_id != event.memory_id]
+    others = (signal for signal in before.signs if signal.memory_id != event.memory_id)
     return _updated(before, lists, [*others, *signals])
 
 
@@ -185,8 +175,9 @@ def _is_current(entry: IntentionEntry, read: ReadMemory) -> bool:
 
 
 def _statements_of_turn(before: Intention, event: Learned) -> TurnStatements:
-    """Return what the intention holds of the event's turn, without the effects of signals."""
-    entries = tuple((part, without_signals(entry)) for part, entry in before.entries() if _rests_on(entry, event))
+    entries = tuple(
+        (part, without_signals(entry)) for part, entry in before.entries() if event.memory_id in entry.memory_ids
+    )
     return entries, tuple(signal for signal in before.signs if signal.memory_id == event.memory_id)
 
 
@@ -194,16 +185,14 @@ def _updated(
     before: Intention, lists: dict[IntentionPart, list[IntentionEntry]], signals: Iterable[ResolutionSignal]
 ) -> Intention:
     """Return the intention with these lists and signals: sorted, resolved again, bounded, and versioned."""
-    ordered_lists: dict[str, object] = {part: tuple(sorted(entries, key=_order)) for part, entries in lists.items()}
+    ordered_lists: dict[str, object] = {
+        part: tuple(sorted(entries, key=lambda one: (one.at, one.offset))) for part, entries in lists.items()
+    }
     ordered = tuple(sorted(signals, key=lambda signal: (signal.at, signal.offset, signal.source, signal.text)))
     after = apply_signals(before.model_copy(update={**ordered_lists, "signs": ordered}))
     bounded: dict[str, tuple[IntentionEntry, ...]] = {part: _bounded(after.of(part)) for part in INTENTION_PARTS}
     after = after.model_copy(update={**bounded, "signs": _bounded_signals(ordered, bounded.values())})
     return before if after == before else after.model_copy(update={"version": before.version + 1})
-
-
-def _order(entry: IntentionEntry) -> tuple[datetime, int]:
-    return entry.at, entry.offset
 
 
 def _bounded(entries: Sequence[IntentionEntry]) -> tuple[IntentionEntry, ...]:
@@ -218,12 +207,7 @@ def _bounded(entries: Sequence[IntentionEntry]) -> tuple[IntentionEntry, ...]:
 def _bounded_signals(
     signals: Sequence[ResolutionSignal], lists: Iterable[Sequence[IntentionEntry]]
 ) -> tuple[ResolutionSignal, ...]:
-    """Return the signals with an effect on the entries, and the latest of the others."""
     needed = {one for entries in lists for entry in entries for one in (entry.resolved_by, *entry.advanced_by)}
     pending = [signal for signal in signals if signal.memory_id not in needed][-MAX_PENDING_SIGNALS:]
     latest = {id(signal) for signal in pending}
     return tuple(signal for signal in signals if signal.memory_id in needed or id(signal) in latest)
-
-
-def _rests_on(entry: IntentionEntry, event: Learned) -> bool:
-    return event.memory_id in entry.memory_ids

@@ -113,11 +113,8 @@ HISTORY_TURNS = 3
 """Previous turns that count."""
 
 HISTORY_WEIGHT = 0.04
-"""Added to the confidence by three turns of the same mode, subtracted by three of other modes.
-
-In the labelled conversations users switch at most turns, so history carries little information: a higher weight costs
-more correct answers than it finds.
-"""
+"""Added to the confidence by three turns of the same mode, subtracted by three of other modes. In the labelled
+conversations users switch at most turns: a higher weight costs more correct answers than it finds."""
 
 FREQUENT_SWITCHES = 3
 """Changes within the last three turns and this one: every turn has another mode."""
@@ -140,8 +137,8 @@ def smooth_interaction(now: Interaction, before: Sequence[Interaction], *, is_un
     """
     last = before[-HISTORY_TURNS:]
     adjusted = _adjusted(now, last)
-    is_switching = _is_switching(now, last)
-    threshold = HIGH_CONFIDENCE if is_unstable else SWITCHING_CONFIDENCE if is_switching else MIN_MODE_CONFIDENCE
+    usual = SWITCHING_CONFIDENCE if _is_switching(now, last) else MIN_MODE_CONFIDENCE
+    threshold = HIGH_CONFIDENCE if is_unstable else usual
     if now.confidence < threshold and adjusted.confidence < threshold:
         return Interaction(mode="GENERAL", confidence=adjusted.confidence)
     return apply_threshold(adjusted)
@@ -152,12 +149,9 @@ def _adjusted(now: Interaction, last: Sequence[Interaction]) -> Interaction:
     if not last:
         return now
     agreeing = sum(1 if one.mode == now.mode else -1 for one in last) / HISTORY_TURNS
-    lowest = min(now.confidence, MIN_MODE_CONFIDENCE)
-    confidence = (
-        max(lowest, now.confidence + HISTORY_WEIGHT * agreeing)
-        if agreeing < 0
-        else now.confidence + HISTORY_WEIGHT * agreeing
-    )
+    confidence = now.confidence + HISTORY_WEIGHT * agreeing
+    if agreeing < 0:
+        confidence = max(min(now.confidence, MIN_MODE_CONFIDENCE), confidence)
     return Interaction(mode=now.mode, confidence=round(min(1.0, confidence), 4))
 
 

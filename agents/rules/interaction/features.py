@@ -123,12 +123,10 @@ def _shape_features(part: str, folded: str, length: int) -> FeatureValues:
 
 
 def _intent_features(part: str) -> FeatureValues:
-    """Return the one-hot encoded intent."""
     found = intent_of(part)
     return np.array([found == intent for intent in INTENTS], np.float64)
 
 
 def _cue_features(cues: CueTable, folded: str) -> FeatureValues:
-    """Return the counts, and a flag for each count above 0."""
     counts = cues.counts(folded).ravel()
     return np.concatenate([counts, counts > 0])

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from agents.rules.memory.embedding_status import awaits_model, is_in_flight
-from schemas.internal.jobs import Job
+from schemas.internal.changes import Job
 from schemas.state.memories import Memory
 
 MaintenanceAction = Literal["make", "await", "skip", "done", "fail"]

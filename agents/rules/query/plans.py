@@ -3,25 +3,108 @@
 A boundary has two indexes: turns, together with the memories distilled from them, and extracted items. Items appear
 inside their turns, and are hits of their own only if the requested types leave turns out. The type `working` selects
 the last turns of the request's conversation, as for an assembled context. Most requests need one search.
+
+A mode search is a mode, as declared for some projects, with the filter for its memories. A project may redeclare a mode
+of its user; with another embedder or prefix, one mode name needs two searches.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 import numpy as np
 
 from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns
+from agents.rules.index.traits import MemoryKind
 from agents.rules.index.window import last_turns
-from agents.rules.query.mode_searches import ModeSearch, current_mode, mode_searches_of, requested_modes
+from agents.rules.modes.declaring import unknown_mode_error
 from agents.rules.query.questions import Question, parse_question
+from schemas.failures import Rejected
 from schemas.messages.retrieval import RetrieveRequest
 from schemas.models.vectors import MemoryFilter
 from schemas.moments import milliseconds_of
-from schemas.scopes import PROJECT_FIELD
+from schemas.scopes import ANY_VALUE, PROJECT_FIELD
 from schemas.state.memories import MemoryType, item_index_name
-from schemas.state.modes import ModeDeclarations
+from schemas.state.modes import GENERAL, Mode, ModeDeclarations
+
+Projects = Collection[str] | None
+"""Selected projects, None for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModeSearch:
+    """A mode, and the filter for its memories."""
+
+    mode: Mode
+    where: MemoryFilter
+
+
+def requested_modes(requested: str | list[str], declared: ModeDeclarations, projects: Projects) -> list[str]:
+    """Return the requested mode names in order, without duplicates; `*` is every mode of the selected projects.
+
+    Raises Rejected: `unknown_mode` for a name that no selected project knows, `invalid_value` for an empty list.
+    """
+    names = [requested] if isinstance(requested, str) else requested
+    if not names:
+        raise Rejected("invalid_value", f"the list of modes is empty; use {ANY_VALUE!r} for all modes", "mode")
+    visible = [mode.name for mode in declared.visible(projects)]
+    for name in names:
+        if name != ANY_VALUE and name not in visible:
+            raise unknown_mode_error(name, "mode")
+    return list(dict.fromkeys(one for name in names for one in (visible if name == ANY_VALUE else [name])))
+
+
+def current_mode(conversation_mode: str | None, declared: ModeDeclarations, projects: Projects) -> str:
+    """Return the mode for a request without one.
+
+    Order: `conversation_mode`, that of the conversation's latest turn; the default of the only selected project; the
+    user's default; `general`. Undeclared modes are skipped.
+    """
+    chosen = set(projects or ())
+    default, _ = declared.default(chosen.pop() if len(chosen) == 1 else None)
+    visible = {mode.name for mode in declared.visible(projects)}
+    return next((name for name in (conversation_mode, default) if name in visible), None) or GENERAL
+
+
+def mode_searches_of(
+    names: Iterable[str], declared: ModeDeclarations, where: MemoryFilter, kinds: Iterable[MemoryKind]
+) -> list[ModeSearch]:
+    """Return the searches of these modes; `where` is the filter over all modes, `kinds` those of the index."""
+    projects = frozenset(dict(kind.scope).get(PROJECT_FIELD, "") for kind in kinds)
+    return [search for name in names for search in _mode_searches_of_one(name, declared, where, projects)]
+
+
+def count_other_modes(columns: MemoryColumns, where: MemoryFilter, *, include_superseded: bool) -> Mapping[str, int]:
+    """Count the memories that match `where` in modes that it excludes, by mode name; modes without any are left out."""
+    searched = where.modes or ()
+    if all(kind.mode in searched for kind in columns.kinds):
+        return {}
+    admitted = columns.admitted(replace(where, modes=None), include_superseded=include_superseded)
+    numbers = np.bincount(columns.columns.kinds[admitted], minlength=len(columns.kinds)).tolist()
+    counts: dict[str, int] = {}
+    for kind, place in columns.kinds.items():
+        if kind.mode not in searched and numbers[place]:
+            counts[kind.mode] = counts.get(kind.mode, 0) + numbers[place]
+    return dict(sorted(counts.items()))
+
+
+def _mode_searches_of_one(
+    name: str, declared: ModeDeclarations, where: MemoryFilter, stored_projects: frozenset[str]
+) -> list[ModeSearch]:
+    """Return the searches of one mode name; projects with the same embedder and prefixes share one."""
+    selected = where.scope.get(PROJECT_FIELD)
+    own = {mode.project for mode in declared.modes if mode.name == name and mode.project is not None}
+    everywhere = declared.find(name, None)
+    if not own and everywhere is not None:
+        return [ModeSearch(everywhere, replace(where, modes=(name,)))]
+    shared: dict[tuple[str | None, ...], tuple[Mode, list[str]]] = {}
+    for project in sorted(stored_projects | own) if selected is None else selected:
+        if mode := declared.find(name, project):
+            shared.setdefault((mode.embedder, mode.query_prefix, mode.passage_prefix), (mode, []))[1].append(project)
+    return [
+        ModeSearch(mode, replace(where, modes=(name,), scope={**where.scope, PROJECT_FIELD: tuple(projects)}))
+        for mode, projects in shared.values()
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,24 +154,23 @@ def plan_searches(
     return [search(selection) for selection in _select_indexes(request, turns)]
 
 
-def search_mask(search: SearchPlan, memory_columns: MemoryColumns) -> Mask:
+def search_mask(search: SearchPlan, columns: MemoryColumns) -> Mask:
     """Return which memories of the index a search may find."""
-    mask = memory_columns.admitted(search.where, include_superseded=search.request.include_superseded)
+    mask = columns.admitted(search.where, include_superseded=search.request.include_superseded)
     if search.within is not None:
         only: Mask = np.zeros(len(mask), np.bool_)
-        only[[memory_columns.number_of[one] for one in search.within if one in memory_columns.number_of]] = True
+        only[[columns.number_of[one] for one in search.within if one in columns.number_of]] = True
         mask &= only
     return mask
 
 
 def _conversation_mode(
-    request: RetrieveRequest, memory_columns: MemoryColumns, mode_of: Callable[[str], str | None]
+    request: RetrieveRequest, columns: MemoryColumns, mode_of: Callable[[str], str | None]
 ) -> str | None:
     """Return the mode of the conversation's latest turn, None without a conversation or a turn."""
     if request.conversation_id is None:
         return None
-    where = MemoryFilter(boundary=request.scope.boundary, scope=request.scope.fields())
-    latest = memory_columns.latest(where, request.conversation_id, 1)
+    latest = columns.latest(_whole_scope(request), request.conversation_id, 1)
     return mode_of(latest[0]) if latest else None
 
 
@@ -112,13 +194,16 @@ def _select_indexes(request: RetrieveRequest, turns: MemoryColumns) -> list[_Ind
     if any(kind.type in others for kind in turns.kinds):
         found.append(_IndexSelection(boundary, others))
     if "working" in types:
-        found.append(_IndexSelection(boundary, ("episodic",), _window(request, turns), "working"))
+        found.append(_IndexSelection(boundary, ("episodic",), _last_turns(request, turns), "working"))
     return found or [_IndexSelection(boundary, ())]
 
 
-def _window(request: RetrieveRequest, turns: MemoryColumns) -> frozenset[str]:
-    where = MemoryFilter(boundary=request.scope.boundary, scope=request.scope.fields())
-    return frozenset(last_turns(turns, where, request.conversation_id, 0))
+def _last_turns(request: RetrieveRequest, turns: MemoryColumns) -> frozenset[str]:
+    return frozenset(last_turns(turns, _whole_scope(request), request.conversation_id, 0))
+
+
+def _whole_scope(request: RetrieveRequest) -> MemoryFilter:
+    return MemoryFilter(boundary=request.scope.boundary, scope=request.scope.fields())
 
 
 def where_of(request: RetrieveRequest) -> MemoryFilter:
@@ -127,10 +212,6 @@ def where_of(request: RetrieveRequest) -> MemoryFilter:
         boundary=request.scope.boundary,
         scope=request.scope.fields(),
         types=None if request.types is None else tuple(request.types),
-        since_ms=_milliseconds(request.since),
-        until_ms=_milliseconds(request.until),
+        since_ms=None if request.since is None else milliseconds_of(request.since),
+        until_ms=None if request.until is None else milliseconds_of(request.until),
     )
-
-
-def _milliseconds(moment: datetime | None) -> int | None:
-    return None if moment is None else milliseconds_of(moment)

@@ -119,12 +119,10 @@ def parse_question(query: str, speakers: Iterable[str]) -> Question:
 
 
 def _stem(word: str) -> str:
-    """Return a name without its genitive."""
     return word[:-2] if word[-2:] in ("'s", "\u2019s") else word
 
 
 def _names(speakers: Iterable[str]) -> dict[str, frozenset[str]]:
-    """Map each folded part of a name to the speakers with that part."""
     found: dict[str, frozenset[str]] = {}
     for speaker in speakers:
         for part in _WORD.findall(fold(speaker)):

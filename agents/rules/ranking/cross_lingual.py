@@ -34,16 +34,16 @@ MAX_BIASED_SCORE = 1.0
 """Upper bound of a score after the offset: that of identical texts."""
 
 
-def other_language_mask(memory_columns: MemoryColumns, *, foreign: bool) -> Mask:
+def other_language_mask(columns: MemoryColumns, *, foreign: bool) -> Mask:
     """Return the memories in a language that the question's model does not read.
 
     For a foreign question: only memories detected as English. Texts too short to detect were embedded by the English
     model too, but it scores all non-English text alike, so they are left out.
     """
     if not foreign:
-        return memory_columns.non_english()
-    english: Mask = memory_columns.columns.languages == ENGLISH_INDEX
-    return ~memory_columns.non_english() & english
+        return columns.non_english()
+    english: Mask = columns.columns.languages == ENGLISH_INDEX
+    return ~columns.non_english() & english
 
 
 def is_worth_asking(other_language_count: int, total: int) -> bool:
@@ -53,11 +53,9 @@ def is_worth_asking(other_language_count: int, total: int) -> bool:
     )
 
 
-def split_by_language(
-    memory_ids: Iterable[str], memory_columns: MemoryColumns, *, foreign: bool
-) -> Mapping[bool, list[str]]:
+def split_by_language(memory_ids: Iterable[str], columns: MemoryColumns, *, foreign: bool) -> Mapping[bool, list[str]]:
     """Group memories by whether they are in another language; the order is kept, unknown ids are dropped."""
-    numbers, is_other_language = memory_columns.number_of, other_language_mask(memory_columns, foreign=foreign)
+    numbers, is_other_language = columns.number_of, other_language_mask(columns, foreign=foreign)
     groups: dict[bool, list[str]] = {False: [], True: []}
     for one in memory_ids:
         if one in numbers:
@@ -66,7 +64,7 @@ def split_by_language(
 
 
 def merge_cross_lingual(
-    found: Mapping[bool, Sequence[Scored]], memory_columns: MemoryColumns, *, foreign: bool, bias: float, limit: int
+    found: Mapping[bool, Sequence[Scored]], columns: MemoryColumns, *, foreign: bool, bias: float, limit: int
 ) -> list[Scored]:
     """Merge results keyed by whether they are cross-lingual; best first, ties by id.
 
@@ -76,9 +74,7 @@ def merge_cross_lingual(
         return list(found[False])
     merged: list[Scored] = []
     for is_cross_lingual, scored in found.items():
-        own = set(
-            split_by_language((one.memory_id for one in scored), memory_columns, foreign=foreign)[is_cross_lingual]
-        )
+        own = set(split_by_language((one.memory_id for one in scored), columns, foreign=foreign)[is_cross_lingual])
         offset = bias if is_cross_lingual else 0.0
         merged += [_with_bias(one, offset) for one in scored if len(found) == 1 or one.memory_id in own]
     return sorted(merged, key=lambda one: (-one.score, one.memory_id))[:limit]

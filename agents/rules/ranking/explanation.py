@@ -18,10 +18,20 @@ INTERCEPT_TEXT = "where every memory begins"
 CALIBRATION_TEXT = "memories with a vector that its words stand beside"
 """Description of the calibration offset of a memory without a vector."""
 
-_SPEAKER_FEATURES = ("named", "only_named", "not_named", "user", "assistant", "system", "tool")
-_TIME_FEATURES = ("said_then", "lateness", "recency")
-_PLACE_FEATURES = ("length", "longer", "length2", "first", "second", "last", "standing")
-_NEIGHBOUR_FEATURES = ("asked_before", "asked_after")
+_FIELD_TEXTS = {
+    "late": "its meaning, word by word",
+    "dense": "its meaning as a whole",
+    "words": "words of the question that it has",
+}
+_LENGTH_FEATURES = ("length", "longer", "length2")
+_MEMORY_FEATURE_TEXTS: Mapping[str, tuple[str, ...]] = {
+    "who said it": ("named", "only_named", "not_named", "user", "assistant", "system", "tool"),
+    "when it was said": ("said_then", "lateness", "recency"),
+    "its length and its place in the conversation": (*_LENGTH_FEATURES, "first", "second", "last", "standing"),
+    "the turns before and after it": ("asked_before", "asked_after"),
+    "names of the question that it has": ("entity", "identifier"),
+    "its importance": ("importance",),
+}
 
 
 class Explanation:
@@ -82,7 +92,10 @@ def describe_feature(name: str) -> str:
     for part in parts:
         if text := _describe_field(part):
             return text
-    return "what the question asks for" if name.startswith("?") else _describe_memory_feature(parts[0])
+    if name.startswith("?"):
+        return "what the question asks for"
+    texts = _MEMORY_FEATURE_TEXTS.items()
+    return next((text for text, names in texts if parts[0] in names), "what it looks like")
 
 
 def _describe_field(part: str) -> str | None:
@@ -90,19 +103,4 @@ def _describe_field(part: str) -> str | None:
         return "the turns before and after it"
     if part == "conversation" or part.endswith(".best"):
         return "the rest of its conversation"
-    names = {"late": "its meaning, word by word", "dense": "its meaning as a whole"}
-    names["words"] = "words of the question that it has"
-    return names.get(part.partition(".")[0])
-
-
-def _describe_memory_feature(part: str) -> str:
-    if part in _SPEAKER_FEATURES:
-        return "who said it"
-    if part in _TIME_FEATURES:
-        return "when it was said"
-    if part in _PLACE_FEATURES:
-        return "its length and its place in the conversation"
-    if part in _NEIGHBOUR_FEATURES:
-        return "the turns before and after it"
-    named = "names of the question that it has"
-    return {"entity": named, "identifier": named, "importance": "its importance"}.get(part, "what it looks like")
+    return _FIELD_TEXTS.get(part.partition(".")[0])

@@ -45,7 +45,6 @@ class RankingFeatures:
     """Features of some memories; primitives are computed on first use."""
 
     def __init__(self, features: QueryFeatures, fields: FeatureArrays, numbers: IntArray) -> None:
-        """Take the features of the question, its fields, and the numbers of the memories."""
         self._query_features = features
         self._fields = fields
         self._numbers = numbers
@@ -100,7 +99,6 @@ class RankingFeatures:
 
 
 def _find_named_date_ranges(features: QueryFeatures) -> list[DateRange]:
-    """Return the date ranges that the question names, in years that have memories."""
     first, last = (date.fromordinal(EPOCH_DAY + moment // DAY_MS).year for moment in time_range_ms(features.columns))
     return find_date_ranges(features.question.asked, range(first, last + 1))
 

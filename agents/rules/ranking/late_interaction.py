@@ -23,14 +23,14 @@ MAX_LEXICAL_CANDIDATES = 300
 
 
 def select_candidates(
-    near: Sequence[str], by_words: FeatureArrays, memory_columns: MemoryColumns, admitted: Mask
+    near: Sequence[str], by_words: FeatureArrays, columns: MemoryColumns, admitted: Mask
 ) -> list[str]:
     """Return the ids of `near` (the ANN result), of the best by words, and of the neighbours of both."""
-    order = memory_columns.order()
-    nearest = np.array([memory_columns.number_of[one] for one in near if one in memory_columns.number_of], np.int64)
+    order = columns.order()
+    nearest = np.array([columns.number_of[one] for one in near if one in columns.number_of], np.int64)
     chosen = np.concatenate([nearest, _best(by_words["words"], admitted), _best(by_words["around"], admitted)])
     wide = np.unique(np.concatenate([chosen, order.before[chosen], order.after[chosen]]))
-    return [memory_columns.id_of[number] for number in wide[wide != MISSING].tolist()]
+    return [columns.id_of[number] for number in wide[wide != MISSING].tolist()]
 
 
 def _best(scores: FloatArray, admitted: Mask) -> IntArray:
@@ -75,7 +75,6 @@ def weight_query_tokens(
 
 
 def _token_weights(spans: Spans, words: Sequence[tuple[int, int, str]], counts: Sequence[float]) -> Iterator[float]:
-    """Yield the weight of each token, by the word that it begins in."""
     place, last = 0, _OUTSIDE
     for start, _ in spans.tolist():
         while place < len(words) and words[place][1] <= start:

@@ -14,7 +14,7 @@ import numpy as np
 
 from agents.rules.index.columns import FloatArray, Mask
 from agents.rules.index.memory_columns import MemoryColumns
-from agents.rules.query.mode_searches import ModeSearch
+from agents.rules.query.plans import ModeSearch
 from agents.rules.ranking.ranking import SCORE_DECIMALS
 from schemas.messages.retrieval import Strategy
 from schemas.models.vectors import Scored
@@ -105,7 +105,7 @@ class VectorScores:
 def fuse_vector_scores(
     mode_results: Sequence[ModeSearchResult],
     method: FusionMethod,
-    memory_columns: MemoryColumns,
+    columns: MemoryColumns,
     admitted: Mask,
     lexical_scores: FloatArray,
 ) -> VectorScores:
@@ -119,11 +119,11 @@ def fuse_vector_scores(
         return VectorScores(np.zeros(len(admitted), np.bool_))
     embedded = np.zeros(len(admitted), np.bool_)
     for one in searched:
-        embedded |= memory_columns.embedded(one.space)
+        embedded |= columns.embedded(one.space)
     estimate = lexical_scores / max(float(lexical_scores[admitted].max(initial=0.0)), SCORE_EPSILON)
 
     def scores(kind: ScoreKind) -> FloatArray:
-        known = _scores_of_kind(kind, searched, method, memory_columns, admitted)
+        known = _scores_of_kind(kind, searched, method, columns, admitted)
         return _fill_missing(np.where(embedded, known, np.nan), estimate)
 
     maxsim = scores(MAXSIM_KIND) if any(one.maxsim for one in searched) else None
@@ -131,26 +131,19 @@ def fuse_vector_scores(
 
 
 def _scores_of_kind(
-    kind: ScoreKind,
-    results: Sequence[ModeSearchResult],
-    method: FusionMethod,
-    memory_columns: MemoryColumns,
-    admitted: Mask,
+    kind: ScoreKind, results: Sequence[ModeSearchResult], method: FusionMethod, columns: MemoryColumns, admitted: Mask
 ) -> FloatArray:
     """Return scores of one kind; in a space without token vectors, cosine ranks stand in for late interaction."""
     if method == "weighted_mean":
-        return scatter_scores(kind.select(results[0]), memory_columns)
-    ranked = [_ranked(kind.select(one) or one.found, one, memory_columns, admitted) for one in results]
-    best: FloatArray = np.maximum.reduce([scatter_scores(one, memory_columns, missing_score=0.0) for one in ranked])
+        return scatter_scores(kind.select(results[0]), columns)
+    ranked = [_ranked(kind.select(one) or one.found, one, columns, admitted) for one in results]
+    best: FloatArray = np.maximum.reduce([scatter_scores(one, columns, missing_score=0.0) for one in ranked])
     return kind.mean + best * (kind.std / DENSE_STD)
 
 
-def scatter_scores(
-    found: Sequence[Scored], memory_columns: MemoryColumns, missing_score: float | None = None
-) -> FloatArray:
+def scatter_scores(found: Sequence[Scored], columns: MemoryColumns, missing_score: float | None = None) -> FloatArray:
     """Return scores by number; memories not found get `missing_score`, by default the lowest score found."""
-    numbers = memory_columns.number_of
-    size = len(memory_columns.columns.live)
+    numbers, size = columns.number_of, len(columns.columns.live)
     scores = [one.score for one in found]
     by_number = np.full(size + 1, min(scores, default=0.0) if missing_score is None else missing_score)
     by_number[[numbers.get(one.memory_id, size) for one in found]] = scores
@@ -182,11 +175,8 @@ def topic_share(question: Sequence[str], topic: Sequence[str]) -> float:
     return len(set(question).intersection(topic)) / len(set(topic)) if topic else 0.0
 
 
-def _ranked(
-    found: Sequence[Scored], result: ModeSearchResult, memory_columns: MemoryColumns, admitted: Mask
-) -> list[Scored]:
-    """Return normal scores of the found memories that are still stored and admitted."""
-    numbers, eligible = memory_columns.number_of, admitted & memory_columns.embedded(result.space)
+def _ranked(found: Sequence[Scored], result: ModeSearchResult, columns: MemoryColumns, admitted: Mask) -> list[Scored]:
+    numbers, eligible = columns.number_of, admitted & columns.embedded(result.space)
     current = [one for one in found if one.memory_id in numbers and eligible[numbers[one.memory_id]]]
     return normal_scores(current, result.count)
 

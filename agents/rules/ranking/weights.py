@@ -1,8 +1,8 @@
 """Ranking weights, from the JSON file that `python -m training.ranking` writes. Pure.
 
-The file has one linear model per variant: `tokens` (pooled and token vectors), `vectors` (pooled vectors only) and
-`words` (no vectors), each with an `intercept` and `weights` by feature name (`agents.rules.ranking.features`).
-Guaranteed: every weight is finite, and every feature can be computed by its variant.
+One linear model per variant: `tokens` (pooled and token vectors), `vectors` (pooled vectors only), `words` (no
+vectors), each with an `intercept` and `weights` by feature name (`agents.rules.ranking.features`). Guaranteed: weights
+are finite, and each feature can be computed by its variant.
 """
 
 import json

@@ -13,8 +13,8 @@ from agents.categories.categorize import Categorize
 from agents.consolidation.consolidate import Consolidate
 from agents.ports.consolidation_run import ConsolidationRun
 from schemas.failures import ModelMissing
+from schemas.internal.changes import Job
 from schemas.internal.consolidation import Consolidated, ConsolidationTrigger, ModeCounts, RunHistory, StoredRun
-from schemas.internal.jobs import Job
 from schemas.messages.records import Record
 from schemas.messages.replies import ReplyWarning, SuccessReply
 from schemas.moments import moment_of

@@ -7,8 +7,8 @@ from pydantic import BaseModel
 
 from agents.consolidation.consolidate import RunLimits
 from agents.ports.consolidation_run import ConsolidationRun
+from schemas.internal.changes import JobProgress
 from schemas.internal.consolidation import Consolidated, Difference, ModeCounts
-from schemas.internal.jobs import JobProgress
 from streams.flow.requests.events import event_out
 from streams.flow.support.awaiting import await_all
 from streams.flow.worker_context import WorkerContext

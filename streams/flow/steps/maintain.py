@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pydantic import BaseModel
 
 from agents.embedding.maintain import InspectedMemory, Maintain
-from schemas.internal.jobs import Job, JobProgress
+from schemas.internal.changes import Job, JobProgress
 from schemas.messages.records import Record
 from schemas.messages.replies import SuccessReply
 from streams.batching import batches

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-from schemas.internal.jobs import BackfillTimes, Job, JobProgress
+from schemas.internal.changes import BackfillTimes, Job, JobProgress
 from streams.flow.stores.tables import Table
 
 

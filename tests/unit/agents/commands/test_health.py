@@ -7,7 +7,7 @@ import pytest
 from agents.commands.health import Health
 from agents.modes.vector_spaces import VectorSpaces
 from agents.rules.index.lexical_document import LexicalDocument
-from schemas.internal.jobs import BackfillTimes
+from schemas.internal.changes import BackfillTimes
 from schemas.messages.commands import Command
 from schemas.scopes import Scope
 from schemas.state.memories import Embedding

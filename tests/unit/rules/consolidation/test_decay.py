@@ -4,7 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from agents.rules.consolidation.decay import MIN_STABILITY_SHARE, apply_decay, decayed_stability, rule_of_succession
+from agents.rules.consolidation.distillation import (
+    MIN_STABILITY_SHARE,
+    apply_decay,
+    decayed_stability,
+    rule_of_succession,
+)
 from schemas.state.memories import Evidence, Item, Memory
 from schemas.state.modes import Decay
 from tests.builders.memories import START, made

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.rules.context.retention import PROTECTED_TOP_K, RETENTION_POLICIES, apply_retention
+from agents.rules.context.section_candidates import PROTECTED_TOP_K, RETENTION_POLICIES, apply_retention
 from agents.rules.cues.labels import NO_LABELS, SentenceLabel
 from schemas.state.interaction import INTERACTION_MODES, InteractionMode
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from agents.rules.memory.maintaining import is_in_other_space, job_outcome, maintenance_action
-from schemas.internal.jobs import Job, JobKind
+from schemas.internal.changes import Job, JobKind
 from schemas.scopes import Scope
 from schemas.state.memories import Embedding, EmbeddingStatus, Memory
 from tests.builders.memories import START, embedded_in, made

@@ -7,13 +7,7 @@ import pytest
 
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import MemoryKind, Trait
-from agents.rules.query.mode_searches import (
-    ModeSearch,
-    count_other_modes,
-    current_mode,
-    mode_searches_of,
-    requested_modes,
-)
+from agents.rules.query.plans import ModeSearch, count_other_modes, current_mode, mode_searches_of, requested_modes
 from schemas.failures import Rejected
 from schemas.models.vectors import MemoryFilter
 from schemas.state.modes import Mode, ModeDeclarations

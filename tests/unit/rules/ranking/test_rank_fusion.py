@@ -8,7 +8,7 @@ import pytest
 from agents.rules.index.columns import Mask
 from agents.rules.index.memory_columns import MemoryColumns, MemoryRow
 from agents.rules.index.traits import MemoryKind, Trait
-from agents.rules.query.mode_searches import ModeSearch
+from agents.rules.query.plans import ModeSearch
 from agents.rules.ranking.rank_fusion import (
     FusionMethod,
     ModeSearchResult,
