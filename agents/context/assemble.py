@@ -16,8 +16,8 @@ from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
 from agents.ports.tokenizer import TokenCounter
 from agents.rules.context.packing import ContextPacker
-from agents.rules.context.retention import RETENTION_POLICIES
 from agents.rules.context.section_candidates import (
+    RETENTION_POLICIES,
     SectionCandidates,
     allocate_remaining_tokens,
     collect_section_candidates,
