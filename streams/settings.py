@@ -7,12 +7,11 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from schemas.models.embedders import ConfiguredEmbedder
 from schemas.models.language import Profiles
 from schemas.scope_models import deployed_scope
 from schemas.scopes import Scope
 from schemas.state.categories import NamedCategories
-from schemas.state.modes import GENERAL
+from schemas.state.modes import GENERAL, ConfiguredEmbedder
 
 
 def load_scope(path: object) -> object:

@@ -2,9 +2,8 @@
 
 from typing import Protocol
 
-from schemas.models.embedders import EmbedderDescription
 from schemas.models.vectors import Encoded
-from schemas.state.modes import Fingerprint, Mode
+from schemas.state.modes import EmbedderDescription, Fingerprint, Mode
 
 
 class Embedder(Protocol):

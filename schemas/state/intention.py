@@ -55,8 +55,7 @@ class IntentionEntry(BaseModel, frozen=True):
     @property
     def memory_ids(self) -> tuple[str, ...]:
         """The memory ids of the turns in the evidence, unique, in order."""
-        found = (one.memory_id for one in self.evidence)
-        return tuple(dict.fromkeys(memory_id for memory_id in found if memory_id is not None))
+        return tuple(dict.fromkeys(one.memory_id for one in self.evidence if one.memory_id is not None))
 
 
 class ResolutionSignal(BaseModel, frozen=True):
@@ -94,9 +93,7 @@ class Intention(BaseModel, frozen=True):
 
     def entries(self) -> Iterator[tuple[IntentionPart, IntentionEntry]]:
         """Yield every entry with its list."""
-        for part in INTENTION_PARTS:
-            for entry in self.of(part):
-                yield part, entry
+        yield from ((part, entry) for part in INTENTION_PARTS for entry in self.of(part))
 
     def of(self, part: IntentionPart) -> tuple[IntentionEntry, ...]:
         """Return the entries of a list."""
@@ -110,5 +107,4 @@ class Intention(BaseModel, frozen=True):
     @property
     def categories(self) -> tuple[str, ...]:
         """The categories of open entries, unique, in order."""
-        names = (name for _, entry in self.entries() if entry.resolved_by is None for name in entry.categories)
-        return tuple(dict.fromkeys(names))
+        return tuple(dict.fromkeys(name for _, one in self.entries() if not one.is_done for name in one.categories))

@@ -1,9 +1,10 @@
-"""Modes, a boundary's mode declarations, and the fingerprint of a vector space."""
+"""Modes, the embedders that they can name, a boundary's declarations, and the fingerprint of a vector space."""
 
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import BaseModel, Field
@@ -135,3 +136,29 @@ class VectorSpace:
 def collection_name(mode: str, space: str) -> str:
     """Return the name of the collection of one mode's vectors in the space with this digest."""
     return f"{mode}-{space}"
+
+
+Pooling = Literal["mean", "cls"]
+"""How token states are pooled into one vector: their mean, or the state of the first token."""
+
+
+class EmbedderDescription(BaseModel, frozen=True):
+    """What is known of an embedder before its model is loaded. `name` is the one that modes store."""
+
+    name: str
+    dim: int
+    query_prefix: str = ""
+    passage_prefix: str = ""
+
+
+class ConfiguredEmbedder(BaseModel, frozen=True, extra="forbid"):
+    """One entry of the setting `EMBEDDERS`: a folder with an ONNX model and its tokenizer."""
+
+    path: Path
+    dim: int = Field(ge=1)
+    pooling: Pooling = "mean"
+    normalize: bool = True
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    max_tokens: int | None = Field(default=None, ge=1)
+    model_file: str = "model.onnx"

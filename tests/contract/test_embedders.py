@@ -10,9 +10,8 @@ import pytest
 
 from agents.ports.embedder import Embedders
 from schemas.failures import ModelMissing
-from schemas.models.embedders import ConfiguredEmbedder
 from schemas.models.vectors import Encoded
-from schemas.state.modes import GENERAL, GENERAL_MODE, Mode
+from schemas.state.modes import GENERAL, GENERAL_MODE, ConfiguredEmbedder, Mode
 from streams.adapters.embedding.catalog.entries import MULTILINGUAL_SMALL, CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.model_loading import LoadBackoff
 from streams.adapters.embedding.catalog.registry import EmbedderRegistry

@@ -11,9 +11,8 @@ from typing import Any
 
 from agents.ports.embedder import Embedder
 from schemas.failures import ModelMissing
-from schemas.models.embedders import ConfiguredEmbedder, EmbedderDescription
 from schemas.models.vectors import Encoded
-from schemas.state.modes import GENERAL, Fingerprint, Mode
+from schemas.state.modes import GENERAL, ConfiguredEmbedder, EmbedderDescription, Fingerprint, Mode
 from streams.adapters.embedding.catalog.entries import GENERAL_PRESET, MULTILINGUAL_SMALL, CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.mode_embedders import LanguageRoutingEmbedder, ModeEmbedder, VectorCache
 from tests.fakes.embedder import FakeEmbedder

@@ -7,8 +7,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack  # type: ignore[import-untyped]
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
 
-from agents.rules.interaction.cues import CueTable
-from agents.rules.interaction.features import HASH_BUCKETS, dense_features, fold_for_hashing, hash_ngrams, head_and_tail
+from agents.rules.interaction.features import (
+    HASH_BUCKETS,
+    CueTable,
+    dense_features,
+    fold_for_hashing,
+    hash_ngrams,
+    head_and_tail,
+)
 from schemas.state.interaction import INTERACTION_MODES
 from training.interaction.examples import Turn
 from training.interaction.vectors import Vectors

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agents.rules.interaction.classifier import pool_confidences, softmax
-from agents.rules.interaction.cues import CueTable
+from agents.rules.interaction.features import CueTable
 from training.interaction.calibration import best_pool, best_temperature
 from training.interaction.examples import Turn, digest
 from training.interaction.fitting import Floats, Labels, classifier_arrays, feature_matrix, fit_regression, mode_indexes

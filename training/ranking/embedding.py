@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from agents.ports.embedder import Embedder
-from schemas.models.embedders import EmbedderDescription
 from schemas.models.vectors import Encoded
-from schemas.state.modes import Fingerprint, Mode
+from schemas.state.modes import EmbedderDescription, Fingerprint, Mode
 from streams.adapters.embedding.catalog.entries import GENERAL_PRESET, MULTILINGUAL_SMALL, Preset, exported_entry
 from streams.adapters.embedding.catalog.mode_embedders import LanguageRoutingEmbedder
 from streams.adapters.embedding.inference.fastembed_model import FastembedModel

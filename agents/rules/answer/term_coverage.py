@@ -76,10 +76,8 @@ MAX_ITEMS_PER_HIT = 8
 def match_items(items: Iterable[Memory], request: RetrieveRequest, coverage: TermCoverage) -> tuple[ItemInside, ...]:
     """Return the best items that match the question and the requested types, best first, ties by id."""
     shown = (_item_inside(item, coverage) for item in items if _is_requested(item, request))
-    found = sorted(
-        (one for one in shown if one.score >= MIN_ITEM_COVERAGE), key=lambda one: (-one.score, one.memory_id)
-    )
-    return tuple(found[:MAX_ITEMS_PER_HIT])
+    best = sorted((one for one in shown if one.score >= MIN_ITEM_COVERAGE), key=lambda one: (-one.score, one.memory_id))
+    return tuple(best[:MAX_ITEMS_PER_HIT])
 
 
 def rank_evidence(

@@ -24,9 +24,8 @@ def declare_category(taxonomy: Taxonomy, name: str, description: str) -> Taxonom
     if before.declared and before.description == description:
         return taxonomy
     version = before.version + (before.description != description)
-    return taxonomy.with_categories(
-        before.model_copy(update={"description": description, "version": version, "declared": True})
-    )
+    changes = {"description": description, "version": version, "declared": True}
+    return taxonomy.with_categories(before.model_copy(update=changes))
 
 
 def merge_deployment_categories(stored: Taxonomy, deployment: Mapping[str, str]) -> Taxonomy:

@@ -24,14 +24,12 @@ def visible_category(category: Category, read: ReadMemory) -> Category:
     """Return the category, reduced to its unchanged anchors and a summary of their texts if it is not current."""
     if is_current(category, read):
         return category
-    unchanged = {
-        one: memory for one in category.anchors if _is_unchanged(category, one, read) and (memory := read(one))
-    }
+    current = {one: memory for one in category.anchors if _is_unchanged(category, one, read) and (memory := read(one))}
     return category.model_copy(
         update={
-            "summary": summary_of(memory.text for memory in unchanged.values()),
-            "anchors": tuple(unchanged),
-            "rests_on": {one: category.rests_on[one] for one in unchanged},
+            "summary": summary_of(memory.text for memory in current.values()),
+            "anchors": tuple(current),
+            "rests_on": {one: category.rests_on[one] for one in current},
             "profile": None,
         }
     )

@@ -188,10 +188,11 @@ def collect_section_candidates(
         for one in numbers
     ]
     evidence, excluded = apply_retention(ranked, policy)
-    instructions = visible.newest_first(visible.labelled(policy.rules & SentenceLabel.INSTRUCTION, RULE_ROLES))
+    instructions = visible.labelled(policy.rules & SentenceLabel.INSTRUCTION, RULE_ROLES)
+    latest_instructions = visible.newest_first(instructions)[:MAX_SCOPE_INSTRUCTIONS]
     return SectionCandidates(
         sticky=[(invariant, id_of[number]) for invariant, number in sticky_memories(visible)],
-        rules=_unique(labelled_ids(policy.rules, RULE_ROLES), _ids(columns, instructions[:MAX_SCOPE_INSTRUCTIONS])),
+        rules=list(dict.fromkeys([*labelled_ids(policy.rules, RULE_ROLES), *_ids(columns, latest_instructions)])),
         task_state=labelled_ids(policy.task_state, first_found=False),
         evidence=evidence,
         decisions=labelled_ids(policy.decisions, SentenceLabel.USER | SentenceLabel.ASSISTANT),
@@ -207,7 +208,3 @@ def _distilled(visible: VisibleSet, columns: MemoryColumns, found: Iterable[int]
 
 def _ids(columns: MemoryColumns, numbers: Iterable[int]) -> list[str]:
     return [columns.id_of[number] for number in dict.fromkeys(numbers)]
-
-
-def _unique(*lists: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(one for listed in lists for one in listed))

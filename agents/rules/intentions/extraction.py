@@ -53,8 +53,6 @@ NOT_DONE = re.compile(
 """Folded words of a sentence that denies that something is done, or only supposes or schedules it."""
 
 PlacedEntry = tuple[IntentionPart, IntentionEntry]
-"""An entry with its list."""
-
 TurnStatements = tuple[tuple[PlacedEntry, ...], tuple[ResolutionSignal, ...]]
 """The entries of a turn, each with its list, and its signals."""
 

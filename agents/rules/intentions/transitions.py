@@ -61,15 +61,14 @@ def _resolve_only_error(signal: ResolutionSignal, errors: list[IntentionEntry]) 
     """Resolve the conversation's error by an unspecific "it works now", if there is exactly one."""
     if not signal.works or signal.conversation_id is None:
         return
-    candidates = [number for number, entry in enumerate(errors) if _is_open_in_conversation(entry, signal)]
+    candidates = [
+        number
+        for number, entry in enumerate(errors)
+        if entry.resolved_by is None and entry.conversation_id == signal.conversation_id and _is_earlier(entry, signal)
+    ]
     if len({errors[number].text for number in candidates}) == 1:
         for number in candidates:
             errors[number] = _resolved(errors[number], signal)
-
-
-def _is_open_in_conversation(entry: IntentionEntry, signal: ResolutionSignal) -> bool:
-    is_same_conversation = entry.conversation_id == signal.conversation_id
-    return entry.resolved_by is None and is_same_conversation and _is_earlier(entry, signal)
 
 
 def _resolves(signal: ResolutionSignal, part: IntentionPart, reported: frozenset[str], about: frozenset[str]) -> bool:
@@ -175,9 +174,7 @@ def _is_current(entry: IntentionEntry, read: ReadMemory) -> bool:
 
 
 def _statements_of_turn(before: Intention, event: Learned) -> TurnStatements:
-    entries = tuple(
-        (part, without_signals(entry)) for part, entry in before.entries() if event.memory_id in entry.memory_ids
-    )
+    entries = tuple((part, without_signals(one)) for part, one in before.entries() if event.memory_id in one.memory_ids)
     return entries, tuple(signal for signal in before.signs if signal.memory_id == event.memory_id)
 
 

@@ -19,9 +19,7 @@ ReadMemory = Callable[[str], Memory | None]
 
 def visible_intention(stored: Intention, read: ReadMemory) -> Intention:
     """Return the intention reduced to what current memories say, with repetitions merged."""
-    lists = {
-        part: _merged(filter(None, (_visible(entry, read) for entry in stored.of(part)))) for part in INTENTION_PARTS
-    }
+    lists = {part: _merged(filter(None, (_visible(one, read) for one in stored.of(part)))) for part in INTENTION_PARTS}
     return Intention.model_validate({"version": stored.version, "set_at": stored.set_at, **lists})
 
 

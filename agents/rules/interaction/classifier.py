@@ -14,9 +14,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.rules.interaction.cues import CueTable
 from agents.rules.interaction.decision import MIN_MODE_CONFIDENCE
-from agents.rules.interaction.features import HASH_BUCKETS, dense_features, fold_for_hashing, hash_ngrams, head_and_tail
+from agents.rules.interaction.features import (
+    HASH_BUCKETS,
+    CueTable,
+    dense_features,
+    fold_for_hashing,
+    hash_ngrams,
+    head_and_tail,
+)
 from schemas.models.vectors import Vector
 from schemas.state.interaction import INTERACTION_MODES
 

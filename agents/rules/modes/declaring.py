@@ -5,8 +5,7 @@ Every function is idempotent, as commands are delivered at least once.
 
 from schemas.failures import Rejected
 from schemas.messages.commands import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
-from schemas.models.embedders import EmbedderDescription
-from schemas.state.modes import GENERAL, Mode, ModeDeclarations
+from schemas.state.modes import GENERAL, EmbedderDescription, Mode, ModeDeclarations
 
 MAX_SHOWN_NAME_CHARS = 80
 """Characters of an unknown name that an error repeats."""

@@ -194,12 +194,9 @@ def _select_indexes(request: RetrieveRequest, turns: MemoryColumns) -> list[_Ind
     if any(kind.type in others for kind in turns.kinds):
         found.append(_IndexSelection(boundary, others))
     if "working" in types:
-        found.append(_IndexSelection(boundary, ("episodic",), _last_turns(request, turns), "working"))
+        window = frozenset(last_turns(turns, _whole_scope(request), request.conversation_id, 0))
+        found.append(_IndexSelection(boundary, ("episodic",), window, "working"))
     return found or [_IndexSelection(boundary, ())]
-
-
-def _last_turns(request: RetrieveRequest, turns: MemoryColumns) -> frozenset[str]:
-    return frozenset(last_turns(turns, _whole_scope(request), request.conversation_id, 0))
 
 
 def _whole_scope(request: RetrieveRequest) -> MemoryFilter:

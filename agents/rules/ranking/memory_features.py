@@ -131,14 +131,6 @@ def _named(features: QueryFeatures, numbers: IntArray) -> FloatArray:
     return features.named[numbers].astype(np.float64)
 
 
-def _only_named(features: QueryFeatures, numbers: IntArray) -> FloatArray:
-    return _named(features, numbers) * (len(features.question.named) == 1)
-
-
-def _not_named(features: QueryFeatures, numbers: IntArray) -> FloatArray:
-    return (1.0 - _named(features, numbers)) * bool(features.question.named)
-
-
 def _identifier(features: QueryFeatures, numbers: IntArray) -> FloatArray:
     terms = zip(features.question.terms, features.postings, strict=True)
     return matched_term_share([found for term, found in terms if is_identifier(term)], len(features.named))[numbers]
@@ -156,8 +148,8 @@ MEMORY_FEATURES: Mapping[str, Callable[[QueryFeatures, IntArray], FloatArray]] =
     "recency": lambda features, numbers: features.recency[numbers],
     "importance": lambda features, numbers: features.columns.importance[numbers],
     "named": _named,
-    "only_named": _only_named,
-    "not_named": _not_named,
+    "only_named": lambda features, numbers: _named(features, numbers) * (len(features.question.named) == 1),
+    "not_named": lambda features, numbers: (1.0 - _named(features, numbers)) * bool(features.question.named),
     "entity": lambda features, numbers: matched_term_share(features.entities, len(features.named))[numbers],
     "identifier": _identifier,
     "asked_before": lambda features, numbers: has_label(features, "question", features.order.before[numbers]),

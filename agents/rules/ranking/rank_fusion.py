@@ -24,8 +24,6 @@ DENSE_STD = 0.1
 so the ranking weights apply. Values from 0.08 to 0.12 lose nothing there."""
 
 MAXSIM_STD = 0.07
-"""The same for late interaction."""
-
 DENSE_MEAN, MAXSIM_MEAN = 0.2, 0.45
 """Mean of one question's cosines and of its late interaction scores on our chats: the value of a normal score of 0."""
 

@@ -1,8 +1,7 @@
-"""Rank memories by the log-odds of answering the question: a linear model over features. Pure.
+"""Rank memories by the log-odds of answering the question: a linear model over features of one boundary. Pure.
 
 Two stages: a fixed weighted sum selects the top memories, the model scores these. Log-odds are rounded so that
-floating-point noise does not decide the order. Memories without a vector are scored by the `words` model and calibrated
-to the others by rank. All features come from one boundary, so data of other users can't change a score.
+floating-point noise does not decide the order. Memories without a vector are scored by the `words` model.
 """
 
 import math

@@ -14,14 +14,8 @@ from typing import Any, Self
 from agents.rules.ranking.memory_features import LABEL_BITS, MEMORY_FEATURES, QUESTION_TRAITS
 from agents.rules.ranking.query_features import MODEL_VARIANTS, ModelVariant
 
-LEXICAL_FIELDS = ("words", "around", "conversation")
-"""Fields available without vectors."""
-
 NEIGHBOUR_OFFSETS = ("-2", "-1", "+1", "+2")
 """Suffixes of a field taken from a neighbouring turn."""
-
-FIELD_TRANSFORMS = ("best", "answers")
-"""Suffixes of a transformed field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +59,7 @@ def _number(name: str, value: Any) -> float:
 
 def is_feature_name(name: str, *, maxsim: bool, dense: bool) -> bool:
     """Return whether a model with these fields can compute the feature."""
-    fields = {*LEXICAL_FIELDS, *(["late"] if maxsim else []), *(["dense"] if dense else [])}
+    fields = {"words", "around", "conversation", *(["late"] if maxsim else []), *(["dense"] if dense else [])}
     parts = name.split("*")
     return any(part[:1] != "?" for part in parts) and all(
         part[1:] in QUESTION_TRAITS if part.startswith("?") else _is_primitive(part, fields) for part in parts
@@ -78,6 +72,6 @@ def _is_primitive(name: str, fields: set[str]) -> bool:
     field, _, form = name.partition(".")
     return (
         name in fields
-        or (field in fields and form in FIELD_TRANSFORMS)
+        or (field in fields and form in ("best", "answers"))
         or (name[:-2] in fields and name[-2:] in NEIGHBOUR_OFFSETS)
     )

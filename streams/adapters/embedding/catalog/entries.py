@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from schemas.models.embedders import ConfiguredEmbedder, EmbedderDescription, Pooling
-from schemas.state.modes import GENERAL
+from schemas.state.modes import GENERAL, ConfiguredEmbedder, EmbedderDescription, Pooling
 from streams.adapters.embedding.inference.local_model import LocalModel
 from streams.adapters.exported_models import E5, Precision
 

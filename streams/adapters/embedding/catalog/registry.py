@@ -14,8 +14,7 @@ import structlog
 
 from agents.ports.embedder import Embedder
 from schemas.failures import ModelMissing
-from schemas.models.embedders import ConfiguredEmbedder, EmbedderDescription
-from schemas.state.modes import GENERAL, Mode
+from schemas.state.modes import GENERAL, ConfiguredEmbedder, EmbedderDescription, Mode
 from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.mode_embedders import LanguageRoutingEmbedder, ModeEmbedder, VectorCache
 from streams.adapters.embedding.catalog.model_loading import LoadBackoff, ModelLoader

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from schemas.failures import ModelMissing
-from schemas.models.embedders import Pooling
 from schemas.models.vectors import Matrix
+from schemas.state.modes import Pooling
 from streams.adapters.exported_models import Precision, is_complete
 
 LEARNED_MAGIC = b"modestream token projection 1\n"

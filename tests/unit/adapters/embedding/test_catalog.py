@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.models.embedders import ConfiguredEmbedder
+from schemas.state.modes import ConfiguredEmbedder
 from streams.adapters.embedding.catalog.entries import PRESETS, build_catalog
 from streams.adapters.exported_models import ExportedModel
 

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from schemas.failures import ModelMissing, Unavailable
-from schemas.models.embedders import ConfiguredEmbedder
 from schemas.models.vectors import Vector
-from schemas.state.modes import GENERAL, GENERAL_MODE, Mode
+from schemas.state.modes import GENERAL, GENERAL_MODE, ConfiguredEmbedder, Mode
 from streams.adapters.embedding.catalog.entries import CatalogEntry, build_catalog
 from streams.adapters.embedding.catalog.mode_embedders import ModeEmbedder
 from streams.adapters.embedding.catalog.model_loading import LoadBackoff

@@ -3,12 +3,14 @@
 from datetime import timedelta
 from typing import Any
 
-from agents.rules.consolidation.distillation import Source, distilled_memory, source_of
-from agents.rules.consolidation.extractive_summary import (
+from agents.rules.consolidation.distillation import (
     MAX_DISTILLED_CHARS,
+    Source,
+    distilled_memory,
     extractive_summary,
     is_grounded,
     render_sources,
+    source_of,
 )
 from schemas.state.memories import Memory
 from tests.builders.memories import START, made

@@ -7,8 +7,7 @@ import pytest
 from agents.rules.modes.declaring import declare_mode, delete_mode, needs_reembedding, rename_mode, set_default_mode
 from schemas.failures import Rejected
 from schemas.messages.commands import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
-from schemas.models.embedders import EmbedderDescription
-from schemas.state.modes import GENERAL, Mode, ModeDeclarations
+from schemas.state.modes import GENERAL, EmbedderDescription, Mode, ModeDeclarations
 
 TINY = EmbedderDescription(name="tiny32", dim=32)
 OTHER = EmbedderDescription(name="tiny48", dim=48)
