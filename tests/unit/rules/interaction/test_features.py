@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from agents.rules.cues.intents import DIRECT_MODES, SYNONYM_MODES
-from agents.rules.interaction.cues import CueTable
 from agents.rules.interaction.features import (
     HASH_BUCKETS,
     HEAD_CHARS,
     INTENTS,
     TAIL_CHARS,
+    CueTable,
     dense_features,
     fold_for_hashing,
     hash_ngrams,
