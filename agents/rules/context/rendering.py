@@ -61,10 +61,8 @@ def render_memory(memory: Memory, excerpt: str | None = None) -> str:
 def excerpt_of(memory: Memory, label: SentenceLabel) -> str | None:
     """Return the sentences with the label, else beginning and end; None if that is not shorter than the text."""
     found = EXCERPT_SEPARATOR.join(part.strip() for part in sentences_with_labels(memory.text, label))
-    excerpt = (
-        found
-        or f"{memory.text[:EXCERPT_EDGE_CHARS].rstrip()}{EXCERPT_SEPARATOR}{memory.text[-EXCERPT_EDGE_CHARS:].lstrip()}"
-    )
+    start, end = memory.text[:EXCERPT_EDGE_CHARS].rstrip(), memory.text[-EXCERPT_EDGE_CHARS:].lstrip()
+    excerpt = found or f"{start}{EXCERPT_SEPARATOR}{end}"
     return excerpt if len(excerpt) < len(memory.text) else None
 
 

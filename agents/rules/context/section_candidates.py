@@ -183,10 +183,8 @@ def collect_section_candidates(
         found = [number for number in numbers if mask[number]]
         return _ids(columns, [*found, *latest] if first_found else [*latest, *found])
 
-    ranked = [
-        (id_of[one], SentenceLabel(int(visible.columns.labels[one])), interaction_modes.get(id_of[one]))
-        for one in numbers
-    ]
+    labels = {one: SentenceLabel(int(visible.columns.labels[one])) for one in numbers}
+    ranked = [(id_of[one], labels[one], interaction_modes.get(id_of[one])) for one in numbers]
     evidence, excluded = apply_retention(ranked, policy)
     instructions = visible.labelled(policy.rules & SentenceLabel.INSTRUCTION, RULE_ROLES)
     latest_instructions = visible.newest_first(instructions)[:MAX_SCOPE_INSTRUCTIONS]

@@ -82,8 +82,7 @@ class Explanation:
 
 def _neighbour_mean(values: FloatArray, features: QueryFeatures) -> FloatArray:
     """Return the mean over the turn before and the turn after; a missing turn counts 0."""
-    mean: FloatArray = (take_or_zero(values, features.order.before) + take_or_zero(values, features.order.after)) / 2
-    return mean
+    return (take_or_zero(values, features.order.before) + take_or_zero(values, features.order.after)) / 2
 
 
 def describe_feature(name: str) -> str:

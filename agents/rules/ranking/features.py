@@ -80,10 +80,8 @@ class RankingFeatures:
         if name == "said_then":
             return said_in_ranges(self._query_features, self._numbers, self._date_ranges).astype(np.float64)
         if name[-2] in "+-":
-            neighbour = take_or_zero(
-                self._fields[name[:-2]], shift_turns(self._numbers, self._query_features.order, int(name[-2:]))
-            )
-            return np.minimum(neighbour, MAX_NEIGHBOUR_SCORE)
+            turns = shift_turns(self._numbers, self._query_features.order, int(name[-2:]))
+            return np.minimum(take_or_zero(self._fields[name[:-2]], turns), MAX_NEIGHBOUR_SCORE)
         field, _, transform = name.partition(".")
         if transform:
             return self._transform(field, transform)

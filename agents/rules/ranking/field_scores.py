@@ -24,8 +24,7 @@ class Scale:
 
     def of(self, values: FloatArray) -> FloatArray:
         """Return scaled values, about -4..6."""
-        scaled: FloatArray = (values - self.middle) * self.steps
-        return scaled
+        return (values - self.middle) * self.steps
 
 
 FEATURE_SCALES: Mapping[str, Scale] = {

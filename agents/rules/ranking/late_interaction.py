@@ -22,13 +22,11 @@ MAX_LEXICAL_CANDIDATES = 300
 """Candidates taken by BM25 of the turn, and again by BM25 of the turn with its neighbours."""
 
 
-def select_candidates(
-    near: Sequence[str], by_words: FeatureArrays, columns: MemoryColumns, admitted: Mask
-) -> list[str]:
+def select_candidates(near: Sequence[str], lexical: FeatureArrays, columns: MemoryColumns, admitted: Mask) -> list[str]:
     """Return the ids of `near` (the ANN result), of the best by words, and of the neighbours of both."""
     order = columns.order()
     nearest = np.array([columns.number_of[one] for one in near if one in columns.number_of], np.int64)
-    chosen = np.concatenate([nearest, _best(by_words["words"], admitted), _best(by_words["around"], admitted)])
+    chosen = np.concatenate([nearest, _best(lexical["words"], admitted), _best(lexical["around"], admitted)])
     wide = np.unique(np.concatenate([chosen, order.before[chosen], order.after[chosen]]))
     return [columns.id_of[number] for number in wide[wide != MISSING].tolist()]
 

@@ -53,8 +53,7 @@ def last_positions(order: TurnOrder, conversations: IntArray) -> IntArray:
     """Return the position of the last turn of each of these conversations, 0 for `MISSING`."""
     different, places = np.unique(conversations, return_inverse=True)
     lasts = [order.last_turns.get(conversation, MISSING) for conversation in different.tolist()]
-    found: IntArray = np.array([0 if last == MISSING else order.positions[last] for last in lasts], np.int64)[places]
-    return found
+    return np.array([0 if last == MISSING else order.positions[last] for last in lasts], np.int64)[places]
 
 
 _MEASURE = re.compile(r"\d+[a-z]{1,2}")
