@@ -12,25 +12,13 @@ from agents.rules.cues.label_patterns import LABEL_PATTERNS, NO_ERROR_CONTEXT, S
 from agents.rules.cues.label_phrases import CUE_PHRASES, OPENING_FILLERS
 from agents.rules.text.sentences import Sentence
 
-ASSERTIVE = frozenset(
-    {
-        "SAFETY",
-        "CONSTRAINT",
-        "CORRECTION",
-        "ERROR",
-        "RESOLVED",
-        "DECISION",
-        "DONE",
-        "CHANGE",
-        "GOAL",
-        "PREFERENCE",
-        "INSTRUCTION",
-    }
-)
-"""Labels that a question or a supposition never has."""
-
 RULE_LABELS = frozenset({"SAFETY", "CONSTRAINT"})
 """Labels that a report of a supposition ("I thought we must …") never has."""
+
+_REPORT_LABELS = frozenset({"CORRECTION", "ERROR", "RESOLVED", "DECISION", "DONE", "CHANGE"})
+
+ASSERTIVE = RULE_LABELS | _REPORT_LABELS | {"GOAL", "PREFERENCE", "INSTRUCTION"}
+"""Labels that a question or a supposition never has."""
 
 PREFIX_CHARS = 4
 """Index key length of a single word with a wildcard ending."""

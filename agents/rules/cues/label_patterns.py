@@ -5,6 +5,7 @@ bounded or of one character class, so matching is linear in the sentence.
 """
 
 import re
+from functools import partial
 from typing import NamedTuple
 
 
@@ -73,194 +74,139 @@ _NOT_DENIED = r"(?!(?:not|no|never|nicht|keine|pas|aucune|ninguna) )\w+"
 
 _TAKEN_BACK = r"(?:wrong|not right|not correct|incorrect|not true|not what i|not it )"
 
+_constraint, _safety, _decision, _correction, _error = (
+    partial(_pattern, label) for label in ("CONSTRAINT", "SAFETY", "DECISION", "CORRECTION", "ERROR")
+)
+
 LABEL_PATTERNS: tuple[LabelPattern, ...] = (
     # Constraints.
-    _pattern("CONSTRAINT", "must mustn't", rf"(?<! i)(?<! you){_MUST}"),
-    _pattern("CONSTRAINT", "must mustn't", rf" i (?:must (?:not|never)|mustn't) (?!{_EPISTEMIC})"),
-    _pattern(
-        "CONSTRAINT",
+    _constraint("must mustn't", rf"(?<! i)(?<! you){_MUST}"),
+    _constraint("must mustn't", rf" i (?:must (?:not|never)|mustn't) (?!{_EPISTEMIC})"),
+    _constraint(
         "must mustn't",
         rf" you (?:must (?:not|never|always|only|support|use|keep|return|answer|write)|mustn't) (?!{_EPISTEMIC})",
     ),
-    _pattern("CONSTRAINT", "never always not don't", rf"{_NEVER}"),
-    _pattern("CONSTRAINT", "under on no", r" (?:under no circumstances|on no account|no matter what ,) "),
-    _pattern(
-        "CONSTRAINT",
+    _constraint("never always not don't", _NEVER),
+    _constraint("under on no", r" (?:under no circumstances|on no account|no matter what ,) "),
+    _constraint(
         "requirement mandatory non-negotiable limit",
         r" (?:hard (?:requirement|limit|constraint)|(?:is|are) mandatory|non-negotiable) ",
     ),
-    _pattern(
-        "CONSTRAINT",
+    _constraint(
         "cannot can't not",
-        (
-            r" (?:cannot|can't|may not|must not|should not|shouldn't) (?:ever )?(?:exceed|go over|go above|cost more|"
-            r"take longer|take more|be more than|be longer than) "
-        ),
+        r" (?:cannot|can't|may not|must not|should not|shouldn't) (?:ever )?(?:exceed|go over|go above|cost more|"
+        r"take longer|take more|be more than|be longer than) ",
     ),
-    _pattern(
-        "CONSTRAINT",
+    _constraint(
         "than most least",
-        (
-            r"^ (?:keep |stay |spend |use |budget |limit |with )?(?:[^ ]+ ){0,3}(?:no (?:later|more|longer|earlier|"
-            r"less|fewer) than|at (?:the )?(?:most|least)) [^ ]*\d"
-        ),
+        r"^ (?:keep |stay |spend |use |budget |limit |with )?(?:[^ ]+ ){0,3}(?:no (?:later|more|longer|earlier|"
+        r"less|fewer) than|at (?:the )?(?:most|least)) [^ ]*\d",
     ),
-    _pattern(
-        "CONSTRAINT",
+    _constraint(
         "darf durfen auf unter",
-        (
-            r" (?:darf|durfen) (?:[^ ]+ ){0,4}(?:nicht|nie|niemals|kein\w{0,2}|auf keinen fall) | auf keinen fall |"
-            r" unter keinen umstanden "
-        ),
+        r" (?:darf|durfen) (?:[^ ]+ ){0,4}(?:nicht|nie|niemals|kein\w{0,2}|auf keinen fall) | auf keinen fall |"
+        r" unter keinen umstanden ",
     ),
-    _pattern(
-        "CONSTRAINT",
-        "muss mussen",
-        r" (?:muss|mussen) (?:[^ ]+ ){0,3}(?:unbedingt|zwingend|mindestens|spatestens|hochstens) ",
+    _constraint(
+        "muss mussen", r" (?:muss|mussen) (?:[^ ]+ ){0,3}(?:unbedingt|zwingend|mindestens|spatestens|hochstens) "
     ),
-    _pattern(
-        "CONSTRAINT",
+    _constraint(
         "debe deben prohibido obligatorio bajo nunca",
-        (
-            r" no deben? | deben? (?:ser|soportar|tener|estar|usar) | (?:esta|es) (?:prohibido|obligatorio) |"
-            r" bajo ninguna circunstancia "
-        ),
+        r" no deben? | deben? (?:ser|soportar|tener|estar|usar) | (?:esta|es) (?:prohibido|obligatorio) |"
+        r" bajo ninguna circunstancia ",
     ),
-    _pattern(
-        "CONSTRAINT",
+    _constraint(
         "doit doivent interdit obligatoire aucun",
-        (
-            r" ne (?:doit|doivent) (?:pas|jamais) | (?:doit|doivent) (?:absolument|imperativement|toujours) | (?:est|"
-            r"c'est) (?:interdit|obligatoire) | en aucun cas "
-        ),
+        r" ne (?:doit|doivent) (?:pas|jamais) | (?:doit|doivent) (?:absolument|imperativement|toujours) | (?:est|"
+        r"c'est) (?:interdit|obligatoire) | en aucun cas ",
     ),
-    _pattern(
-        "CONSTRAINT",
+    _constraint(
         "nothing nobody no",
         r" (?:nothing|nobody|no one) (?:is|gets|goes|may be|can be) (?:[^ ]+ ){1,3}(?:until|before|without) "
         r"| no (?:deploys?|deployments?|releases?|changes?|merges?) (?:[^ ]+ ){0,3}(?:until|before|on|after|without) ",
     ),
     # Safety: constraints with harm.
-    _pattern("SAFETY", "must mustn't shall", rf"^(?=.*(?:(?<! i)(?<! you){_MUST}| shall ))(?=.* {_HARM})"),
-    _pattern("SAFETY", "never always not don't", rf"^(?=.*{_NEVER})(?=.* {_HARM})"),
-    _pattern(
-        "SAFETY",
+    _safety("must mustn't shall", rf"^(?=.*(?:(?<! i)(?<! you){_MUST}| shall ))(?=.* {_HARM})"),
+    _safety("never always not don't", rf"^(?=.*{_NEVER})(?=.* {_HARM})"),
+    _safety(
         "allergic allergy allergisch allergie alergia alergico alergica allergique anaphylactic",
-        (
-            rf"(?<! no)(?<! ni) (?:am|is|are|i'm|she's|he's|they're|bin|ist|sind|soy|es|suis|est)"
-            rf"(?: {_NOT_DENIED}){{0,3}} (?:allergic to|allergisch|alergic[oa]|allergique)|"
-            rf"(?<! no) (?:have|has|'s got|have got|hat|habe|tiene|tengo|a|ai) (?:{_NOT_DENIED} ){{0,3}}"
-            rf"(?:allergy|allergie|alergia) | anaphylactic "
-        ),
+        rf"(?<! no)(?<! ni) (?:am|is|are|i'm|she's|he's|they're|bin|ist|sind|soy|es|suis|est)"
+        rf"(?: {_NOT_DENIED}){{0,3}} (?:allergic to|allergisch|alergic[oa]|allergique)|"
+        rf"(?<! no) (?:have|has|'s got|have got|hat|habe|tiene|tengo|a|ai) (?:{_NOT_DENIED} ){{0,3}}"
+        rf"(?:allergy|allergie|alergia) | anaphylactic ",
     ),
-    _pattern(
-        "SAFETY",
+    _safety(
         "safety safety-critical sicherheit",
         r" (?:safety(?: |-)critical|safety requirement|for safety reasons|aus sicherheitsgrunden) ",
     ),
     # Decisions, without phrases such as `dropped off` and `keep trying`.
-    _pattern("DECISION", "picked", r" (?:we|i|we've|i've) picked (?!up )"),
-    _pattern("DECISION", "dropped", r" (?:we|i|we've|i've) dropped (?!off |by |in |out )"),
-    _pattern("DECISION", "keep", r"^ let's keep (?![^ ]+ing )"),
+    _decision("picked", r" (?:we|i|we've|i've) picked (?!up )"),
+    _decision("dropped", r" (?:we|i|we've|i've) dropped (?!off |by |in |out )"),
+    _decision("keep", r"^ let's keep (?![^ ]+ing )"),
     # Corrections.
-    _pattern(
-        "CORRECTION",
+    _correction(
         "no",
-        (
-            rf"^ no (?:, )?(?:use|make it|keep|put|go with|take|call it|write|change|set|name it|not |i meant|i said|"
-            rf"i mean|i asked|that's {_TAKEN_BACK}|that is {_TAKEN_BACK}|rather|wait ,)"
-        ),
+        rf"^ no (?:, )?(?:use|make it|keep|put|go with|take|call it|write|change|set|name it|not |i meant|i said|"
+        rf"i mean|i asked|that's {_TAKEN_BACK}|that is {_TAKEN_BACK}|rather|wait ,)",
     ),
-    _pattern("CORRECTION", "no", rf"^ no , {_FEW}(?:, not |instead |rather than |instead of )"),
-    _pattern(
-        "CORRECTION",
+    _correction("no", rf"^ no , {_FEW}(?:, not |instead |rather than |instead of )"),
+    _correction(
         "actually",
-        (
-            rf"^ actually (?:, )?(?:no |scratch|make (?:it|that)|use |not |let's (?:use|not|do|go|make|change)|i meant|"
-            rf"change |{_FEW}(?:, not |instead of |rather than ))"
-        ),
+        rf"^ actually (?:, )?(?:no |scratch|make (?:it|that)|use |not |let's (?:use|not|do|go|make|change)|i meant|"
+        rf"change |{_FEW}(?:, not |instead of |rather than ))",
     ),
-    _pattern(
-        "CORRECTION",
+    _correction(
         "meant mean misspoke mistake mistaken wrong incorrect scratch strike correction correct right what true",
-        (
-            rf"^ (?:correction|scratch that|strike that|i misspoke|my mistake|i was (?:wrong|mistaken)|"
-            rf"that's {_TAKEN_BACK}|that is {_TAKEN_BACK}|that was wrong|you're (?:wrong|mistaken)|you (?:got|"
-            rf"have) {_FEW}wrong|i (?:got|had) {_FEW}wrong|i meant|what i meant|wrong [,:])"
-        ),
+        rf"^ (?:correction|scratch that|strike that|i misspoke|my mistake|i was (?:wrong|mistaken)|"
+        rf"that's {_TAKEN_BACK}|that is {_TAKEN_BACK}|that was wrong|you're (?:wrong|mistaken)|you (?:got|"
+        rf"have) {_FEW}wrong|i (?:got|had) {_FEW}wrong|i meant|what i meant|wrong [,:])",
     ),
-    _pattern(
-        "CORRECTION",
-        "not",
-        rf"^ (?:it's|it is|it was|that's|that was|the|my|his|her|our) {_FEW}, not {_DATE_OR_NUMBER}",
-    ),
-    _pattern(
-        "CORRECTION",
+    _correction("not", rf"^ (?:it's|it is|it was|that's|that was|the|my|his|her|our) {_FEW}, not {_DATE_OR_NUMBER}"),
+    _correction(
         "forget ignore changed plan plans",
         r"^ (?:forget|ignore) what i (?:said|told|wrote)| i(?:'ve)? changed my mind | change of plans? ",
     ),
-    _pattern(
-        "CORRECTION",
+    _correction(
         "nein meinte stimmt falsch korrektur geirrt vertan doch",
-        (
-            r"^ nein ,? ?(?:nimm|nehmen|nicht|das (?:ist|war) falsch|ich meinte|benutz|verwende|doch nicht|sondern)|"
-            r" ich meinte | (?:das )?stimmt nicht |^ (?:falsch|korrektur) [,:]| (?:habe ich|ich habe|"
-            r"hab) mich (?:geirrt|vertan|verschrieben) | doch lieber "
-        ),
+        r"^ nein ,? ?(?:nimm|nehmen|nicht|das (?:ist|war) falsch|ich meinte|benutz|verwende|doch nicht|sondern)|"
+        r" ich meinte | (?:das )?stimmt nicht |^ (?:falsch|korrektur) [,:]| (?:habe ich|ich habe|"
+        r"hab) mich (?:geirrt|vertan|verschrieben) | doch lieber ",
     ),
-    _pattern(
-        "CORRECTION",
+    _correction(
         "no equivoque correccion decir incorrecto",
-        (
-            r"^ no ,? ?(?:usa|uses|quise decir|queria decir|digo|mejor|pon)| quise decir | queria decir |"
-            r" me equivoque |^ correccion [,:]| eso (?:no es|es in)correcto "
-        ),
+        r"^ no ,? ?(?:usa|uses|quise decir|queria decir|digo|mejor|pon)| quise decir | queria decir |"
+        r" me equivoque |^ correccion [,:]| eso (?:no es|es in)correcto ",
     ),
-    _pattern(
-        "CORRECTION",
+    _correction(
         "non voulais trompe correction faux",
-        (
-            r"^ non ,? ?(?:utilise|prends|mets|je voulais dire|pas )| je voulais dire | je me suis trompee? |"
-            r"^ (?:correction|c'est faux) [,:]?"
-        ),
+        r"^ non ,? ?(?:utilise|prends|mets|je voulais dire|pas )| je voulais dire | je me suis trompee? |"
+        r"^ (?:correction|c'est faux) [,:]?",
     ),
     # Errors.
-    _pattern("ERROR", "stack traceback stacktrace", r" (?:stack trace|stacktrace|traceback) "),
-    _pattern(
-        "ERROR",
+    _error("stack traceback stacktrace", r" (?:stack trace|stacktrace|traceback) "),
+    _error(
         "error errors exception fehler erreur fallo",
-        (
-            r"^ (?:error|fatal error|exception|fehler|erreur|fallo) :| (?:getting|got|get|gets|seeing|see|throws|threw|"
-            r"raises|raised|hit|hitting|with|shows|says|returns|returned|gives) (?:an? |the |this |that |me |"
-            r"same )*(?:\w+ ){0,2}(?:error|errors|exception|500|502|503) "
-        ),
+        r"^ (?:error|fatal error|exception|fehler|erreur|fallo) :| (?:getting|got|get|gets|seeing|see|throws|threw|"
+        r"raises|raised|hit|hitting|with|shows|says|returns|returned|gives) (?:an? |the |this |that |me |"
+        r"same )*(?:\w+ ){0,2}(?:error|errors|exception|500|502|503) ",
     ),
-    _pattern(
-        "ERROR",
+    _error(
         "fails failed failing crashes crashed crashing",
-        (
-            r" (?:it|build|tests?|login|deploy|deployment|job|server|service|app|page|script|import|export|query|"
-            r"request|upload|pipeline|migration|ci|\w+ test|\w+ tests|this|still|keeps|keep|is|"
-            r"are) (?:now |again |still |all |just )?(?:fails?|failed|failing|crash(?:es|ed|ing)?) "
-        ),
+        r" (?:it|build|tests?|login|deploy|deployment|job|server|service|app|page|script|import|export|query|"
+        r"request|upload|pipeline|migration|ci|\w+ test|\w+ tests|this|still|keeps|keep|is|"
+        r"are) (?:now |again |still |all |just )?(?:fails?|failed|failing|crash(?:es|ed|ing)?) ",
     ),
-    _pattern(
-        "ERROR",
+    _error(
         "work works working start starts load loads open boot funktioniert startet funciona arranca marche fonctionne",
-        (
-            r" (?:doesn't|does not|don't|isn't|is not|aren't|won't|will not|stopped|not) (?:\w+ )?(?:work|working|"
-            r"start|starting|load|loading|boot|booting|compile|respond)(?: anymore| any more| again| at all)? |"
-            r" (?:funktioniert|startet|ladt) (?:\w+ ){0,2}(?:nicht|nicht mehr) | (?:no|ya no) (?:funciona|arranca|"
-            r"carga) | ne (?:marche|fonctionne|demarre) (?:pas|plus) "
-        ),
+        r" (?:doesn't|does not|don't|isn't|is not|aren't|won't|will not|stopped|not) (?:\w+ )?(?:work|working|"
+        r"start|starting|load|loading|boot|booting|compile|respond)(?: anymore| any more| again| at all)? |"
+        r" (?:funktioniert|startet|ladt) (?:\w+ ){0,2}(?:nicht|nicht mehr) | (?:no|ya no) (?:funciona|arranca|"
+        r"carga) | ne (?:marche|fonctionne|demarre) (?:pas|plus) ",
     ),
-    _pattern(
-        "ERROR",
+    _error(
         "broken timeout out crash crashes segfault panic stuck kaputt",
-        (
-            r" (?:is|are|it's|got|still) (?:\w+ )?(?:broken|stuck|kaputt|down again) | (?:times|timed|timing) out |"
-            r" segfaults? | kernel panic | panic : "
-        ),
+        r" (?:is|are|it's|got|still) (?:\w+ )?(?:broken|stuck|kaputt|down again) | (?:times|timed|timing) out |"
+        r" segfaults? | kernel panic | panic : ",
     ),
 )
 

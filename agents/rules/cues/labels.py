@@ -88,13 +88,7 @@ LABEL_CACHE_SIZE = 512
 that were partly revised, at 2 ms for a long one."""
 
 _BIT = {label.name: label.value for label in SentenceLabel}
-_ROLE = {
-    "user": SentenceLabel.USER.value,
-    "assistant": SentenceLabel.ASSISTANT.value,
-    "system": SentenceLabel.SYSTEM.value,
-    "tool": SentenceLabel.TOOL.value,
-}
-
+_ROLE = {role: SentenceLabel[role.upper()].value for role in ("user", "assistant", "system", "tool")}
 
 LABEL_BY_ITEM_KIND: Mapping[ItemKind | None, SentenceLabel] = {
     "safety": SentenceLabel.SAFETY,
@@ -117,10 +111,7 @@ def _label_text(text: str, entities: tuple[str, ...]) -> int:
     names = find_form_labels(text, entities)
     for sentence in parse_sentences(text):
         names |= _label_sentence(sentence)
-    bits = 0
-    for name in names:
-        bits |= _BIT[name]
-    return bits
+    return sum(_BIT[name] for name in names)
 
 
 def sentences_with_labels(text: str, labels: SentenceLabel) -> list[str]:
@@ -130,7 +121,6 @@ def sentences_with_labels(text: str, labels: SentenceLabel) -> list[str]:
 
 
 def _label_sentence(sentence: Sentence) -> set[str]:
-    """Return the names of the labels of one sentence."""
     if not sentence.words:
         return set()
     names = find_cue_labels(sentence)

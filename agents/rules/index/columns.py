@@ -40,20 +40,8 @@ class ColumnArrays:
     @classmethod
     def empty(cls, size: int) -> Self:
         """Return columns of `size` rows without a memory."""
-        return cls(
-            live=np.zeros(size, np.bool_),
-            superseded=np.zeros(size, np.bool_),
-            kinds=np.zeros(size, np.int64),
-            conversations=np.zeros(size, np.int64),
-            speakers=np.zeros(size, np.int64),
-            spaces=np.zeros(size, np.int64),
-            occurred_ms=np.zeros(size, np.int64),
-            source=np.zeros(size, np.int64),
-            lengths=np.zeros(size, np.int64),
-            importance=np.zeros(size, np.float64),
-            languages=np.zeros(size, np.int64),
-            labels=np.zeros(size, np.int64),
-        )
+        dtypes = {"live": np.bool_, "superseded": np.bool_, "importance": np.float64}
+        return cls(**{one.name: np.zeros(size, dtypes.get(one.name, np.int64)) for one in fields(cls)})
 
     def extended_to(self, size: int) -> Self:
         """Return a copy with rows without a memory at the end."""

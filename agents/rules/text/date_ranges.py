@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from datetime import date
 
-from agents.rules.text.date_words import AMBIGUOUS_MONTHS, MONTHS
+from agents.rules.text.date_words import AMBIGUOUS_MONTHS, MONTHS, MONTHS_IN_ITALIAN_AND_PORTUGUESE
 from agents.rules.text.tokenizer import fold
 
 DateRange = tuple[int, int]
@@ -22,31 +22,7 @@ MAX_QUESTION_CHARS = 4096
 MAX_YEARS = 32
 """Latest years to apply a month without a year to."""
 
-_MORE_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        [
-            "gennaio janeiro",
-            "febbraio fevereiro",
-            "marco",
-            "aprile",
-            "maggio maio",
-            "giugno junho",
-            "luglio julho",
-            "",
-            "settembre setembro",
-            "ottobre outubro",
-            "novembro",
-            "dicembre dezembro",
-        ],
-        1,
-    )
-    for name in names.split()
-}
-"""Months in Italian and Portuguese."""
-
-_ALL_MONTHS = {**MONTHS, **_MORE_MONTHS}
-
+_ALL_MONTHS = {**MONTHS, **MONTHS_IN_ITALIAN_AND_PORTUGUESE}
 _NAMES = "|".join(sorted(_ALL_MONTHS, reverse=True))
 
 _MONTH = re.compile(

@@ -17,6 +17,13 @@ MONTHS: Mapping[str, int] = _numbered(
 )
 """Months by name and common abbreviation."""
 
+MONTHS_IN_ITALIAN_AND_PORTUGUESE: Mapping[str, int] = _numbered(
+    "gennaio janeiro|febbraio fevereiro|marco|aprile|maggio maio|giugno junho|luglio julho||settembre setembro"
+    "|ottobre outubro|novembro|dicembre dezembro",
+    1,
+)
+"""Those of questions alone."""
+
 WEEKDAYS: Mapping[str, int] = _numbered(
     "monday montag lunes lundi|tuesday dienstag martes mardi|wednesday mittwoch miercoles mercredi"
     "|thursday donnerstag jueves jeudi|friday freitag viernes vendredi|saturday samstag sonnabend sabado samedi"
@@ -34,34 +41,11 @@ NUMBER_WORDS: Mapping[str, int] = _numbered(
 """Numbers up to twelve by word."""
 
 DAY_WORDS: Mapping[str, int] = {
-    "day before yesterday": -2,
-    "vorgestern": -2,
-    "anteayer": -2,
-    "antes de ayer": -2,
-    "avant-hier": -2,
-    "yesterday": -1,
-    "gestern": -1,
-    "ayer": -1,
-    "anoche": -1,
-    "hier": -1,
-    "last night": -1,
-    "today": 0,
-    "tonight": 0,
-    "this morning": 0,
-    "heute": 0,
-    "hoy": 0,
-    "esta noche": 0,
-    "aujourd'hui": 0,
-    "ce soir": 0,
-    "tomorrow": 1,
-    "morgen": 1,
-    "manana": 1,
-    "demain": 1,
-    "day after tomorrow": 2,
-    "ubermorgen": 2,
-    "uebermorgen": 2,
-    "pasado manana": 2,
-    "apres-demain": 2,
+    **dict.fromkeys(("day before yesterday", "vorgestern", "anteayer", "antes de ayer", "avant-hier"), -2),
+    **dict.fromkeys(("yesterday", "gestern", "ayer", "anoche", "hier", "last night"), -1),
+    **dict.fromkeys(("today", "tonight", "this morning", "heute", "hoy", "esta noche", "aujourd'hui", "ce soir"), 0),
+    **dict.fromkeys(("tomorrow", "morgen", "manana", "demain"), 1),
+    **dict.fromkeys(("day after tomorrow", "ubermorgen", "uebermorgen", "pasado manana", "apres-demain"), 2),
 }
 """Distance from today in days. `agents.rules.text.dates` excludes the other meanings of `morgen`, `manana`, `hier`."""
 
@@ -72,23 +56,22 @@ DAYS_PER_UNIT: Mapping[str, int] = {
 """Days per unit. Months and years are left out: their length varies."""
 
 WEEK_PHRASES: Mapping[str, int] = {
-    "last week": -1,
-    "letzte woche": -1,
-    "vorige woche": -1,
-    "vergangene woche": -1,
-    "la semana pasada": -1,
-    "la semaine derniere": -1,
-    "this week": 0,
-    "diese woche": 0,
-    "esta semana": 0,
-    "cette semaine": 0,
-    "next week": 1,
-    "nachste woche": 1,
-    "naechste woche": 1,
-    "kommende woche": 1,
-    "la proxima semana": 1,
-    "la semana que viene": 1,
-    "la semaine prochaine": 1,
+    **dict.fromkeys(
+        ("last week", "letzte woche", "vorige woche", "vergangene woche", "la semana pasada", "la semaine derniere"), -1
+    ),
+    **dict.fromkeys(("this week", "diese woche", "esta semana", "cette semaine"), 0),
+    **dict.fromkeys(
+        (
+            "next week",
+            "nachste woche",
+            "naechste woche",
+            "kommende woche",
+            "la proxima semana",
+            "la semana que viene",
+            "la semaine prochaine",
+        ),
+        1,
+    ),
 }
 """Distance from this week in weeks."""
 

@@ -5,42 +5,12 @@ deterministic, in time linear in the words. Stop words are indexed like all othe
 nothing else is left.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-from agents.rules.text.stop_words import (
-    DANISH_STOP_WORDS,
-    DUTCH_STOP_WORDS,
-    ENGLISH_STOP_WORDS,
-    FRENCH_STOP_WORDS,
-    GERMAN_STOP_WORDS,
-    ITALIAN_STOP_WORDS,
-    NORWEGIAN_STOP_WORDS,
-    PORTUGUESE_STOP_WORDS,
-    RUSSIAN_STOP_WORDS,
-    SPANISH_STOP_WORDS,
-    SWEDISH_STOP_WORDS,
-    TURKISH_STOP_WORDS,
-)
+from agents.rules.text.stop_words import STOP_WORDS
 
 UNKNOWN_LANGUAGE = 0
 """Index of a text without a stop word of any language."""
-
-STOP_WORDS: Mapping[str, frozenset[str]] = {
-    "": frozenset(),
-    "english": frozenset(ENGLISH_STOP_WORDS.split()),
-    "german": frozenset(GERMAN_STOP_WORDS.split()),
-    "spanish": frozenset(SPANISH_STOP_WORDS.split()),
-    "french": frozenset(FRENCH_STOP_WORDS.split()),
-    "portuguese": frozenset(PORTUGUESE_STOP_WORDS.split()),
-    "italian": frozenset(ITALIAN_STOP_WORDS.split()),
-    "dutch": frozenset(DUTCH_STOP_WORDS.split()),
-    "swedish": frozenset(SWEDISH_STOP_WORDS.split()),
-    "danish": frozenset(DANISH_STOP_WORDS.split()),
-    "norwegian": frozenset(NORWEGIAN_STOP_WORDS.split()),
-    "russian": frozenset(RUSSIAN_STOP_WORDS.split()),
-    "turkish": frozenset(TURKISH_STOP_WORDS.split()),
-}
-"""By Snowball's name of the language; on a tie the first language wins."""
 
 LANGUAGES = tuple(STOP_WORDS)
 """Names by index. The lexical index stores the indexes: append new languages at the end."""

@@ -1,33 +1,10 @@
 # ruff: noqa: RUF001 - Cyrillic letters are meant
-"""Stop words of languages other than English, folded by `agents.rules.text.tokenizer.fold`."""
+"""Stop words, folded by `agents.rules.text.tokenizer.fold`. Pure: data."""
 
-RUSSIAN_STOP_WORDS = """
-    а без более больше будет будто буду будут бы был была были было быть в вам вами вас ваш ваша ваше ваши ведь весь
-    вместо во вот впрочем все всегда всего всей всем всеми всему всех всю вся вы где да даже для до другая другие
-    другого другое другой его ее ей ему если есть еще же за зачем здесь и из или им ими иногда их к каждый как какая
-    какие каким каких какого какое какой какую когда кого ком кому конечно которая которого которое которой которую
-    которые который которых кто куда ли либо лишь лучше меня мне много мной мог могла могли могу мое моего моей моем
-    может можно мои моих мой моя мы на над надо нам нами нас наш наша наше нашего наши не него нее ней некоторые нельзя
-    нем нему несколько нет нею ни нибудь никогда никто ним ними них ничего но ну о об однако он она они оно опять от
-    откуда очень перед по под после потом потому почему почти при про просто против раз разве с сам сама сами само
-    самый свое своего своей свои свой свою своя себе себя сейчас со собой совсем так такая такие такого такое такой там
-    твое твои твой твоя те тебе тебя тем теперь тех то тобой тогда того тоже той только том тому тот тою туда тут ты у
-    уж уже хотя чего чем чему через что чтоб чтобы эта эти этим этих это этого этой этом этому этот эту я
-"""
+from collections.abc import Mapping
 
-TURKISH_STOP_WORDS = """
-    acaba ama ancak arada artık asla az bana bazen bazı belki ben beni benim beri bile bir biraz biri birkac birsey biz
-    bize bizi bizim boyle boylece bu buna bunda bundan bunlar bunları bunu bunun burada butun cok cunku da daha de defa
-    degil diger diye dolayı dolayısıyla eger en evet fakat falan gibi gore ha hala hangi hani hatta hem henuz hep hepsi
-    her herhangi herkes hic hicbir icin icinde ile ilgili ise iste kadar karsı kendi kendine kez ki kim kime kimin
-    kimse madem mi mu mı nasıl ne neden nedir nerede nereye nicin niye o olan olarak oldu oldugu olmak olması olsa
-    olsun olup olur ona once ondan onlar onlara onları onların onu onun orada oyle oysa pek ragmen sadece sana sanki
-    sen seni senin siz size sizi sizin sonra soyle su suna sunu tabii tarafından tum uzere var ve veya ya yani yapan
-    yaptı yaptık yaptım yerine yine yok yoksa zaman zaten
-"""
-
-
-ENGLISH_STOP_WORDS = """
+_WORDS: Mapping[str, str] = {
+    "english": """
     a about above after again against ago all also am an and any anybody anyone anything are aren't as at away be
     became because been before being below between both but by came can can't cannot could couldn't did didn't do does
     doesn't doing don't done down during each either else ever every everybody everyone everything few for from further
@@ -42,9 +19,8 @@ ENGLISH_STOP_WORDS = """
     well went were weren't what what's whatever when when's where where's whether which while who who's whom whose why
     why's will with within without won't would wouldn't yeah yes yet you you'd you'll you're you've your yours yourself
     yourselves
-"""
-
-GERMAN_STOP_WORDS = """
+    """,
+    "german": """
     ab aber alle allem allen aller alles als also am an ander andere anderen anderer anderes auch auf aus bei beide
     beim bekam bekommen bin bis bist da dabei dadurch dafur damals damit danach daran darauf daraus darf darin daruber
     darum das dass davon dazu dein deine deinem deinen deiner dem den denen denn der deren des deshalb dessen dich die
@@ -59,51 +35,8 @@ GERMAN_STOP_WORDS = """
     weg wegen weil weiter welche welchem welchen welcher welches wem wen wenig wenn wer werde werden wessen wie wieder
     wieso wieviel will wir wird wirst wo wobei woher wohin wollte wollten womit woran worauf woraus worin worum wurde
     wurden zu zum zur zwar zwischen
-"""
-
-DUTCH_STOP_WORDS = """
-    aan achter af al alle alleen allemaal alles als altijd ander andere anders ben bent bij bijna binnen boven daar
-    daarna daarom dan dat de deed denk dertig deze die dit doe doen doet door dus een eens eerst eigenlijk elk elke en
-    er ergens geen geweest gewoon ging had hadden heb hebben hebt heeft heel hem hen het hier hij hoe hoeveel hoewel
-    hun ieder iedere iedereen iemand iets ik in is ja je jij jou jouw jullie kan kon konden kun kunnen kunt maar maken
-    me mee meer meest men met mij mijn mocht moest moet moeten na naar nee niemand niet niets nog nooit nu of om omdat
-    ons onze ook op over pas samen sinds slechts soms te tegen tenzij terwijl toch toen tot tussen uit uw van vanaf
-    veel voor vooral waar waarin waarmee waarom wanneer waren was wat we weer wel welk welke werd werden wie wij wil
-    wilde word worden wordt zal ze zelf zich zij zijn zo zoals zonder zou zouden zullen
-"""
-
-SWEDISH_STOP_WORDS = """
-    all alla allt alltid an anda andra annan annat at ater att av bara blev bli blir blivit borde bort da dar darfor de
-    dem den denna deras dess dessa det detta dig din dina dit ditt dock du efter eftersom ej eller en er era ert ett
-    fast fick for fore fram fran genom gick ha hade han hans har havt hela helt hemma hon honom hur i igen ihop in inga
-    ingen inget innan inte ja jag ju kan kanske knappt kom kunde man manga med medan mej mellan men mer mest mig min
-    mina mitt mot mycket nagon nagot nagra nar nej ni nog nu nya och ocksa om oss over pa redan sa sadan sade sedan sig
-    sin sina sitt sjalv ska skall skulle som till tills trots tva under upp ut utan vad valdigt var vara varfor varit
-    varje varst vart vem vems vi via vid vilka vilken vilket vill ville
-"""
-
-DANISH_STOP_WORDS = """
-    af alle allerede alt altid anden andet andre at bare begge blev blive bliver bort da dag de dem den denne der deres
-    derfor det dette dig din dine dit du efter eller en end endnu er et fik flere for fordi fra før først gennem gik
-    gor gør ham han hans har havde have hele hen hende hendes her hos hun hvad hvem hver hvilke hvilken hvilket hvis
-    hvor hvordan hvorfor hvornar i igen ikke ind ingen intet ja jeg jer jeres jo kan kom kun kunne lidt lige ma man
-    mange med meget mellem men mens mere mest mig min mine mit mod nar ned nej nogen noget nogle nok nu og ogsa om op
-    os over pa sa sadan samme sig sin sine sit skal skulle slet som til tit ud uden under var ved vi vil ville vor
-    vores være været
-"""
-
-NORWEGIAN_STOP_WORDS = """
-    alle allerede alt altid andre annen annet at av bare begge ble blei bli blir blitt bort bra da de deg dei dem den
-    denne der deres derfor det dette din dine ditt du eg ei eller en enn enna er et ett etter fikk flere for fordi fra
-    før først gikk gjennom gjorde gjør ha hadde ham han hans har hele helt hen henne hennes her hos hun hva hvem hver
-    hvilke hvilken hvilket hvis hvor hvordan hvorfor i igjen ikke ikkje ingen ingenting inn ja jeg jo kan kanskje kom
-    kun kunne litt ma man mange med meg meget mellom men mens mer mest min mine mitt mot mye na nar ned nei noe noen
-    nok nylig og ogsa om opp oss over pa sa samme sann seg selv siden sin sine sitt skal skulle som til ut uten var
-    vart ved veldig vi vil ville være vært
-"""
-
-
-SPANISH_STOP_WORDS = """
+    """,
+    "spanish": """
     a aca ahi ahora al algo alguien algun alguna algunas alguno algunos alla alli ante antes aquel aquella aquellas
     aquello aquellos aqui asi aun aunque cada casi como con conmigo contigo contra cual cuales cualquier cuando cuanta
     cuantas cuanto cuantos cuya cuyo dar de debe deben debia decir del dentro desde despues dice dicho dijo dime donde
@@ -116,9 +49,8 @@ SPANISH_STOP_WORDS = """
     su sus suya suyas suyo suyos tal tambien tampoco tan tanta tanto te tendra tenemos tener tengo tenia ti tiene
     tienen toda todas todavia todo todos tu tus tuve tuvo tuya tuyo un una unas uno unos usted ustedes va vamos van vez
     vosotros voy vuestra vuestro y ya yo
-"""
-
-FRENCH_STOP_WORDS = """
+    """,
+    "french": """
     a afin ai ainsi alors apres as au aucun aucune aujourd'hui auquel aussi autre autres aux avaient avais avait avant
     avec avez avoir avons ayant bien c c'est ca car ce ceci cela celle celles celui ces cet cette ceux chaque chez
     chose choses combien comme comment d dans de depuis des deux dit doit donc dont du elle elles en encore entre est
@@ -128,9 +60,21 @@ FRENCH_STOP_WORDS = """
     pourquoi qu quand que quel quelle quelles quelque quelques quels qui quoi s sa sans se sera ses si sien soi soit
     sommes son sont sous suis sur t ta tandis te tel telle tes toi ton toujours tous tout toute toutes tres tu un une
     va vers voici voila vont vos votre vous y
-"""
-
-ITALIAN_STOP_WORDS = """
+    """,
+    "portuguese": """
+    a acerca agora ai ainda alem algo alguem algum alguma algumas alguns ali ante antes ao aos apenas apos aquela
+    aquelas aquele aqueles aqui aquilo as assim ate bem cada com como contra cuja cujo da dai dao daquela daquele das
+    de dela delas dele deles depois desde dessa desse desta deste deve devem devia disse disso disto do dos e ela elas
+    ele eles em enquanto entao entre era eram es essa essas esse esses esta estamos estao estar estas estava estavam
+    este estes esteve estive estou eu faz fazer fez foi fomos for foram fosse fui ha havia isso isto ja la lhe lhes
+    logo mais mas me mesma mesmo meu meus minha minhas muita muitas muito muitos na nada nao naquela naquele nas nem
+    nenhum nenhuma nessa nesse nesta neste ninguem no nos nossa nossas nosso nossos num numa nunca o onde os ou outra
+    outras outro outros para pela pelas pelo pelos pode podem podia pois por porem porque pouca pouco pra quais qual
+    qualquer quando quanta quantas quanto quantos quase que quem sao se seja sem sempre sendo ser sera seu seus sido
+    sim so sob sobre somos sou sua suas tal talvez tambem tanta tanto tao te tem temos tenha tenho ter teu teve ti
+    tinha tinham tive toda todas todo todos tu tua tudo um uma umas uns vai vamos vao voce voces vos vou
+    """,
+    "italian": """
     a abbia abbiamo ad adesso agli ai al alcun alcuna alcune alcuni alla alle allo allora altra altre altri altro anche
     ancora appena avere avete aveva avevamo avevano avevo avuto che chi ci ciascuno cio circa col come con contro cosa
     cosi cui da dagli dai dal dalla dalle dallo degli dei del della delle dello dentro di dopo dove dovere dunque e
@@ -143,18 +87,71 @@ ITALIAN_STOP_WORDS = """
     stai stata state stati stato stava stesso sto su sua subito sue sugli sui sul sulla sulle sullo suo suoi tanto te
     ti tra troppo tu tua tue tuo tuoi tutta tutte tutti tutto un una uno va verso vi via voi vostra vostre vostri
     vostro
-"""
+    """,
+    "dutch": """
+    aan achter af al alle alleen allemaal alles als altijd ander andere anders ben bent bij bijna binnen boven daar
+    daarna daarom dan dat de deed denk dertig deze die dit doe doen doet door dus een eens eerst eigenlijk elk elke en
+    er ergens geen geweest gewoon ging had hadden heb hebben hebt heeft heel hem hen het hier hij hoe hoeveel hoewel
+    hun ieder iedere iedereen iemand iets ik in is ja je jij jou jouw jullie kan kon konden kun kunnen kunt maar maken
+    me mee meer meest men met mij mijn mocht moest moet moeten na naar nee niemand niet niets nog nooit nu of om omdat
+    ons onze ook op over pas samen sinds slechts soms te tegen tenzij terwijl toch toen tot tussen uit uw van vanaf
+    veel voor vooral waar waarin waarmee waarom wanneer waren was wat we weer wel welk welke werd werden wie wij wil
+    wilde word worden wordt zal ze zelf zich zij zijn zo zoals zonder zou zouden zullen
+    """,
+    "swedish": """
+    all alla allt alltid an anda andra annan annat at ater att av bara blev bli blir blivit borde bort da dar darfor de
+    dem den denna deras dess dessa det detta dig din dina dit ditt dock du efter eftersom ej eller en er era ert ett
+    fast fick for fore fram fran genom gick ha hade han hans har havt hela helt hemma hon honom hur i igen ihop in inga
+    ingen inget innan inte ja jag ju kan kanske knappt kom kunde man manga med medan mej mellan men mer mest mig min
+    mina mitt mot mycket nagon nagot nagra nar nej ni nog nu nya och ocksa om oss over pa redan sa sadan sade sedan sig
+    sin sina sitt sjalv ska skall skulle som till tills trots tva under upp ut utan vad valdigt var vara varfor varit
+    varje varst vart vem vems vi via vid vilka vilken vilket vill ville
+    """,
+    "danish": """
+    af alle allerede alt altid anden andet andre at bare begge blev blive bliver bort da dag de dem den denne der deres
+    derfor det dette dig din dine dit du efter eller en end endnu er et fik flere for fordi fra før først gennem gik
+    gor gør ham han hans har havde have hele hen hende hendes her hos hun hvad hvem hver hvilke hvilken hvilket hvis
+    hvor hvordan hvorfor hvornar i igen ikke ind ingen intet ja jeg jer jeres jo kan kom kun kunne lidt lige ma man
+    mange med meget mellem men mens mere mest mig min mine mit mod nar ned nej nogen noget nogle nok nu og ogsa om op
+    os over pa sa sadan samme sig sin sine sit skal skulle slet som til tit ud uden under var ved vi vil ville vor
+    vores være været
+    """,
+    "norwegian": """
+    alle allerede alt altid andre annen annet at av bare begge ble blei bli blir blitt bort bra da de deg dei dem den
+    denne der deres derfor det dette din dine ditt du eg ei eller en enn enna er et ett etter fikk flere for fordi fra
+    før først gikk gjennom gjorde gjør ha hadde ham han hans har hele helt hen henne hennes her hos hun hva hvem hver
+    hvilke hvilken hvilket hvis hvor hvordan hvorfor i igjen ikke ikkje ingen ingenting inn ja jeg jo kan kanskje kom
+    kun kunne litt ma man mange med meg meget mellom men mens mer mest min mine mitt mot mye na nar ned nei noe noen
+    nok nylig og ogsa om opp oss over pa sa samme sann seg selv siden sin sine sitt skal skulle som til ut uten var
+    vart ved veldig vi vil ville være vært
+    """,
+    "russian": """
+    а без более больше будет будто буду будут бы был была были было быть в вам вами вас ваш ваша ваше ваши ведь весь
+    вместо во вот впрочем все всегда всего всей всем всеми всему всех всю вся вы где да даже для до другая другие
+    другого другое другой его ее ей ему если есть еще же за зачем здесь и из или им ими иногда их к каждый как какая
+    какие каким каких какого какое какой какую когда кого ком кому конечно которая которого которое которой которую
+    которые который которых кто куда ли либо лишь лучше меня мне много мной мог могла могли могу мое моего моей моем
+    может можно мои моих мой моя мы на над надо нам нами нас наш наша наше нашего наши не него нее ней некоторые нельзя
+    нем нему несколько нет нею ни нибудь никогда никто ним ними них ничего но ну о об однако он она они оно опять от
+    откуда очень перед по под после потом потому почему почти при про просто против раз разве с сам сама сами само
+    самый свое своего своей свои свой свою своя себе себя сейчас со собой совсем так такая такие такого такое такой там
+    твое твои твой твоя те тебе тебя тем теперь тех то тобой тогда того тоже той только том тому тот тою туда тут ты у
+    уж уже хотя чего чем чему через что чтоб чтобы эта эти этим этих это этого этой этом этому этот эту я
+    """,
+    "turkish": """
+    acaba ama ancak arada artık asla az bana bazen bazı belki ben beni benim beri bile bir biraz biri birkac birsey biz
+    bize bizi bizim boyle boylece bu buna bunda bundan bunlar bunları bunu bunun burada butun cok cunku da daha de defa
+    degil diger diye dolayı dolayısıyla eger en evet fakat falan gibi gore ha hala hangi hani hatta hem henuz hep hepsi
+    her herhangi herkes hic hicbir icin icinde ile ilgili ise iste kadar karsı kendi kendine kez ki kim kime kimin
+    kimse madem mi mu mı nasıl ne neden nedir nerede nereye nicin niye o olan olarak oldu oldugu olmak olması olsa
+    olsun olup olur ona once ondan onlar onlara onları onların onu onun orada oyle oysa pek ragmen sadece sana sanki
+    sen seni senin siz size sizi sizin sonra soyle su suna sunu tabii tarafından tum uzere var ve veya ya yani yapan
+    yaptı yaptık yaptım yerine yine yok yoksa zaman zaten
+    """,
+}
 
-PORTUGUESE_STOP_WORDS = """
-    a acerca agora ai ainda alem algo alguem algum alguma algumas alguns ali ante antes ao aos apenas apos aquela
-    aquelas aquele aqueles aqui aquilo as assim ate bem cada com como contra cuja cujo da dai dao daquela daquele das
-    de dela delas dele deles depois desde dessa desse desta deste deve devem devia disse disso disto do dos e ela elas
-    ele eles em enquanto entao entre era eram es essa essas esse esses esta estamos estao estar estas estava estavam
-    este estes esteve estive estou eu faz fazer fez foi fomos for foram fosse fui ha havia isso isto ja la lhe lhes
-    logo mais mas me mesma mesmo meu meus minha minhas muita muitas muito muitos na nada nao naquela naquele nas nem
-    nenhum nenhuma nessa nesse nesta neste ninguem no nos nossa nossas nosso nossos num numa nunca o onde os ou outra
-    outras outro outros para pela pelas pelo pelos pode podem podia pois por porem porque pouca pouco pra quais qual
-    qualquer quando quanta quantas quanto quantos quase que quem sao se seja sem sempre sendo ser sera seu seus sido
-    sim so sob sobre somos sou sua suas tal talvez tambem tanta tanto tao te tem temos tenha tenho ter teu teve ti
-    tinha tinham tive toda todas todo todos tu tua tudo um uma umas uns vai vamos vao voce voces vos vou
-"""
+STOP_WORDS: Mapping[str, frozenset[str]] = {
+    "": frozenset(),
+    **{language: frozenset(words.split()) for language, words in _WORDS.items()},
+}
+"""By Snowball's name of the language; on a tie the first language wins."""
