@@ -15,15 +15,15 @@ from agents.ports.clock import Clock
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
 from agents.ports.vector_index import VectorIndex
-from agents.rules.memory.embedding_status import is_in_flight
-from agents.rules.memory.forgetting import list_ids, list_ids_in_mode
-from agents.rules.memory.maintaining import (
+from agents.rules.memory.embedding_status import (
     JobOutcome,
     MaintenanceAction,
+    is_in_flight,
     is_in_other_space,
     job_outcome,
     maintenance_action,
 )
+from agents.rules.memory.forgetting import list_ids, list_ids_in_mode
 from schemas.internal.changes import Job
 from schemas.internal.events import Embedded
 from schemas.models.vectors import MemoryFilter

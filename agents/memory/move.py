@@ -13,7 +13,7 @@ from agents.rules.categories.assignment import merge_assignments, top_model_cate
 from agents.rules.memory.embedding_status import is_in_flight
 from agents.rules.memory.superseding import restore_source
 from agents.rules.memory.versions import move_to_mode
-from agents.rules.modes.precedence import ModeChoice, with_decay, with_mode_source
+from agents.rules.modes.declaring import ModeChoice, with_decay, with_mode_source
 from schemas.internal.changes import Change
 from schemas.internal.events import Remembered
 from schemas.state.memories import CategoryAssignment, Memory

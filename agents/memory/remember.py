@@ -43,7 +43,7 @@ from agents.rules.memory.versions import (
     is_stale_redelivery,
     next_memory,
 )
-from agents.rules.modes.precedence import mode_after_answer, mode_on_arrival, with_decay, with_mode_source
+from agents.rules.modes.declaring import mode_after_answer, mode_on_arrival, with_decay, with_mode_source
 from schemas.internal.changes import Change
 from schemas.internal.consolidation import Distilled, ItemsMerged
 from schemas.internal.events import Embedded, Forgotten, Remembered, Understood

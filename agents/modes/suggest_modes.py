@@ -17,15 +17,18 @@ from agents.ports.command_types import CommandResult
 from agents.ports.lexical_index import LexicalIndex
 from agents.ports.stores import Memories
 from agents.ports.vector_index import VectorIndex
-from agents.rules.clustering.normalise import normalise_rows
+from agents.rules.clustering.knn import normalise_rows
 from agents.rules.modes.mode_suggesting import (
     MIN_GROUP_TURNS,
+    Segment,
     SegmentGroup,
+    chosen_segments_by_mode,
+    default_segments_by_location,
+    split_segments,
     suggest_groups,
     suggest_mode_name,
     top_keywords,
 )
-from agents.rules.modes.segments import Segment, chosen_segments_by_mode, default_segments_by_location, split_segments
 from schemas.failures import ModelMissing
 from schemas.messages.commands import Command
 from schemas.models.vectors import Matrix, Vector

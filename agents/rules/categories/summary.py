@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from agents.rules.clustering.normalise import normalise_rows
+from agents.rules.clustering.knn import normalise_rows
 from schemas.models.vectors import Matrix
 from schemas.state.categories import Category
 

@@ -22,8 +22,8 @@ from agents.rules.clustering.knn import (
     background_cosine,
     find_neighbours,
     idf_weights,
+    normalise_rows,
 )
-from agents.rules.clustering.normalise import normalise_rows
 from schemas.models.vectors import Matrix
 
 StopCondition = Callable[[], bool]

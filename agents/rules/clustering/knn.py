@@ -17,6 +17,13 @@ from agents.rules.text.stemming import stems
 from agents.rules.text.tokenizer import content_terms, tokenize
 from schemas.models.vectors import Matrix, Vector
 
+
+def normalise_rows(rows: Matrix) -> Matrix:
+    """Scale each row to length 1; a zero row stays zero."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(lengths == 0, 1, lengths), np.float32)
+
+
 MAX_NEIGHBOURS = 100
 """Nearest neighbours per memory: a cluster has no more members."""
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from agents.rules.cues.intent_patterns import COURTESY_TURN, STACK_TRACE
+from agents.rules.cues.intents import COURTESY_TURN, STACK_TRACE
 from agents.rules.text.date_words import AMBIGUOUS_MONTHS, DAY_WORDS, MONTHS, WEEKDAYS
 from agents.rules.text.sentences import MAX_PARSED_CHARS
 from agents.rules.text.tokenizer import fold
@@ -25,25 +25,19 @@ _NUMBERS = _words(
     deux trois quatre cinq sept huit neuf dix cent mille twenty thirty forty fifty sixty
     """
 )
-_DAYS = (
-    frozenset(MONTHS) | frozenset(WEEKDAYS) | frozenset(word for word in DAY_WORDS if " " not in word)
-) - AMBIGUOUS_MONTHS
+_DAYS = frozenset({*MONTHS, *WEEKDAYS, *(word for word in DAY_WORDS if " " not in word)}) - AMBIGUOUS_MONTHS
 _DATE = re.compile(r"\b(?:19|20)\d\d\b|\b\d{1,2}[./]\d{1,2}\.|\b\d{1,2}(?:st|nd|rd|th)\b")
-_AMBIGUOUS = frozenset({"may", "march", "mar"})
 _AMBIGUOUS_DATE = re.compile(
     r"\b(?:on|by|until|till|before|after|since|from) (?:the )?\d{1,2} (?:may|march|mar)\b|\bin (?:may|march)\b|"
     r"\b(?:may|march|mar) \d{1,2}\b(?!:)|\b\d{1,2} (?:may|march|mar) (?:19|20)\d\d\b"
 )
 """An ambiguous month next to a day, a year or an `in`."""
 
-_RELATIVE = frozenset({"last", "next", "this"})
 _RELATIVE_SPAN = re.compile(
     r"\b(?:last|next|this) (?:week|month|year|night|weekend|spring|summer|autumn|fall|winter)\b"
 )
 _TIME = re.compile(r"\b\d{1,2}[:.h]\d\d\b(?![.\d])|\b\d{1,2} ?(?:am|pm|uhr)\b")
-_HOURS = frozenset(
-    {"noon", "midnight", "o'clock", "mittags", "mitternacht", "midi", "minuit", "mediodia", "medianoche"}
-)
+_HOURS = _words("noon midnight o'clock mittags mitternacht midi minuit mediodia medianoche")
 _UNITS = _words(
     """
     second seconds minute minutes min mins hour hours day days night nights week weeks month months year years
@@ -58,16 +52,13 @@ _TRACE_PARTS = ("rror", "xception", "Traceback", "panic", "Segmentation", "exit"
 """Every trace contains one of these."""
 _DURATION = re.compile(
     r"\b(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|half an|ein\w*|zwei|drei|un\w*|dos|tres|deux|"
-    r"trois)[ -]"
-    r"(?:seconds?|minutes?|mins?|hours?|days?|nights?|weeks?|months?|years?|sekunden?|minuten?|stunden?|tagen?|"
-    r"tage|wochen?|"
-    r"monat\w{0,2}|jahr\w{0,2}|minutos?|horas?|dias?|semanas?|mes(?:es)?|anos?|heures?|jours?|semaines?|mois|ans?|"
-    r"annees?)\b"
+    r"trois)[ -](?:seconds?|minutes?|mins?|hours?|days?|nights?|weeks?|months?|years?|sekunden?|minuten?|stunden?|"
+    r"tagen?|tage|wochen?|monat\w{0,2}|jahr\w{0,2}|minutos?|horas?|dias?|semanas?|mes(?:es)?|anos?|heures?|jours?|"
+    r"semaines?|mois|ans?|annees?)\b"
 )
 _MONEY = re.compile(
     r"[$\u20ac\u00a3\u00a5] ?\d|\d ?[$\u20ac\u00a3\u00a5]|\b\d[\d.,]{0,30}k? ?(?:usd|eur|gbp|chf|dollars?|euros?|"
-    r"pounds?|bucks|quid|francs?|franken|"
-    r"cents?|kr|kronor|forints?|huf|pesos)\b"
+    r"pounds?|bucks|quid|francs?|franken|cents?|kr|kronor|forints?|huf|pesos)\b"
 )
 _LINK = re.compile(r"https?://|\bwww\.|\S@\S{1,253}\.\w")
 """Domains have at most 253 characters; unbounded, a run of `@a.` takes quadratic time."""
@@ -87,9 +78,7 @@ def find_form_labels(text: str, entities: Iterable[str]) -> set[str]:
     # Most patterns run only if a word or a digit is present that they require: this saves half the time.
     labels = {
         "NUMBER": has_digit or not _NUMBERS.isdisjoint(words),
-        "DATE": not _DAYS.isdisjoint(words)
-        or (has_digit and _DATE.search(folded))
-        or _has_contextual_date(words, folded),
+        "DATE": not _DAYS.isdisjoint(words) or _has_date(words, folded, has_digit=has_digit),
         "TIME": not _HOURS.isdisjoint(words) or (has_digit and _TIME.search(folded)),
         "DURATION": not _UNITS.isdisjoint(words) and _DURATION.search(folded),
         "MONEY": has_digit and _MONEY.search(folded),
@@ -103,8 +92,10 @@ def find_form_labels(text: str, entities: Iterable[str]) -> set[str]:
     return {label for label, is_found in labels.items() if is_found}
 
 
-def _has_contextual_date(words: set[str], folded: str) -> bool:
-    """True if a text has a span relative to now, or an ambiguous month next to a day or a year."""
-    if not _RELATIVE.isdisjoint(words) and _RELATIVE_SPAN.search(folded):
+def _has_date(words: set[str], folded: str, *, has_digit: bool) -> bool:
+    """True if a text has digits of a date, a span relative to now, or an ambiguous month next to a day or a year."""
+    if has_digit and _DATE.search(folded):
         return True
-    return not _AMBIGUOUS.isdisjoint(words) and _AMBIGUOUS_DATE.search(folded) is not None
+    if not words.isdisjoint(("last", "next", "this")) and _RELATIVE_SPAN.search(folded):
+        return True
+    return not words.isdisjoint(("may", "march", "mar")) and _AMBIGUOUS_DATE.search(folded) is not None

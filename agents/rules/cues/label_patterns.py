@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class LabelPattern(NamedTuple):
-    """A label, its trigger words (at least one is required), and the pattern to match then."""
+    """The pattern of a label, searched in sentences with at least one of its trigger words."""
 
     label: str
     triggers: frozenset[str]

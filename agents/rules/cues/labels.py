@@ -1,8 +1,8 @@
 """Label the sentences of a memory by rule: a question, a number, a constraint, an error, a decision. Pure.
 
-Enters: a memory. Leaves: its labels, flags of an integer of at most 62 bits. Guaranteed: deterministic, in time linear
-in the text. Labels describe the form of a text in English, German, Spanish or French; whether its speaker may set a
-rule is decided elsewhere. A question or a supposition sets no rule, reports no error and decides nothing.
+Labels are flags of an integer of at most 62 bits. They describe the form of a text in English, German, Spanish or
+French, not what its speaker may set. A question or a supposition sets no rule, reports no error and decides nothing.
+Deterministic, in time linear in the text.
 """
 
 from collections.abc import Mapping

@@ -11,8 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 
-from agents.rules.items.fact_forms import NOUN_PATTERN, OPENING_PATTERN
-from agents.rules.items.facts import has_specific_value
+from agents.rules.items.facts import NOUN_PATTERN, OPENING_PATTERN, has_specific_value
 from agents.rules.text.sentences import parse_sentence, written_words
 from schemas.state.memories import Claim, ClaimEntry, Memory
 

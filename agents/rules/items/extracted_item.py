@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 from agents.rules.items.claims import extract_claim
 from agents.rules.items.kinds import Voice
-from agents.rules.text.chunking import Span
 from agents.rules.text.dates import find_dates
 from agents.rules.text.entities import extract_entities
-from agents.rules.text.sentences import parse_sentence
+from agents.rules.text.sentences import Span, parse_sentence
 from agents.rules.text.tokenizer import fold
 from schemas.state.memories import ItemKind, Memory, MemoryType
 

@@ -14,12 +14,27 @@ from agents.rules.cues.label_cues import ASSERTIVE, find_cue_labels
 from agents.rules.cues.labels import has_text_signals
 from agents.rules.items.extracted_item import ExtractedItem, SourceText, build_extracted_item
 from agents.rules.items.facts import states_fact
-from agents.rules.items.kinds import ALLOWED_KINDS, FIRST_PERSON_VOICES, RULE_KINDS, Voice, kind_of, voice_of
-from agents.rules.items.procedures import find_step_lists, is_procedure
+from agents.rules.items.kinds import (
+    ALLOWED_KINDS,
+    FIRST_PERSON_VOICES,
+    RULE_KINDS,
+    Voice,
+    find_step_lists,
+    is_procedure,
+    kind_of,
+    voice_of,
+)
 from agents.rules.prompts.prompting import verify_items
-from agents.rules.text.chunking import Span, chunk_text, sentence_spans
 from agents.rules.text.languages import stop_words_of
-from agents.rules.text.sentences import MAX_PARSED_CHARS, Sentence, parse_sentence, written_words
+from agents.rules.text.sentences import (
+    MAX_PARSED_CHARS,
+    Sentence,
+    Span,
+    chunk_text,
+    parse_sentence,
+    sentence_spans,
+    written_words,
+)
 from schemas.state.memories import ItemKind, Memory
 from schemas.state.understanding import Understanding
 

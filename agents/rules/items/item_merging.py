@@ -54,9 +54,8 @@ def modeless_item_id(turn: Memory, support: Support) -> str:
 
 def supports_from_turn(item: Memory, turn: Memory) -> list[Support]:
     """Return the supports of an item from the current text of a turn."""
-    return [
-        one for one in _supports(item) if (one.memory_id, one.text_hash) == (turn.memory_id, current_text_hash(turn))
-    ]
+    current = turn.memory_id, current_text_hash(turn)
+    return [one for one in _supports(item) if (one.memory_id, one.text_hash) == current]
 
 
 def restrict_to_turn(item: Memory, turn: Memory) -> Memory:
@@ -103,7 +102,7 @@ def build_item(memory_id: str, supports: Sequence[Support], turn: Memory, before
         latest_at=turn.latest_at,
         importance=turn.importance,
         entities=last.entities,
-        evidence=tuple(map(_evidence, supports)),
+        evidence=tuple(Evidence(**{name: getattr(one, name) for name in Evidence.model_fields}) for one in supports),
         decay=before.decay if before else turn.decay,
         versions=(TextVersion(text_hash=hash_texts([last.text]), first_seen=turn.latest_at),),
         content_hash="",
@@ -154,16 +153,6 @@ def _limit_chars(supports: Sequence[Support]) -> tuple[Support, ...]:
     lengths = accumulate(len(one.text) for one in reversed(supports))
     fitting = sum(length <= MAX_SUPPORTS_CHARS for length in lengths)
     return tuple(supports[-max(fitting, 1) :])
-
-
-def _evidence(support: Support) -> Evidence:
-    return Evidence(
-        turn_id=support.turn_id,
-        start=support.start,
-        end=support.end,
-        resource=support.resource,
-        memory_id=support.memory_id,
-    )
 
 
 def _supports(item: Memory) -> tuple[Support, ...]:

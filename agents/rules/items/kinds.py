@@ -1,7 +1,7 @@
 """Derive the kind of an item from the labels of a sentence, and the kinds that each voice may say. Pure.
 
-Guaranteed: only users and the system prompt set safety rules and only users correct; a tool reports errors and nothing
-else, since its output may be anyone's text.
+Only users and the system prompt set safety rules, and only users correct. A tool reports errors and nothing else, since
+its output may be anyone's text. A step of a procedure begins with an imperative verb.
 """
 
 import re
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import get_args
 
+from agents.rules.text.sentences import MAX_CHUNK_CHARS, Span, statement_lines
 from agents.rules.text.tokenizer import fold
 from schemas.state.memories import ItemKind, Memory
 
@@ -49,7 +50,7 @@ _VAGUE: Mapping[ItemKind, re.Pattern[str]] = {
         r" (?:gotta|when we|and|i|we) (?:figure|find) out | what i'd | (?:y|le|que|el|ella) me pregunto "
     ),
 }
-"""Vague phrases, by the kind that they seem to be."""
+"""Sentences that only seem to be of a kind, or say too little by themselves."""
 
 _OWN_LIKING = re.compile(
     r"(?:^| [,:!]| and| but| so| yeah| oh) (?:i|we) (?:(?:really|also|still|just|absolutely|always) )?"
@@ -57,17 +58,6 @@ _OWN_LIKING = re.compile(
     r" (?:i'm|i am) (?:a (?:big |huge )?fan of|fond of|keen on|obsessed with) "
 )
 """A liking of the speaker, in a main clause."""
-
-
-def is_vague(kind: ItemKind, spaced: str) -> bool:
-    """True if a sentence only seems to be of a kind, or says too little by itself."""
-    pattern = _VAGUE.get(kind)
-    return pattern is not None and pattern.search(spaced) is not None
-
-
-def is_own_liking(spaced: str) -> bool:
-    """True if the speaker states their own liking."""
-    return _OWN_LIKING.search(spaced) is not None
 
 
 LABEL_KINDS: tuple[tuple[str, ItemKind], ...] = (
@@ -120,8 +110,7 @@ _FROM_NOW_ON = re.compile(
     r" (?:from|as of) now on | ab (?:jetzt|sofort) | de ahora en adelante | dorenavant | desormais "
 )
 _ABOUT_ANSWERS = re.compile(
-    r" (?:please|answer\w*|repl\w+|respond|write|call me|tell me|bitte|antworte\w*|responde|contesta|"
-    r"reponds|repondez) "
+    r" (?:please|answer\w*|repl\w+|respond|write|call me|tell me|bitte|antworte\w*|responde|contesta|reponds|repondez) "
 )
 
 
@@ -139,7 +128,8 @@ def kind_of(labels: set[str], spaced: str) -> ItemKind | None:
     for label, default in LABEL_KINDS:
         if label in labels:
             kind = _refine(label, default, spaced)
-            if not is_vague(kind, spaced) and (label != "LIKING" or is_own_liking(spaced)):
+            vague = _VAGUE.get(kind)
+            if not (vague and vague.search(spaced)) and (label != "LIKING" or _OWN_LIKING.search(spaced)):
                 return kind
     return None
 
@@ -149,3 +139,66 @@ def _refine(label: str, kind: ItemKind, spaced: str) -> ItemKind:
     if label in ("PREFERENCE", "INSTRUCTION") and _FROM_NOW_ON.search(spaced) and not _ABOUT_ANSWERS.search(spaced):
         return "decision"
     return kind
+
+
+_VERB = (
+    r"(?:run|rerun|use|call|type|press|click|tap|open|close|set|unset|add|install|uninstall|execute|go|start|stop|"
+    r"restart|copy|paste|delete|remove|push|pull|build|rebuild|create|edit|enter|select|choose|pick|log|turn|hold|put|"
+    r"mix|boil|heat|preheat|soak|drain|write|send|ask|export|import|make|take|check|rename|move|merge|commit|deploy|"
+    r"bump|tag|drop|apply|update|upgrade|download|upload|unplug|plug|wait|fill|pour|stir|bake|cut|fold|rinse|shake|"
+    r"clone|checkout|switch|enable|disable|read|test|verify|save|sign|print|book|fetch|clear|replace|pass|wrap|let)"
+)
+
+_VERB_ES = r"(?:ejecuta|ejecute|usa|use|pulsa|pulse|abre|abra|escribe|haz|haga|ve|instala|llama|corre|lanza|pon|anade)"
+_VERB_FR = (
+    r"(?:lance|lancez|execute|executez|utilise|utilisez|appuie|appuyez|ouvre|ouvrez|tape|tapez|fais|faites|installe|"
+    r"installez|clique|cliquez|appelle|appelez|mets|mettez)"
+)
+_VERB_DE = (
+    r"(?:fuhr|fuhre|fuhren|nimm|nehmen|drucke|drucken|offne|offnen|starte|starten|ruf|rufe|rufen|gib|geben|"
+    r"installiere|installieren|klicke|klicken|benutze|benutzen|verwende|verwenden|tippe|tippen|muss|musst|musst|mussen)"
+)
+
+_SAYS_HOW = re.compile(
+    rf"^ (?:and |then |so |also ){{0,2}}(?:in order )?to (?!be |say |put |sum |begin |start |clarify |summarize |me )"
+    rf"(?:[^ ,:?!]+ ){{1,8}}[,:] (?:you (?:have to |need to |must |can |should |just |only )*)?"
+    rf"(?:first |just |simply |always |please |then ){{0,2}}{_VERB} [^ ]"
+    rf"|^ (?:run|execute|type) (?:[^ ,:?!]+ ){{1,6}}to (?:[^ ,:?!]+ ){{1,8}}$"
+    rf"|^ first ,? ?{_VERB} (?:[^ ]+ ){{1,40}}?then ,? ?{_VERB} "
+    rf"|^ um (?:[^ ,]+ ){{0,6}}zu [^ ,]+ , (?:einfach |zuerst ){{0,2}}{_VERB_DE} "
+    rf"|^ para [^ ,]+[aei]r(?:lo|la|se)? (?:[^ ,]+ ){{0,6}}, {_VERB_ES} "
+    rf"|^ pour [^ ,]+(?:er|ir|re) (?:[^ ,]+ ){{0,6}}, {_VERB_FR} "
+)
+_STEP = re.compile(rf"\s*(?P<number>\d{{1,2}})[.)]\s+[`*]*{_VERB}\b[^?]*$", re.IGNORECASE)
+MIN_STEPS = 2
+
+
+def is_procedure(spaced: str) -> bool:
+    """True if a sentence, as `Sentence.spaced`, says how something is done."""
+    return _SAYS_HOW.search(spaced) is not None
+
+
+def find_step_lists(text: str) -> list[Span]:
+    """Return the numbered lists of steps with their introductory line, without lists longer than a chunk."""
+    lines = list(statement_lines(text))
+    found, steps = [], 0
+    for index, line in enumerate(lines):
+        match = _STEP.match(text[line.start : line.end])
+        number = int(match["number"]) if match else 0
+        if number == steps + 1:
+            steps = number
+            continue
+        found += _list_span(text, lines, index, steps)
+        steps = 1 if number == 1 else 0
+    return found + _list_span(text, lines, len(lines), steps)
+
+
+def _list_span(text: str, lines: list[Span], end: int, steps: int) -> list[Span]:
+    """Return the span of the list of `steps` lines before line `end`; nothing if it is too short or too long."""
+    if steps < MIN_STEPS:
+        return []
+    first = end - steps
+    if first > 0 and text[lines[first - 1].end - 1] == ":":
+        first -= 1
+    span = Span(lines[first].start, lines[end - 1].end)
+    return [span] if span.end - span.start <= MAX_CHUNK_CHARS else []

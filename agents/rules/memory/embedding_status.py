@@ -1,10 +1,13 @@
-"""State transitions of a memory's `embedding`. Pure.
+"""State transitions of a memory's `embedding`, and what a maintenance job does with it. Pure.
 
 Every written vector is reported by an `Embedded` event, so a vector that was written to an outdated location is always
 found, in whatever order events arrive.
 """
 
+from typing import Literal
+
 from agents.rules.categories.assignment import merge_assignments
+from schemas.internal.changes import Job
 from schemas.internal.events import Embedded
 from schemas.state.memories import Embedding, Memory, VectorLocation
 
@@ -25,17 +28,14 @@ def apply_embedded(memory: Memory, event: Embedded) -> Memory:
         # Merge: the event may have been made before a category was declared, and must not remove it.
         categories = merge_assignments(memory.item.categories, event.categories)
         memory = memory.model_copy(update={"item": memory.item.model_copy(update={"categories": categories})})
-    location = written_location(event) or memory.embedding.place
-    return _with(
-        memory,
-        Embedding(
-            status="ready" if event.status == "ready" else "failed",
-            place=location,
-            content_hash=event.content_hash,
-            embedded_at=event.at,
-            error=event.error,
-        ),
+    embedding = Embedding(
+        status="ready" if event.status == "ready" else "failed",
+        place=written_location(event) or memory.embedding.place,
+        content_hash=event.content_hash,
+        embedded_at=event.at,
+        error=event.error,
     )
+    return _with(memory, embedding)
 
 
 def written_location(event: Embedded) -> VectorLocation | None:
@@ -73,3 +73,61 @@ def orphaned_location(memory: Memory, location: VectorLocation | None) -> Vector
 
 def _with(memory: Memory, embedding: Embedding) -> Memory:
     return memory.model_copy(update={"embedding": embedding})
+
+
+MaintenanceAction = Literal["make", "await", "skip", "done", "fail"]
+"""`make`: request the vector; `await`: it is in flight; `skip`: not concerned; `done`, `fail`: this job ended it."""
+
+JobOutcome = Literal["processed", "skipped", "failed"]
+
+
+def maintenance_action(job: Job, memory: Memory, digest: str | None, *, is_missing: bool = False) -> MaintenanceAction:
+    """Return what the job does with a memory.
+
+    `digest` names the vector space of the memory's mode, None while it is unknown; `is_missing`: the index lacks the
+    vector that the record names.
+    """
+    embedding = memory.embedding
+    if not _concerns(job, memory, digest, is_missing=is_missing):
+        return "skip"
+    if is_in_flight(memory):
+        return "await"
+    if job.kind in ("rebuild", "retry_failed") and _is_done(job, memory):
+        return "done" if embedding.status == "ready" else "fail"
+    return "fail" if digest is None else "make"
+
+
+def job_outcome(before: Memory, now: Memory | None, digest: str | None) -> JobOutcome | None:
+    """Return how the request for a memory's vector ended; None while it is pending."""
+    if now is None:
+        return "skipped"
+    if awaits_model(now) and digest is None:
+        return "failed"
+    if now.embedding == before.embedding or now.embedding.status in ("pending", "stale"):
+        return None
+    return "processed" if now.embedding.status == "ready" else "failed"
+
+
+def is_in_other_space(memory: Memory, digest: str | None) -> bool:
+    """True if the memory's vector lies in another space than its mode's current one."""
+    embedding = memory.embedding
+    return embedding.status == "stale" or (embedding.status == "ready" and digest not in (None, embedding.space))
+
+
+def _is_done(job: Job, memory: Memory) -> bool:
+    """True if this job made the vector, or failed to, before it was interrupted and redelivered."""
+    embedding = memory.embedding
+    if embedding.status not in ("ready", "failed") or embedding.embedded_at is None:
+        return False
+    return embedding.embedded_at >= job.started_at
+
+
+def _concerns(job: Job, memory: Memory, digest: str | None, *, is_missing: bool) -> bool:
+    status = memory.embedding.status
+    if status == "not_applicable" or job.kind == "retry_failed":
+        return status == "failed"
+    if job.kind == "rebuild":
+        return True
+    if status == "ready":
+        return is_missing or is_in_other_space(memory, digest)
+    return status in ("pending", "stale")

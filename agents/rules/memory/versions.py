@@ -90,7 +90,12 @@ def next_memory(
         content_hash="",
         # The last vector belongs to the previous text; its location stays, so that it can be removed.
         embedding=Embedding(place=known.embedding.place if known else None),
-        reading=_understand_by_rules(turn, identity, asks_model=asks_model),
+        reading=TurnUnderstanding(
+            status="pending" if asks_model else "rules",
+            text_hash=identity.text_hash,
+            intent=intent_of(turn.content),
+            times=find_dates(turn.content, identity.occurred_at),
+        ),
     )
     return memory.model_copy(update={"content_hash": hash_texts([embedding_text(memory)])})
 
@@ -127,16 +132,6 @@ def move_to_mode(memory: Memory, mode: tuple[str, ModeSource]) -> Memory:
     return memory.model_copy(update={"mode": mode[0], "mode_source": mode[1], "embedding": embedding})
 
 
-def _understand_by_rules(turn: Turn, identity: TurnIdentity, *, asks_model: bool) -> TurnUnderstanding:
-    """Return what needs neither vector nor model: intent and dates."""
-    return TurnUnderstanding(
-        status="pending" if asks_model else "rules",
-        text_hash=identity.text_hash,
-        intent=intent_of(turn.content),
-        times=find_dates(turn.content, identity.occurred_at),
-    )
-
-
 def _with_text(versions: tuple[TextVersion, ...], identity: TurnIdentity) -> tuple[TextVersion, ...]:
     if any(version.text_hash == identity.text_hash for version in versions):
         return versions
@@ -146,9 +141,7 @@ def _with_text(versions: tuple[TextVersion, ...], identity: TurnIdentity) -> tup
 def _evidence(turn: Turn, turn_id: str) -> tuple[Evidence, ...]:
     """Return spans over the whole text and over the whole text of each resource."""
     content = Evidence(turn_id=turn_id, start=0, end=len(turn.content))
-    resources = [
-        Evidence(turn_id=turn_id, start=0, end=len(resource.text), resource=resource.uri)
-        for resource in turn.resources
-        if resource.text
-    ]
-    return (content, *resources)
+    described = [one for one in turn.resources if one.text]
+    return content, *(
+        Evidence(turn_id=turn_id, start=0, end=len(one.text or ""), resource=one.uri) for one in described
+    )

@@ -6,17 +6,7 @@ from schemas.moments import iso
 from schemas.state.memories import Item, Memory
 from schemas.state.modes import Mode, ModeDeclarations
 
-INTERNAL_FIELDS = {
-    "boundary",
-    "source",
-    "latest",
-    "latest_at",
-    "versions",
-    "current",
-    "reading",
-    "item",
-    "superseded_in",
-}
+_INTERNAL = {"boundary", "source", "latest", "latest_at", "versions", "current", "reading", "item", "superseded_in"}
 """Fields of a record that are internal, or are returned in another form."""
 
 
@@ -25,7 +15,7 @@ def build_memory_view(memory: Memory) -> dict[str, Any]:
 
     A turn with items has their ids in `items`; extracted and distilled memories have the fields of `Item`.
     """
-    view = memory.model_dump(mode="json", exclude=INTERNAL_FIELDS)
+    view = memory.model_dump(mode="json", exclude=_INTERNAL)
     if not memory.items:
         view.pop("items")
     if memory.item is not None:

@@ -1,11 +1,14 @@
-"""Mode commands: each returns new `ModeDeclarations` or raises the contract's error. Pure.
+"""Mode commands and the choice of a turn's mode. Pure.
 
-Every function is idempotent, as commands are delivered at least once.
+A command returns new `ModeDeclarations` or raises the contract's error; it is idempotent, as commands are delivered at
+least once. The mode of a turn: the caller's, then a model's, the project's default, the user's default, `general`.
 """
 
 from schemas.failures import Rejected
 from schemas.messages.commands import DeclareMode, DeleteMode, RenameMode, SetDefaultMode
-from schemas.state.modes import GENERAL, EmbedderDescription, Mode, ModeDeclarations
+from schemas.scopes import PROJECT_FIELD
+from schemas.state.memories import Memory
+from schemas.state.modes import GENERAL, EmbedderDescription, Mode, ModeDeclarations, ModeSource
 
 MAX_SHOWN_NAME_CHARS = 80
 """Characters of an unknown name that an error repeats."""
@@ -131,3 +134,48 @@ def _with_defaults(declared: ModeDeclarations, mode: Mode, name: str | None) -> 
 
 def _deleted_key(name: str, project: str | None) -> str:
     return name if project is None else f"{name}/{project}"
+
+
+ModeChoice = tuple[str, ModeSource]
+"""A mode's name and the source of the choice."""
+
+
+def mode_on_arrival(asked: str | None, project: str, declared: ModeDeclarations, before: Memory | None) -> ModeChoice:
+    """Return a turn's mode before any model has read it: the caller's, else that of `before`, else a default.
+
+    `before` is the memory that the turn edits: its explicit mode stays while it is declared, so that an edit undoes
+    neither a correction nor a model's choice. Raises Rejected, `unknown_mode`, if the caller's mode is not declared.
+    """
+    if asked is not None:
+        return require_mode(declared, asked, project, "mode").name, "caller"
+    if before is not None and before.mode_source in ("caller", "model") and declared.find(before.mode, project):
+        return before.mode, before.mode_source
+    return declared.default(project)
+
+
+def mode_after_answer(memory: Memory, answered: str | None, project: str, declared: ModeDeclarations) -> ModeChoice:
+    """Return the mode of a memory after a model's answer; an undeclared mode is ignored.
+
+    A mode set by the caller or a command stays. A mode renamed meanwhile is recognised by its former name.
+    """
+    if memory.mode_source == "caller":
+        return memory.mode, memory.mode_source
+    chosen = answered and (declared.find(answered, project) or _renamed(answered, project, declared))
+    if chosen:
+        return chosen.name, "model"
+    return memory.mode, memory.mode_source
+
+
+def _renamed(name: str, project: str, declared: ModeDeclarations) -> Mode | None:
+    return next((one for one in declared.modes if name in one.formerly and one.project in (project, None)), None)
+
+
+def with_mode_source(source: ModeSource, memory: Memory) -> Memory:
+    """Change the source of the memory's mode, not the mode."""
+    return memory.model_copy(update={"mode_source": source})
+
+
+def with_decay(memory: Memory, declared: ModeDeclarations) -> Memory:
+    """Set the memory's decay to that of its mode."""
+    mode = declared.find(memory.mode, memory.scope[PROJECT_FIELD])
+    return memory if mode is None else memory.model_copy(update={"decay": mode.decay})

@@ -1,12 +1,11 @@
 """Suggest modes: clusters of conversation segments that fit no declared mode, with a name for each. Pure.
 
-Enters: vectors of segments with a default mode, and vectors of turns with a chosen mode, by mode. Leaves: cohesive
-clusters unlike every mode. Deterministic; very small clusters are no register, and very large ones are what the
-default mode is for.
+A segment is a run of consecutive turns of one conversation. A register lasts longer than a turn: a segment's mean
+vector shows it where single turns are too short. Deterministic.
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import log
 from typing import NamedTuple
@@ -14,8 +13,63 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.rules.clustering.knn import background_cosine
+from agents.rules.index.columns import MISSING
+from agents.rules.index.memory_columns import MemoryColumns
 from agents.rules.text.tokenizer import content_terms
 from schemas.models.vectors import Matrix, Vector
+from schemas.state.memories import Memory, VectorLocation
+from schemas.state.modes import ModeSource
+
+MAX_SEGMENT_TURNS = 8
+"""Turns of a segment. Eight long conversations mixed into one: segments of eight turns separate by topic; of segments
+of four, half end up in a single cluster."""
+
+MAX_PAUSE_MS = 6 * 3600 * 1000
+"""Milliseconds. A longer pause starts a new segment."""
+
+EXPLICIT_SOURCES: frozenset[ModeSource] = frozenset({"caller", "model"})
+"""Sources of a mode that was chosen for the turn itself."""
+
+Segment = Sequence[Memory]
+
+
+def split_segments(memories: MemoryColumns, limit: int) -> list[list[str]]:
+    """Return the ids of a boundary's turns by segment, without superseded turns.
+
+    Of more than `limit` segments, an evenly spaced selection is returned, the first and the last included.
+    """
+    columns = memories.columns
+    turns = np.flatnonzero(columns.live & ~columns.superseded & (columns.conversations != MISSING))
+    turns = turns[np.lexsort((columns.source[turns], columns.occurred_ms[turns], columns.conversations[turns]))]
+    begins = np.ones(len(turns), np.bool_)
+    begins[1:] = np.diff(columns.conversations[turns]) != 0
+    begins[1:] |= np.diff(columns.occurred_ms[turns]) > MAX_PAUSE_MS
+    size = MAX_SEGMENT_TURNS
+    runs = np.split(turns, np.flatnonzero(begins)[1:])
+    segments = [run[start : start + size] for run in runs for start in range(0, len(run), size)]
+    selected = sorted(set(np.linspace(0, len(segments) - 1, min(limit, len(segments))).astype(int).tolist()))
+    return [[memories.id_of[number] for number in segments[position].tolist()] for position in selected]
+
+
+def default_segments_by_location(segments: Iterable[Segment]) -> Mapping[VectorLocation, list[Segment]]:
+    """Return the turns with a default mode, by segment, under the segment's most common vector location."""
+    found: defaultdict[VectorLocation, list[Segment]] = defaultdict(list)
+    for segment in segments:
+        ready = [memory for memory in segment if memory.mode_source not in EXPLICIT_SOURCES and memory.embedding.space]
+        locations = Counter(memory.embedding.place for memory in ready if memory.embedding.place is not None)
+        for location, _ in locations.most_common(1):
+            found[location].append([memory for memory in ready if memory.embedding.place == location])
+    return found
+
+
+def chosen_segments_by_mode(segments: Iterable[Segment]) -> Mapping[str, list[Segment]]:
+    """Return the turns with an explicitly chosen mode, by segment, under the mode's name."""
+    found: defaultdict[str, list[Segment]] = defaultdict(list)
+    for segment in segments:
+        chosen = [memory for memory in segment if memory.mode_source in EXPLICIT_SOURCES]
+        for mode in dict.fromkeys(memory.mode for memory in chosen):
+            found[mode].append([memory for memory in chosen if memory.mode == mode])
+    return found
 
 
 def cluster_by_average_linkage(unit: Matrix, min_cosine: float) -> list[list[int]]:
@@ -110,26 +164,20 @@ def top_keywords(texts: Iterable[str], everything: Iterable[str], names: Collect
     A word's weight is its contribution to the divergence of the two document-frequency distributions (Tomokiyo and
     Hurst, "A Language Model Approach to Keyphrase Extraction", 2003).
     """
-    group, corpus = _document_frequencies(texts), _document_frequencies(everything)
+    (counts, size), (all_counts, all_size) = _document_frequencies(texts), _document_frequencies(everything)
     weights = {
-        word: number * log(number / group.size * corpus.size / corpus.counts[word])
-        for word, number in group.counts.items()
+        word: number * log(number / size * all_size / all_counts[word])
+        for word, number in counts.items()
         if len(word) > 2 and not word.isdigit() and word not in names
     }
     more_frequent = [word for word, weight in weights.items() if weight > 0]
     return sorted(more_frequent, key=lambda word: (-weights[word], word))[:MAX_GROUP_TERMS]
 
 
-class _DocumentFrequencies(NamedTuple):
-    """For each word the number of texts that contain it, and the number of texts."""
-
-    counts: Counter[str]
-    size: int
-
-
-def _document_frequencies(texts: Iterable[str]) -> _DocumentFrequencies:
+def _document_frequencies(texts: Iterable[str]) -> tuple[Counter[str], int]:
+    """Return for each word the number of texts that contain it, and the number of texts."""
     terms = [set(content_terms(text)) for text in texts]
-    return _DocumentFrequencies(Counter(word for words in terms for word in words), len(terms))
+    return Counter(word for words in terms for word in words), len(terms)
 
 
 def suggest_mode_name(terms: Iterable[str], taken: Collection[str]) -> str:

@@ -1,18 +1,22 @@
-"""Split a text into sentences and normalise them for cue matching. Pure.
+"""Split a text into sentences or chunks, and normalise sentences for cue matching. Pure.
 
-Enters: a text as written. Leaves: its sentences, folded (no case, no accents), with their words. Guaranteed: time
-linear in the text; only the first `MAX_PARSED_CHARS` characters are parsed.
+Spans are in code points, ordered and without overlap. Quotations, fenced code and tables are not statements of the
+writer. Time is linear in the text.
 """
 
 import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import repeat
 from typing import NamedTuple
 
+from agents.rules.text.date_words import MONTHS
 from agents.rules.text.tokenizer import fold
 
 MAX_PARSED_CHARS = 8192
 """Characters to parse: what a person says is shorter, and a page of a log is not a statement."""
 
-_END = re.compile(r"(?<=[.!?\u2026])[\"')\u201d\u2019]{0,2}\s+|\n\s*|;\s+|(?<=\s)[\u2013\u2014-]\s+|\u2014")
+_SEPARATOR = re.compile(r"(?<=[.!?\u2026])[\"')\u201d\u2019]{0,2}\s+|\n\s*|;\s+|(?<=\s)[\u2013\u2014-]\s+|\u2014")
 """Separator of sentences: after a full stop, at a line end, at a semicolon or a dash.
 
 White space before a line end or a dash stays with the sentence: to match it would take quadratic time in spaces.
@@ -36,7 +40,7 @@ class Sentence(NamedTuple):
 
 def split_sentences(text: str) -> list[str]:
     """Return the sentences of a text as written, in order."""
-    return [part for part in _END.split(text[:MAX_PARSED_CHARS]) if part]
+    return [part for part in _SEPARATOR.split(text[:MAX_PARSED_CHARS]) if part]
 
 
 def parse_sentence(text: str) -> Sentence:
@@ -53,3 +57,110 @@ def written_words(text: str) -> list[str]:
 def parse_sentences(text: str) -> list[Sentence]:
     """Return the normalised sentences of a text in order, without those that have no words."""
     return [sentence for sentence in map(parse_sentence, split_sentences(text)) if sentence.words]
+
+
+MAX_CHUNK_CHARS = 1000
+"""Maximum characters of a chunk: about 250 tokens, the input limit of the smaller embedders."""
+
+_END = re.compile(r"(?<![.!?\u2026])[.!?\u2026]++[\"')\u201d\u2019]{0,2}(?=\s|$)")
+"""End of a sentence. The look-behind and the possessive quantifier avoid quadratic time on a run of dots."""
+
+_FENCE = "```"
+_QUOTED = (">", "|", '"', "\u201c", "\u201e", "\u00ab", "\u2018")
+"""Prefixes of a quotation or of a table row."""
+
+_QUOTATION_MARKS = ('"', "\u201c", "\u201d", "\u201e", "\u00ab", "\u00bb")
+"""An odd number in a sentence opens or closes a quotation of several sentences."""
+
+_BULLET = re.compile(r"(?:[-*+\u2022]|\d{1,2}[.)]|#{1,6})\s+")
+_ABBREVIATED = re.compile(
+    r"(?:^|[\s(])(?:[A-Z]|e\.g|i\.e|z\.B|d\.h|u\.a|p\.ej|Dr|Mr|Mrs|Ms|Prof|St|No|Nr|nr|ca|approx|vs|bzw|Sr|Sra|Mme|"
+    r"[Ff]ig)$"
+)
+_DAY = re.compile(r"(?:^|\s)\d{1,2}$")
+_WORD_AFTER = re.compile(r"\.\s+([^\W\d_]+)")
+
+
+class Span(NamedTuple):
+    """Code points from `start` up to, not including, `end`."""
+
+    start: int
+    end: int
+
+
+def sentence_spans(text: str) -> list[Span]:
+    """Return the sentences of the first `MAX_PARSED_CHARS` characters, without bullets, quotations and code."""
+    return [span for line in statement_lines(text) for span in _line_sentences(text, line)]
+
+
+def statement_lines(text: str) -> Iterator[Span]:
+    """Yield the lines that are not empty, quoted, code or part of a table."""
+    start, is_fenced, length = 0, False, min(len(text), MAX_PARSED_CHARS)
+    while start < length:
+        end = text.find("\n", start, length)
+        end = length if end < 0 else end
+        line = _stripped(text, start, end)
+        start = end + 1
+        if text.startswith(_FENCE, line.start):
+            is_fenced = not is_fenced
+        elif not is_fenced and line.start < line.end and not text.startswith(_QUOTED, line.start):
+            yield line
+
+
+def chunk_text(text: str, window: int = MAX_CHUNK_CHARS) -> list[Span]:
+    """Cut a text longer than `window` into spans of at most `window`, at sentence ends if possible, else at spaces.
+
+    A shorter text has no chunks.
+    """
+    if len(text) <= window:
+        return []
+    ends = [match.end() for match in _END.finditer(text)]
+    chunks, start = [], 0
+    while len(text) - start > window:
+        cut = _cut_position(text, start, start + window, ends)
+        chunks.append(_stripped(text, start, cut))
+        start = cut
+    chunks.append(_stripped(text, start, len(text)))
+    return [span for span in chunks if span.start < span.end]
+
+
+def _cut_position(text: str, start: int, limit: int, ends: list[int]) -> int:
+    """Return the last sentence end in the second half of the window, else its last space, else `limit`."""
+    half = start + (limit - start) // 2
+    index = bisect_right(ends, limit) - 1
+    if index >= 0 and ends[index] > half:
+        return ends[index]
+    space = max(text.rfind(" ", half, limit), text.rfind("\n", half, limit))
+    return space + 1 if space > 0 else limit
+
+
+def _line_sentences(text: str, line: Span) -> Iterator[Span]:
+    """Yield the sentences of a line that contain no part of a longer quotation and do not start with one."""
+    bullet = _BULLET.match(text, line.start, line.end)
+    start = bullet.end() if bullet else line.start
+    ends = [match.end() for match in _END.finditer(text, start, line.end) if not _is_inner_stop(text, match)]
+    is_quoted = False
+    for end in [*ends, line.end]:
+        span = _stripped(text, start, end)
+        start = end
+        is_unbalanced = sum(map(text.count, _QUOTATION_MARKS, repeat(span.start), repeat(span.end))) % 2 == 1
+        if span.start < span.end and not (is_quoted or is_unbalanced or text.startswith(_QUOTED, span.start)):
+            yield span
+        is_quoted ^= is_unbalanced
+
+
+def _is_inner_stop(text: str, end: re.Match[str]) -> bool:
+    """True if the full stop belongs to an abbreviation or to a day before its month."""
+    if end.group() != ".":
+        return False
+    before = text[max(0, end.start() - 8) : end.start()]
+    if _ABBREVIATED.search(before):
+        return True
+    after = _WORD_AFTER.match(text, end.start()) if _DAY.search(before) else None
+    return after is not None and fold(after[1]) in MONTHS
+
+
+def _stripped(text: str, start: int, end: int) -> Span:
+    piece = text[start:end]
+    left = start + len(piece) - len(piece.lstrip())
+    return Span(left, max(left, start + len(piece.rstrip())))

@@ -7,7 +7,7 @@ import pytest
 
 from agents.rules.clustering.clustering import MAX_CLUSTER_SIZE, find_clusters
 from agents.rules.clustering.kmeans_cells import MAX_CELL_SIZE, build_cells
-from agents.rules.clustering.knn import background_cosine, topic_stems
+from agents.rules.clustering.knn import background_cosine, normalise_rows, topic_stems
 from schemas.models.vectors import Matrix
 
 TOMATOES = [f"Watered the tomatoes in the greenhouse on day {n}, they look healthy." for n in range(12)]
@@ -118,3 +118,9 @@ def test_stopped_search_returns_the_clusters_found() -> None:
     calls = count()
     partial = find_clusters(vectors, topics, should_stop=lambda: next(calls) > 0)
     assert 0 < len(partial) < len(complete)
+
+
+def test_rows_have_unit_length_unless_zero() -> None:
+    rows = normalise_rows(np.array([[3, 4], [0, 0], [0, -0.5]], np.float32))
+    assert rows.dtype == np.float32
+    assert rows.tolist() == np.array([[0.6, 0.8], [0, 0], [0, -1]], np.float32).tolist()
